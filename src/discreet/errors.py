@@ -1,0 +1,40 @@
+"""Every error of discreet, in one tree. Each names the thing, the reason and the way out.
+
+DiscreetError
+├── BadParameter         a scale, probability, ε, δ or sensitivity that makes no sense
+├── HypothesisFails      a theorem was asked for outside the range where it holds
+└── BadValues            values that a mechanism cannot take (the message never shows a value)
+"""
+
+
+class DiscreetError(Exception):
+    """Whatever discreet raises on purpose."""
+
+
+class BadParameter(DiscreetError, ValueError):
+    """A public parameter is impossible.
+
+    >>> raise BadParameter("scale", "-1", "must be positive", "give a scale above 0")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: scale is -1: must be positive; give a scale above 0
+    """
+
+    def __init__(self, name: str, shown: object, reason: str, way_out: str) -> None:
+        self.name, self.reason, self.way_out = name, reason, way_out
+        super().__init__(f"{name} is {shown}: {reason}; {way_out}")
+
+
+class HypothesisFails(DiscreetError, ValueError):
+    """A textbook rule was asked for where its theorem is silent."""
+
+    def __init__(self, theorem: str, hypothesis: str, way_out: str) -> None:
+        self.theorem, self.hypothesis, self.way_out = theorem, hypothesis, way_out
+        super().__init__(f"{theorem} holds only if {hypothesis}; {way_out}")
+
+
+class BadValues(DiscreetError, TypeError, ValueError):
+    """The values cannot be released as they are. The values themselves are never shown."""
+
+    def __init__(self, problem: str, way_out: str) -> None:
+        self.problem, self.way_out = problem, way_out
+        super().__init__(f"the values {problem}; {way_out}")

@@ -1,0 +1,140 @@
+"""Exact rationals until someone reads them; then a double, rounded in a stated direction.
+
+Parameters may be an int, a Fraction, a Decimal or a float; a float means its exact binary value, so
+`0.1` is 3602879701896397/2⁵⁵ and nothing else.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, isfinite, isinf, isqrt, nextafter
+from typing import TypeAlias
+
+from discreet.errors import BadParameter
+
+Number: TypeAlias = int | float | Fraction | Decimal
+
+
+def rational(value: Number, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for.
+
+    >>> rational(0.5), rational(Decimal("0.1"))
+    (Fraction(1, 2), Fraction(1, 10))
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) and not hasattr(value, "item"):
+        raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+    try:
+        return Fraction(value.item() if hasattr(value, "item") else value)
+    except (ValueError, OverflowError, TypeError):
+        raise BadParameter(name, value, "not a finite number", "give a finite one") from None
+
+
+def positive(value: Number, name: str) -> Fraction:
+    """`value` as a rational, refused unless it is above zero."""
+    exact = rational(value, name)
+    if exact.numerator <= 0:
+        raise BadParameter(name, shown(exact), "must be positive", f"give a {name} above 0")
+    return exact
+
+
+def open_unit(value: Number, name: str) -> Fraction:
+    """`value` as a rational, refused unless it lies strictly between 0 and 1."""
+    exact = rational(value, name)
+    if not 0 < exact < 1:
+        raise BadParameter(
+            name, shown(exact), "must lie strictly between 0 and 1", f"give such a {name}, for example 1e-6"
+        )
+    return exact
+
+
+def whole(value: int, name: str, least: int = 0) -> int:
+    """`value` as an int of at least `least`; bools and floats are refused."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise BadParameter(name, type(value).__name__, "not a whole number", "give an int")
+    number = value.__index__()
+    if number < least:
+        raise BadParameter(name, number, f"must be at least {least}", "give a larger one")
+    return number
+
+
+def shown(exact: Fraction) -> str:
+    """A rational for a message: short when it is short, a double otherwise."""
+    text = str(exact)
+    return text if len(text) <= 16 else repr(nearest_float(exact))
+
+
+def nearest_float(exact: Fraction) -> float:
+    """The nearest double; ±∞ past the largest one."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return inf if exact > 0 else -inf
+
+
+def ceil_float(exact: Fraction | float) -> float:
+    """The smallest double that is not below `exact`.
+
+    >>> ceil_float(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    if isinstance(exact, float):
+        return exact
+    nearest = nearest_float(exact)
+    if isinf(nearest):
+        return inf if nearest > 0 else -nextafter(inf, 0)
+    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+
+
+def floor_float(exact: Fraction | float) -> float:
+    """The largest double that is not above `exact`."""
+    return -ceil_float(-exact)
+
+
+def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
+    """A rational at or just above √exact: relative excess below 2^-bits; exact for squares of rationals.
+
+    >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2)) ** 2 >= 2
+    (Fraction(3, 2), True)
+    """
+    top, bottom = exact.numerator, exact.denominator
+    if isqrt(top) ** 2 == top and isqrt(bottom) ** 2 == bottom:
+        return Fraction(isqrt(top), isqrt(bottom))
+    # √(top/bottom) = √(top·bottom)/bottom; shifting first keeps `bits` bits of it.
+    shift = bits + max(0, -(top * bottom).bit_length())
+    return Fraction(isqrt((top * bottom) << (2 * shift)) + 1, bottom << shift)
+
+
+def is_power_of_two(exact: Fraction) -> bool:
+    """Whether `exact` is 2^k for some whole k, positive or negative."""
+    top, bottom = exact.numerator, exact.denominator
+    return top > 0 and top & (top - 1) == 0 and bottom & (bottom - 1) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A proven interval around a number that nobody can write down. `float()` is its upper end.
+
+    >>> bounds = Bounds(0.25, 0.5)
+    >>> float(bounds), 0.3 in bounds
+    (0.5, True)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise BadParameter("bounds", f"[{self.lower}, {self.upper}]", "lower exceeds upper", "swap the ends")
+
+    def __float__(self) -> float:
+        return self.upper
+
+    def __contains__(self, value: float | Fraction) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        """Upper less lower; 0 for a point, also at infinity."""
+        return 0.0 if self.lower == self.upper else self.upper - self.lower if isfinite(self.lower) else inf

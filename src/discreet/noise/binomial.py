@@ -1,0 +1,57 @@
+"""The number of heads in n fair coins, by a table around n/2."""
+
+from functools import lru_cache, partial
+from math import isqrt
+
+import numpy as np
+
+from discreet.errors import BadParameter
+from discreet.exact import whole
+from discreet.noise.bits import SYSTEM, Bits
+from discreet.noise.lazy import Ints, in_chunks
+from discreet.noise.table import Table, Weights
+
+LARGEST_N = 1 << 28
+"""The table has about 9·√n entries: past this it would outgrow the memory that a sampler may take."""
+
+
+def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
+    """`size` variates on 0 … n with P(k) = C(n, k)/2^n.
+
+    >>> binomial(0, 2).tolist()
+    [0, 0]
+    """
+    n, source = whole(n, "n"), bits or SYSTEM
+    if n > LARGEST_N:
+        raise BadParameter("n", n, "the table would not fit", "take at most 2**28, or a Gaussian: nearer than 1e-4")
+    table, half, odd = _table(n), n // 2, n % 2
+
+    def draw(count: int) -> Ints:
+        distance, words = table.draw(count, source)  # from the middle: n/2, or the two whole numbers beside it
+        low = (words & np.uint64(1)).view(np.int64)
+        return half + np.where(low, -distance, distance + odd)
+
+    return in_chunks(size, draw, np.int64)
+
+
+@lru_cache(maxsize=8)
+def _table(n: int) -> Table:
+    return Table.of(partial(weights, n))
+
+
+def weights(n: int, bits: int) -> Weights:
+    """P at distance i from the middle over P in the middle, in units of 2^-P; n even: twice for i ≥ 1.
+
+    With h = ⌊n/2⌋ and o = n mod 2, w_{i+1} = w_i·(h − i)/(h + i + 1 + o), hence ln w_i ≤ −i²/(2h + 1): at the last i
+    the weight is below e^{-(bits + 8)}, and what is missing is a series with ratio at most (h − K)/(h + K + 1 + o).
+    """
+    half, odd = n // 2, n % 2
+    last = min(half, isqrt((n + 1) * (bits + 8)) + 2)
+    precision = bits + 16 + 2 * last.bit_length()
+    w, values = 1 << precision, [1 << precision]
+    for i in range(last):
+        w = w * (half - i) // (half + i + 1 + odd)
+        values.append(w if odd else 2 * w)
+    # w_i is at most i units low, and counts at most twice.
+    missing = (values[-1] + 2 * last) * (half - last) // (2 * last + 1 + odd)
+    return Weights(values, 2 * last + missing + 1)

@@ -1,0 +1,112 @@
+"""The discrete Gaussian of the texts: P(k) proportional to e^{-k²/2σ²} on the whole numbers.
+
+Small σ: a table. Large σ: rejection from the rounded Gaussian, whose P(k) is ∫ φ over [k−½, k+½]. With b = k/σ²,
+
+    P_discrete(k)/P_rounded(k) ∝ 1 / ∫_{-½}^{½} e^{-t²/2σ²}·cosh(bt) dt,
+
+largest at k = 0. So accept k with probability A(0)/A(k), A(k) being that integral. As cosh(bt) ≤ cosh(b/2) there,
+1 − A(0)/A(k) ≤ 1 − 1/cosh(b/2) ≤ b²/8: at σ ≥ 1000 only about one draw in 10⁷ needs more than a comparison.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from itertools import count as count_from
+from math import ceil, factorial, isqrt
+
+import numpy as np
+
+from discreet.exact import Number
+from discreet.noise import fixed
+from discreet.noise.bits import SYSTEM, Bits
+from discreet.noise.gaussian import rounded_gaussian
+from discreet.noise.geometric import in_range
+from discreet.noise.lazy import Ints, Uniform, in_chunks, signed
+from discreet.noise.table import Table, Weights
+from discreet.noise.uniform import Coins
+
+LARGEST_TABLE = 1 << 10
+
+
+def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
+    """`size` variates with P(k) proportional to e^{-k²/2σ²}.
+
+    >>> discrete_gaussian(Fraction(1, 100), 3).tolist()
+    [0, 0, 0]
+    """
+    exact, source = in_range(sigma, "sigma"), bits or SYSTEM
+    if exact.numerator <= exact.denominator * LARGEST_TABLE:
+        table = _table(exact)
+        return in_chunks(size, lambda count: signed(*table.draw(count, source)), np.int64)
+    return in_chunks(size, lambda count: _rejection(exact, count, source), np.int64)
+
+
+@lru_cache(maxsize=32)
+def _table(sigma: Fraction) -> Table:
+    return Table.of(lambda bits: weights(sigma**2, bits))
+
+
+def weights(variance: Fraction, bits: int) -> Weights:
+    """e^{-k²/2σ²}, twice for k ≥ 1, in units of 2^-P, by w_{k+1} = w_k·r_k and r_{k+1} = r_k·q, q = e^{-1/σ²}."""
+    last = isqrt(ceil(2 * variance * (bits + 8))) + 2
+    precision = bits + 16 + 4 * last.bit_length()
+    q, r = (max(0, fixed.exp_neg(x / variance, precision) - 1) for x in (Fraction(1), Fraction(1, 2)))
+    w, values = 1 << precision, [1 << precision]
+    for _ in range(last):
+        w = w * r >> precision
+        r = r * q >> precision
+        values.append(2 * w)
+    # q and r start at most 2 units low, so r_k is at most 3(k + 1) low and w_k at most 2(k + 1)²; each counts twice.
+    # What is missing: Σ_{j≥1} w_{K+j} ≤ w_K·Σ e^{-jK/σ²} ≤ w_K·σ²/K.
+    lost = 4 * (last + 1) ** 2
+    return Weights(values, lost + ceil((values[-1] + lost) * variance / last))
+
+
+def _rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
+    out = rounded_gaussian(sigma, count, source)
+    pending = np.flatnonzero(_rejected(out, sigma, source))
+    while pending.size:
+        out[pending] = rounded_gaussian(sigma, pending.size, source)
+        pending = pending[_rejected(out[pending], sigma, source)]
+    return out
+
+
+def _rejected(values: Ints, sigma: Fraction, source: Bits) -> Coins:
+    """One coin a value. The bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding in it."""
+    words = source.words(values.size)
+    scale = float(sigma)
+    doubt = values * (1.01 * 2.0**32 / (8**0.5 * scale**2))
+    doubt *= doubt
+    doubt += words
+    rejected = doubt >= 2.0**64 - 2.0**14
+    for i in np.flatnonzero(rejected):
+        rejected[i] = not accept(Uniform(source, int(words[i]), 64), int(values[i]), sigma**2)
+    return rejected
+
+
+def accept(u: Uniform, k: int, variance: Fraction) -> bool:
+    """Whether U < A(0)/A(k), settled exactly."""
+    for terms in count_from(8, 8):
+        (top, top_error), (bottom, bottom_error) = (_integral(j, variance, terms) for j in (0, k))
+        if bottom > bottom_error:
+            if Fraction(u.number + 1, 1 << u.known) <= (top - top_error) / (bottom + bottom_error):
+                return True
+            if Fraction(u.number, 1 << u.known) >= (top + top_error) / (bottom - bottom_error):
+                return False
+            u.refine()
+    raise AssertionError("unreachable: the intervals shrink to a point")
+
+
+def _integral(k: int, variance: Fraction, terms: int) -> tuple[Fraction, Fraction]:
+    """A(k) and a bound on its error, by powers of t: Σ_m c_m/((2m+1)·4^m), c_m = Σ_{i+j=m} (−s)^i/i!·b^{2j}/(2j)!.
+
+    |c_m| ≤ (s + b²)^m/m! since (2j)! ≥ j!, so from m ≥ (s + b²)/2 on the terms at least halve.
+    """
+    s, b_squared = 1 / (2 * variance), (k / variance) ** 2
+    value = sum(
+        ((-s) ** i / factorial(i) * b_squared**j / factorial(2 * j) / ((2 * (i + j) + 1) * 4 ** (i + j)))
+        for i in range(terms)
+        for j in range(terms - i)
+    )
+    reach = (s + b_squared) / 4
+    error = 2 * reach**terms / factorial(terms) if terms > 2 * reach else Fraction(1 << 64)
+    return Fraction(value), error

@@ -1,0 +1,112 @@
+"""Geometric and discrete Laplace variates: one logarithm each, exactly.
+
+With a = e^{-1/s} and V uniform on (0, 1), ⌊−s·ln V⌋ ≥ k exactly if V ≤ a^k: it is geometric, P(k) = (1−a)·a^k. The
+discrete Laplace law P(k) = (1−a)/(1+a)·a^|k| has P(|X| ≥ k) = 2a^k/(1+a) for k ≥ 1, so |X| = ⌊s·(κ − ln V)⌋ with
+κ = ln(2/(1+a)), and a fair sign. No rejection, and the sign of zero does no harm.
+
+Error analysis. Let w be the 63 drawn bits of V, v = fl(w)·2^-63 and t = fl(s·(κ − ln v)), and keep only draws with
+v ≥ FLOOR = 2^-14, so that −ln v < 9.71. Then, in units of s,
+    conversion of w to double              2^-53           (relative in v, so absolute in ln v)
+    bits of V not yet drawn                2^-63/v ≤ 2^-49
+    np.log, ULPS = 4 units                 9.71·2^-50      < 2^-46.7
+    κ in doubles, at most 0.7              8 roundings     < 2^-50
+    the difference, the float s and the product: 3 roundings of a number below 10.5
+                                           3·10.5·2^-53    < 2^-48
+which add up to less than MARGIN = 2^-45. A t farther than s·MARGIN from every whole number above 0 has the floor of the
+true value (which is never negative). The others, and v < FLOOR, are settled in fixed point.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache, partial
+from math import exp, log
+from typing import TypeAlias
+
+import numpy as np
+
+from discreet.errors import BadParameter
+from discreet.exact import Number, positive, shown
+from discreet.noise import fixed
+from discreet.noise.bits import SYSTEM, Bits, Words
+from discreet.noise.lazy import Ints, Uniform, in_chunks, saturate, signed
+
+FLOOR = 2.0**-14
+MARGIN = 2.0**-45
+Shift: TypeAlias = Callable[[int], int]
+"""2^P·κ within 1, for any precision P."""
+
+
+def in_range(scale: Number, name: str = "scale") -> Fraction:
+    """`scale` as a rational between 2⁻⁶⁰ and 2⁵⁰, which is what the samplers are proven for."""
+    exact = positive(scale, name)
+    if exact.numerator << 60 < exact.denominator or exact.numerator > exact.denominator << 50:
+        raise BadParameter(name, shown(exact), "must lie between 2^-60 and 2^50 grid steps", "change the grid")
+    return exact
+
+
+def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
+    """`size` variates on 0, 1, 2, … with P(k) = (1−a)·a^k, a = e^{-1/scale}.
+
+    >>> bool((geometric(2, 1000) >= 0).all())
+    True
+    """
+    s, source = in_range(scale), bits or SYSTEM
+    return in_chunks(size, lambda count: _floors(s, 0.0, _no_shift, count, source)[0], np.int64)
+
+
+def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints:
+    """`size` variates on the whole numbers with P(k) = (1−a)/(1+a)·a^|k|, a = e^{-1/scale}.
+
+    >>> discrete_laplace(5, 4).shape
+    (4,)
+    """
+    s, source = in_range(scale), bits or SYSTEM
+    kappa = log(2 / (1 + exp(-1 / float(s))))
+    shift = partial(_kappa, s)
+    return in_chunks(size, lambda count: signed(*_floors(s, kappa, shift, count, source)), np.int64)
+
+
+def _floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
+    """⌊s·(κ − ln V)⌋ for `count` fresh V, and the words whose lowest bit was left unused."""
+    words = source.words(count)
+    v = (words >> np.uint64(1)).astype(np.float64)
+    v *= 2.0**-63
+    unsettled = v < FLOOR
+    np.maximum(v, FLOOR, out=v)
+    t = np.log(v, out=v)
+    np.subtract(kappa, t, out=t)
+    t *= float(s)
+    error = float(s) * MARGIN
+    gap = np.rint(t)
+    gap -= t
+    np.abs(gap, out=gap)
+    unsettled |= (gap <= error) & (t >= 1 - error)
+    out = t.astype(np.int64)
+    for i in np.flatnonzero(unsettled):
+        out[i] = settle(Uniform(source, int(words[i]) >> 1, 63), s, shift)
+    return out, words
+
+
+def settle(v: Uniform, s: Fraction, shift: Shift) -> int:
+    """⌊s·(κ − ln V)⌋ for one lazily refined V, in fixed point."""
+    while True:
+        if v.number:
+            precision = v.known + 64 + s.numerator.bit_length()
+            low, high = v.neg_log(precision)
+            ends = (low + shift(precision) - 1, high + shift(precision) + 1)
+            floor_low, floor_high = (max(0, e * s.numerator // (s.denominator << precision)) for e in ends)
+            if floor_low == floor_high:
+                return saturate(floor_low)
+        v.refine()
+
+
+def _no_shift(precision: int) -> int:
+    return 0
+
+
+@lru_cache(maxsize=64)
+def _kappa(s: Fraction, precision: int) -> int:
+    """2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
+    finer = precision + 40
+    one_plus_a = (1 << finer) + fixed.exp_neg(1 / s, finer)
+    return ((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer)) >> 40

@@ -1,0 +1,73 @@
+"""A uniform number of which only some bits are drawn yet, and the loop that settles many of them at once.
+
+U is uniform on [0, 1) and known to lie in [number, number + 1)/2^known. A decision that this interval does not settle
+asks for 64 more bits; it never redraws, because redrawing exactly the hard cases would bend the law.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact import whole
+from discreet.noise import fixed
+from discreet.noise.bits import Bits, Words
+
+T = TypeVar("T", bound=np.generic)
+Ints: TypeAlias = NDArray[np.int64]
+
+CHUNK = 1 << 13
+"""Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
+
+LARGEST, SMALLEST = (1 << 63) - 1, -(1 << 63)
+
+
+class Uniform:
+    """One lazily refined uniform."""
+
+    __slots__ = ("bits", "known", "number")
+
+    def __init__(self, bits: Bits, number: int = 0, known: int = 0) -> None:
+        self.bits, self.number, self.known = bits, number, known
+
+    def refine(self) -> None:
+        """Learn 64 more bits."""
+        self.number = self.number << 64 | int(self.bits.words(1)[0])
+        self.known += 64
+
+    def below(self, top: int, bottom: int) -> bool:
+        """Whether U < top/bottom, settled exactly."""
+        while True:
+            scaled = top << self.known
+            if (self.number + 1) * bottom <= scaled:
+                return True
+            if self.number * bottom >= scaled:
+                return False
+            self.refine()
+
+    def neg_log(self, precision: int) -> tuple[int, int]:
+        """Bounds on 2^P·(−ln U), for a number above 0: U < (number + 1)/2^known and ln(1 + 1/n) ≤ 1/n."""
+        high = self.known * (fixed.ln2(precision) + 1) - fixed.log_int(self.number, precision) + 1
+        return max(0, high - (1 << precision) // self.number - 2 * self.known - 3), high
+
+
+def saturate(value: int) -> int:
+    """The nearest int64. Clamping is post-processing, so no guarantee suffers."""
+    return min(max(value, SMALLEST), LARGEST)
+
+
+def signed(sizes: Ints, words: Words) -> Ints:
+    """`sizes` with the sign that the lowest bit of each word gives."""
+    return sizes * (1 - 2 * (words & np.uint64(1)).view(np.int64))
+
+
+def in_chunks(size: int, draw: Callable[[int], NDArray[T]], dtype: type[T]) -> NDArray[T]:
+    """`size` draws, made at most CHUNK at a time: memory beyond the result stays small."""
+    size = whole(size, "size")
+    if size <= CHUNK:
+        return draw(size)
+    out = np.empty(size, dtype)
+    for start in range(0, size, CHUNK):
+        out[start : start + CHUNK] = draw(min(CHUNK, size - start))
+    return out

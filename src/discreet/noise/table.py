@@ -1,0 +1,91 @@
+"""Inversion of a symmetric law by a table of exact 63-bit thresholds.
+
+The law is given by weights of |X| = 0, 1, 2, … in fixed point with a proven error, for any number of bits. F(k) is
+P(|X| ≤ k) and |X| is the number of k with F(k) ≤ V. The table holds ⌊2⁶³F(k)⌋; a 63-bit draw of V equal to none of
+these settles |X|, and one that is equal (probability about length·2^-63) is settled with more bits of V and of F. The
+64th bit is the sign. A guide by the leading bits answers most draws with one look-up.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.noise.bits import Bits, Words
+from discreet.noise.lazy import Ints, Uniform
+
+GUIDE_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Numbers proportional to P(|X| = k), k = 0 … len−1: the true ones lie in [w, w + error], and what is missing
+    beyond the last adds up to at most `error` more."""
+
+    values: list[int]
+    error: int
+
+
+Law: TypeAlias = Callable[[int], Weights]
+"""Weights such that every F(k) is determined within 2^-bits, for any number of bits."""
+
+
+def distribution(law: Law, bits: int) -> tuple[list[int], list[int]]:
+    """⌊2^bits·F(k)⌋ for the smallest and the largest F that the weights leave possible, k = 0 … .
+
+    The last of the second list is always 2^bits − 1: no draw is ever settled beyond the end of the table.
+    """
+    weights = law(bits)
+    sums = list(accumulate(weights.values))
+    slack = (len(sums) + 1) * weights.error
+    total = sums[-1]
+    low = [(s << bits) // (total + slack) for s in sums]
+    high = [min((1 << bits) - 1, ((s + slack) << bits) // total) for s in sums]
+    return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A law, ready to draw from."""
+
+    law: Law
+    low: Words
+    high: Words
+    guide: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, law: Law) -> "Table":
+        low, high = (np.array(ends, np.uint64) for ends in distribution(law, 63))
+        first = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(63 - GUIDE_BITS)
+        last = first | np.uint64((1 << (63 - GUIDE_BITS)) - 1)
+        before = np.searchsorted(high, first, "left")  # thresholds that are surely below the whole cell
+        after = np.searchsorted(low, last, "right")  # thresholds that may lie in it or below
+        return cls(law, low, high, np.where(before == after, before, -1).astype(np.int32))
+
+    def draw(self, count: int, source: Bits) -> tuple[Ints, Words]:
+        """`count` values of |X|, and the words whose lowest bit was left unused."""
+        words = source.words(count)
+        v = words >> np.uint64(1)
+        out = self.guide[(v >> np.uint64(63 - GUIDE_BITS)).view(np.int64)].astype(np.int64)
+        mixed = np.flatnonzero(out < 0)
+        if mixed.size:
+            some = v[mixed]
+            before, after = np.searchsorted(self.high, some, "left"), np.searchsorted(self.low, some, "right")
+            out[mixed] = before
+            for i in mixed[before != after]:
+                out[i] = settle(Uniform(source, int(v[i]), 63), self.law)
+        return out, words
+
+
+def settle(v: Uniform, law: Law) -> int:
+    """The number of k with F(k) ≤ V, for one lazily refined V."""
+    while True:
+        low, high = distribution(law, v.known)
+        k = bisect_left(high, v.number)
+        if v.number < low[k]:
+            return k
+        v.refine()

@@ -1,0 +1,211 @@
+"""Who counts as a neighbour, and how far one person can move an answer.
+
+A `Sensitivity` bounds, over all neighbouring data sets, the change of a vector of answers in four norms:
+how many coordinates change (l0), the sum of the changes (l1), their Euclidean length (l2), the largest (linf).
+What is not given is filled in from the inequalities between norms:
+
+    linf ≤ l2 ≤ l1 ≤ √l0·l2,   l1 ≤ l0·linf,   l2² ≤ l1·linf.
+
+k counts that one person can all change by one have l1 = k and l2 = √k, not the other way round.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+
+from discreet.errors import BadParameter
+from discreet.exact import Number, ceil_float, is_power_of_two, positive, rational, shown, sqrt_up, whole
+
+
+class Neighbours(Enum):
+    """Which data sets must be hard to tell apart."""
+
+    ADD_REMOVE = "add or remove one unit"
+    REPLACE = "replace one unit, the number of units being public"
+
+    @property
+    def changes(self) -> int:
+        """How many units differ: one that comes or goes, or one that goes and another that comes."""
+        return 1 if self is Neighbours.ADD_REMOVE else 2
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Sensitivity:
+    """Bounds on how far one unit moves a vector of answers.
+
+    >>> Sensitivity(l0=4, linf=1)
+    Sensitivity(l0=4, l1=4, l2=2, linf=1)
+    >>> Sensitivity(l1=1, linf=2)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1; state norms of one and the same change
+    """
+
+    l0: int | None  # None: no bound on the number of coordinates is known
+    l1: Fraction | None  # None: no bound is known
+    l2_squared: Fraction
+    linf: Fraction
+
+    def __init__(
+        self,
+        *,
+        l0: int | None = None,
+        l1: Number | None = None,
+        l2: Number | None = None,
+        linf: Number | None = None,
+        l2_squared: Number | None = None,
+    ) -> None:
+        if l2 is not None:
+            l2_squared = positive(l2, "l2") ** 2
+        count = None if l0 is None else whole(l0, "l0", 1)
+        sums = None if l1 is None else positive(l1, "l1")
+        squares = None if l2_squared is None else positive(l2_squared, "l2_squared")
+        most = None if linf is None else positive(linf, "linf")
+        _refuse_contradictions(count, sums, squares, most)
+        # Each line derives a bound from ones given or derived above it, and takes the smallest that is proven.
+        most = _least(most, sums, None if squares is None else sqrt_up(squares))
+        if most is None:
+            raise BadParameter("sensitivity", "empty", "no norm is bounded", "give l1, l2 or linf")
+        if sums is None and count is not None:
+            sums = _least(count * most, None if squares is None else sqrt_up(count * squares))
+        if squares is None:
+            squares = _least(None if count is None else count * most**2, None if sums is None else sums * most)
+        if squares is None:
+            raise BadParameter(
+                "sensitivity",
+                f"linf = {shown(most)} alone",
+                "bounds no sum of changes",
+                "add l0, the number of coordinates that one unit can change, or l1 or l2",
+            )
+        for name, value in (("l0", count), ("l1", sums), ("l2_squared", squares), ("linf", most)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        known = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
+        return f"Sensitivity({', '.join(f'{k}={_text(v)}' for k, v in known.items() if v is not None)})"
+
+    @property
+    def l2(self) -> Fraction:
+        """The Euclidean bound, rounded up where it is irrational."""
+        return sqrt_up(self.l2_squared)
+
+    def on_grid(self, grid: Fraction) -> "Sensitivity":
+        """The sensitivity, in grid steps, of the answers rounded to the nearest multiple of `grid`.
+
+        ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
+        l0 changed coordinates gain, each at most one step: linf → ⌈linf/g⌉, l1 → l1/g + l0, and by Minkowski
+        l2 → l2/g + √l0. A grid of 1 is for answers that are whole numbers already: nothing changes.
+        """
+        if not is_power_of_two(grid):
+            raise BadParameter("grid", shown(grid), "must be a power of two", "take 2^k, for example 1/1024")
+        if grid == 1:
+            return self
+        if self.l0 is None:
+            raise BadParameter(
+                "sensitivity",
+                self,
+                "rounding to a grid moves every changed coordinate and l0 is unknown",
+                "give l0, the number of coordinates that one unit can change",
+            )
+        most = Fraction(ceil(self.linf / grid))
+        sums = self.l0 * most if self.l1 is None else min(self.l0 * most, self.l1 / grid + self.l0)
+        scaled = self.l2_squared / grid**2
+        squares = min(self.l0 * most**2, scaled + 2 * sqrt_up(scaled * self.l0) + self.l0)
+        return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums**2), linf=min(most, sums))
+
+    def times(self, factor: Number) -> "Sensitivity":
+        """The sensitivity of the same answers multiplied by `factor`."""
+        scale = positive(factor, "factor")
+        return Sensitivity(
+            l0=self.l0,
+            l1=None if self.l1 is None else self.l1 * scale,
+            l2_squared=self.l2_squared * scale**2,
+            linf=self.linf * scale,
+        )
+
+
+def sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
+    """A plain number means one answer that moves by at most that much."""
+    if isinstance(bound, Sensitivity):
+        return bound
+    return Sensitivity(l0=1, linf=positive(bound, "sensitivity"))
+
+
+def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
+    """How many units satisfy a predicate: 1 under both relations (a replaced unit moves it by −1, 0 or 1)."""
+    return Sensitivity(l0=1, linf=1)
+
+
+def counts(k: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
+    """k counts over predicates that may overlap: one unit can move all of them by one: l1 = k, l2 = √k."""
+    return Sensitivity(l0=whole(k, "k", 1), linf=1)
+
+
+def histogram(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
+    """Counts over disjoint cells, however many: 1 if a unit comes or goes; 2 cells move, l2 = √2, if it is replaced."""
+    return Sensitivity(l0=neighbours.changes, linf=1)
+
+
+def bounded_sum(lower: Number, upper: Number, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
+    """A sum of values clamped to [lower, upper]: the largest |value| that can come or go, or the width if replaced."""
+    low, high = _interval(lower, upper)
+    return sensitivity(max(abs(low), abs(high)) if neighbours is Neighbours.ADD_REMOVE else high - low)
+
+
+def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
+    """The mean of n values clamped to [lower, upper], n public: (upper − lower)/n when one is replaced.
+
+    If units come and go then n is not public, and a mean must be asked as a sum and a count.
+    """
+    if neighbours is Neighbours.ADD_REMOVE:
+        raise BadParameter(
+            "neighbours", "ADD_REMOVE", "a mean at fixed n needs a public n", "use REPLACE, or release a sum and a count"
+        )
+    low, high = _interval(lower, upper)
+    return sensitivity((high - low) / whole(n, "n", 1))
+
+
+def proportion(n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
+    """The share of n units, n public, that satisfy a predicate: 1/n."""
+    return mean(0, 1, n, neighbours)
+
+
+def _interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
+    low, high = rational(lower, "lower"), rational(upper, "upper")
+    if low >= high:
+        raise BadParameter("lower", shown(low), f"must lie below upper = {shown(high)}", "clamp to a proper interval")
+    return low, high
+
+
+def _least(*bounds: Fraction | None) -> Fraction | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _text(value: int | Fraction) -> str:
+    return str(value) if isinstance(value, int) or value.denominator < 1000 else f"{ceil_float(value):.12g}"
+
+
+def _refuse_contradictions(
+    l0: int | None, l1: Fraction | None, squares: Fraction | None, linf: Fraction | None
+) -> None:
+    """No change can have norms that break the inequalities above; whoever states them has mixed something up."""
+    ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
+    known = [(name, square) for name, square in ascending if square is not None]
+    for (small, low), (large, high) in pairwise(known):
+        if low > high:
+            _contradict(small, low, f"cannot exceed {large} = {_text(sqrt_up(high))}")
+    if linf is not None and l1 is not None and squares is not None and squares > l1 * linf:
+        _contradict("l2", squares, f"cannot exceed √(l1·linf) = {_text(sqrt_up(l1 * linf))}")
+    if l0 is None:
+        return
+    if linf is not None and l1 is not None and l1 > l0 * linf:
+        _contradict("l1", l1**2, f"cannot exceed l0·linf = {_text(l0 * linf)}")
+    if linf is not None and squares is not None and squares > l0 * linf**2:
+        _contradict("l2", squares, f"cannot exceed √l0·linf = {_text(sqrt_up(l0 * linf**2))}")
+    if squares is not None and l1 is not None and l1**2 > l0 * squares:
+        _contradict("l1", l1**2, f"cannot exceed √l0·l2 = {_text(sqrt_up(l0 * squares))}")
+
+
+def _contradict(name: str, square: Fraction, reason: str) -> None:
+    raise BadParameter(name, _text(sqrt_up(square)), reason, "state norms of one and the same change")
