@@ -54,7 +54,7 @@ class Keystream:
 
     def words(self, count: int) -> Words:
         out = np.empty(count, np.uint64)
-        view = memoryview(out).cast("B") if count else memoryview(b"")
+        view = out.view(np.uint8).data
         with self._lock:
             for start in range(0, len(view), len(_ZEROS)):
                 piece = view[start : start + len(_ZEROS)]

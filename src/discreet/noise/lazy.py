@@ -16,6 +16,8 @@ from discreet.noise.bits import Bits, Words
 
 T = TypeVar("T", bound=np.generic)
 Ints: TypeAlias = NDArray[np.int64]
+Probability: TypeAlias = Callable[[int], tuple[int, int]]
+"""Whole bounds low ≤ 2^P·p ≤ high for any precision P, at most a few units apart: a real p, as exactly as you like."""
 
 CHUNK = 1 << 13
 """Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
@@ -36,13 +38,13 @@ class Uniform:
         self.number = self.number << 64 | int(self.bits.words(1)[0])
         self.known += 64
 
-    def below(self, top: int, bottom: int) -> bool:
-        """Whether U < top/bottom, settled exactly."""
+    def below(self, p: Probability) -> bool:
+        """Whether U < p, settled exactly."""
         while True:
-            scaled = top << self.known
-            if (self.number + 1) * bottom <= scaled:
+            low, high = p(self.known)
+            if self.number < low:
                 return True
-            if self.number * bottom >= scaled:
+            if self.number >= high:
                 return False
             self.refine()
 

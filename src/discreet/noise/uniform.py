@@ -1,7 +1,7 @@
 """Uniform whole numbers and biased coins, exactly."""
 
-from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -11,10 +11,9 @@ from discreet.errors import BadParameter
 from discreet.exact import Number, rational, shown, whole
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import Ints, Uniform, in_chunks
+from discreet.noise.lazy import Ints, Probability, Uniform, in_chunks
 
 Coins: TypeAlias = NDArray[np.bool_]
-Settle: TypeAlias = Callable[[Uniform], bool]
 
 
 def below(bound: int, size: int, bits: Bits | None = None) -> Ints:
@@ -49,7 +48,7 @@ def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
     if not 0 <= exact <= 1:
         raise BadParameter("p", shown(exact), "not a probability", "give one between 0 and 1")
     top, bottom = exact.numerator, exact.denominator
-    return _coins((top << 64) // bottom, lambda u: u.below(top, bottom), size, bits or SYSTEM)
+    return coins(lambda precision: ((top << precision) // bottom, -(-(top << precision) // bottom)), size, bits)
 
 
 def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
@@ -61,40 +60,27 @@ def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
     exact = rational(x, "x")
     if exact < 0:
         raise BadParameter("x", shown(exact), "e^-x is no probability then", "give x of at least 0")
-    if exact == 0:
-        return bernoulli(1, size, bits)
-    near = fixed.exp_neg(exact, 96)  # 2⁹⁶·e^{-x} within 1, so ⌊2⁶⁴·e^{-x}⌋ is one of these one or two cells
-    floor = max(0, near - 1) >> 32
-    return _coins(floor, lambda u: below_exp(u, exact), size, bits or SYSTEM, ((near + 1) >> 32) - floor)
+    return bernoulli(1, size, bits) if exact == 0 else coins(partial(_exp_bounds, exact), size, bits)
 
 
-def below_exp(u: Uniform, x: Fraction) -> bool:
-    """Whether U < e^{-x}, settled exactly (e^{-x} is irrational for rational x > 0, so it ends)."""
-    while True:
-        precision = u.known + 64
-        value = fixed.exp_neg(x, precision)
-        if (u.number + 1) << 64 <= value - 1:
-            return True
-        if u.number << 64 >= value + 1:
-            return False
-        u.refine()
+def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
+    near = fixed.exp_neg(x, precision)
+    return max(0, near - 1), min(1 << precision, near + 1)
 
 
-def _coins(floor: int, settle: Settle, size: int, source: Bits, spread: int = 0) -> Coins:
-    """Coins for U < p, where ⌊2⁶⁴p⌋ is one of floor … floor + spread.
-
-    A first word below `floor` means U < p; one above `floor + spread` means U ≥ p; the few between are settled with
-    more bits.
-    """
-    if floor >= 1 << 64:
+def coins(p: Probability, size: int, bits: Bits | None = None) -> Coins:
+    """`size` coins, each True if U < p. A first word settles nearly all; those in between get more bits."""
+    source = bits or SYSTEM
+    low, high = p(64)
+    if low >= 1 << 64:
         return np.ones(whole(size, "size"), np.bool_)
-    first, last = np.uint64(floor), np.uint64(min(floor + spread, (1 << 64) - 1))
+    heads_below, tails_from = np.uint64(low), min(high, (1 << 64) - 1)
 
     def draw(count: int) -> Coins:
         words = source.words(count)
-        heads = words < first
-        for i in np.flatnonzero((words >= first) & (words <= last)):
-            heads[i] = settle(Uniform(source, int(words[i]), 64))
+        heads = words < heads_below
+        for i in np.flatnonzero((words >= heads_below) & (words <= np.uint64(tails_from))):
+            heads[i] = Uniform(source, int(words[i]), 64).below(p)
         return heads
 
     return in_chunks(size, draw, np.bool_)

@@ -1,0 +1,86 @@
+"""Pure ε: the largest that the privacy loss ln P(E)/P'(E) can be, over all events and both directions."""
+
+from fractions import Fraction
+from math import inf
+from typing import assert_never
+
+from discreet.accounting.elementary import exp_neg_bounds, log_bounds
+from discreet.exact import ceil_float, rational
+from discreet.loss import (
+    BinomialLoss,
+    Claim,
+    Composition,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    ExponentialLoss,
+    GaussianLoss,
+    Group,
+    KeepLoss,
+    LaplaceLoss,
+    Loss,
+    Parallel,
+    PermuteAndFlipLoss,
+    ResponseLoss,
+    Subsampled,
+    ThresholdLoss,
+    TruncatedGeometricLoss,
+)
+
+
+def pure(loss: Loss) -> Fraction | float:
+    """ε such that the release is ε-private; ∞ where there is none. Irrational values are rounded up.
+
+    >>> from discreet import Laplace
+    >>> pure(Laplace(10).loss(1))
+    Fraction(1, 10)
+    """
+    match loss:
+        case (
+            LaplaceLoss(scale=scale, sensitivity=moved)
+            | DiscreteLaplaceLoss(scale=scale, sensitivity=moved)
+            | TruncatedGeometricLoss(scale=scale, sensitivity=moved)
+        ):
+            # [DMNS06, Prop. 1]: ln p(o − x)/p(o − x') = (‖o − x'‖₁ − ‖o − x‖₁)/scale ≤ l1/scale; clamping is
+            # post-processing. On whole numbers the same triangle inequality holds for the discrete law [GRS09].
+            return inf if moved.l1 is None else moved.l1 / scale
+        case GaussianLoss() | DiscreteGaussianLoss() | BinomialLoss() | ThresholdLoss():
+            return inf
+        case ResponseLoss(truth=truth, choices=choices):
+            return response_epsilon(truth, choices)
+        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon):
+            return epsilon  # [MT07, Thm 6], [MS20, Thm 1]
+        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
+            return groups * epsilon if delta == 0 else inf
+        case Claim(epsilon=epsilon, delta=delta):
+            return epsilon if delta == 0 else inf
+        case Composition(parts=parts):
+            return sum((times * pure(part) for part, times in parts), Fraction(0))  # [DMNS06], basic composition
+        case Parallel(branches=branches):
+            return max((pure(branch) for branch in branches), default=Fraction(0))
+        case Group(loss=inner, size=size):
+            return size * pure(inner)
+        case Subsampled(loss=inner, rate=rate):
+            return amplified(pure(inner), rate)
+        case _:
+            assert_never(loss)
+
+
+def amplified(epsilon: Fraction | float, rate: Fraction) -> Fraction | float:
+    """ln(1 + rate·(e^ε − 1)) for a Poisson sample, rounded up [BBG18, Thm 8]; never above ε."""
+    if rate in (0, 1) or epsilon in (0, inf):
+        return Fraction(0) if rate == 0 else epsilon
+    # 1 + q(e^ε − 1) = e^ε·(q + (1 − q)·e^-ε), whose last factor needs no large exponential.
+    exact = rational(epsilon)
+    return min(epsilon, ceil_float(exact + log_bounds(rate + (1 - rate) * exp_neg_bounds(exact)[1])[1]))
+
+
+def response_epsilon(truth: Fraction, choices: int) -> float:
+    """ln of the largest ratio of two answers' probabilities, truth : (1 − truth)/(choices − 1), rounded up [S4, B2]."""
+    odds = truth * (choices - 1) / (1 - truth)
+    return ceil_float(log_bounds(max(odds, 1 / odds))[1])
+
+
+def response_truth(epsilon: Fraction, choices: int) -> Fraction:
+    """The probability of a true answer, e^ε/(e^ε + choices − 1), rounded down to 128 bits: ε-private."""
+    wrong = (choices - 1) * exp_neg_bounds(epsilon)[1]
+    return Fraction(int((1 << 128) / (1 + wrong)), 1 << 128)

@@ -1,0 +1,180 @@
+"""Facts: which noise ran, at which scale, against which sensitivity. What they mean is read in `accounting`.
+
+A fact holds the noise law and the shape of the sensitivity, both in grid steps, because the worst pair of
+neighbours depends on both. The union `Loss` is closed: `match` on it and end with `assert_never`.
+"""
+
+from fractions import Fraction
+from typing import TypeAlias, cast
+
+import msgspec
+
+from discreet.exact import whole
+from discreet.units import Sensitivity
+
+
+class Fact(msgspec.Struct, frozen=True, tag=True):
+    """What all facts share: they are frozen, comparable, carry their name on the wire, and compose with + and *."""
+
+    def __add__(self, other: "Loss") -> "Composition":
+        return compose(cast("Loss", self), other)
+
+    def __mul__(self, times: int) -> "Composition":
+        return repeat(cast("Loss", self), times)
+
+    __rmul__ = __mul__
+
+
+class LaplaceLoss(Fact, frozen=True, tag=True):
+    """Continuous Laplace noise of this scale on every coordinate (on paper: discreet itself draws the discrete law)."""
+
+    scale: Fraction
+    sensitivity: Sensitivity
+
+
+class DiscreteLaplaceLoss(Fact, frozen=True, tag=True):
+    """P(k) ∝ e^{-|k|/scale} on every coordinate of whole answers."""
+
+    scale: Fraction
+    sensitivity: Sensitivity
+
+
+class TruncatedGeometricLoss(Fact, frozen=True, tag=True):
+    """Discrete Laplace noise, then clamped to [lower, upper]."""
+
+    scale: Fraction
+    lower: int
+    upper: int
+    sensitivity: Sensitivity
+
+
+class GaussianLoss(Fact, frozen=True, tag=True):
+    """N(0, σ²) on every coordinate, possibly rounded afterwards (which is post-processing)."""
+
+    sigma: Fraction
+    sensitivity: Sensitivity
+
+
+class DiscreteGaussianLoss(Fact, frozen=True, tag=True):
+    """P(k) ∝ e^{-k²/2σ²} on every coordinate of whole answers."""
+
+    sigma: Fraction
+    sensitivity: Sensitivity
+
+
+class BinomialLoss(Fact, frozen=True, tag=True):
+    """The number of heads in n fair coins, less n/2, on every coordinate of whole answers."""
+
+    n: int
+    sensitivity: Sensitivity
+
+
+class ResponseLoss(Fact, frozen=True, tag=True):
+    """The true one of `choices` answers with probability `truth`, each other one with equal probability."""
+
+    truth: Fraction
+    choices: int
+
+
+class ExponentialLoss(Fact, frozen=True, tag=True):
+    """Choice with P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`."""
+
+    epsilon: Fraction
+
+
+class PermuteAndFlipLoss(Fact, frozen=True, tag=True):
+    """Permute-and-flip at the same x_i: ε-private too, but not of bounded range."""
+
+    epsilon: Fraction
+
+
+class ThresholdLoss(Fact, frozen=True, tag=True):
+    """A key is shown if its number of distinct units plus discrete Laplace noise reaches `threshold`; one unit is
+    counted in at most `groups` keys."""
+
+    scale: Fraction
+    threshold: int
+    groups: int
+
+
+class KeepLoss(Fact, frozen=True, tag=True):
+    """A key is shown with the largest probability that (epsilon, delta) per key allows; one unit is counted in at most
+    `groups` keys."""
+
+    epsilon: Fraction
+    delta: Fraction
+    groups: int
+
+
+class Claim(Fact, frozen=True, tag=True):
+    """Somebody's word that a release was (epsilon, delta)-private."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+class Composition(Fact, frozen=True, tag=True):
+    """Several releases about the same people. Each part ran as often as its number says; no part is a Composition."""
+
+    parts: "tuple[tuple[Loss, int], ...]" = ()
+
+
+class Parallel(Fact, frozen=True, tag=True):
+    """Releases about disjoint parts of the *units*: add or remove one unit and only one branch changes."""
+
+    branches: "tuple[Loss, ...]"
+
+
+class Group(Fact, frozen=True, tag=True):
+    """The same release seen by neighbours that differ in up to `size` units."""
+
+    loss: "Loss"
+    size: int
+
+
+class Subsampled(Fact, frozen=True, tag=True):
+    """The release ran on a sample that each unit joined independently with probability `rate` (Poisson), and who was
+    sampled is secret. Neighbours add or remove one unit."""
+
+    loss: "Loss"
+    rate: Fraction
+
+
+Loss: TypeAlias = (
+    LaplaceLoss
+    | DiscreteLaplaceLoss
+    | TruncatedGeometricLoss
+    | GaussianLoss
+    | DiscreteGaussianLoss
+    | BinomialLoss
+    | ResponseLoss
+    | ExponentialLoss
+    | PermuteAndFlipLoss
+    | ThresholdLoss
+    | KeepLoss
+    | Claim
+    | Composition
+    | Parallel
+    | Group
+    | Subsampled
+)
+"""Every kind of fact there is."""
+
+NOTHING = Composition()
+"""The loss of a release that looked at nobody."""
+
+
+def compose(*losses: Loss) -> Composition:
+    """All of these happened. Equal facts are counted, not listed twice; the order of first appearance is kept."""
+    counts: dict[Loss, int] = {}
+    for loss in losses:
+        for part, times in loss.parts if isinstance(loss, Composition) else ((loss, 1),):
+            counts[part] = counts.get(part, 0) + times
+    return Composition(tuple(counts.items()))
+
+
+def repeat(loss: Loss, times: int) -> Composition:
+    """The same release, `times` times with fresh noise."""
+    whole(times, "times")
+    parts = loss.parts if isinstance(loss, Composition) else ((loss, 1),)
+    return Composition(tuple((part, count * times) for part, count in parts if times))
