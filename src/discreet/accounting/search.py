@@ -1,7 +1,7 @@
 """The only search: where a monotone condition on a positive number begins to hold."""
 
 from collections.abc import Callable
-from math import inf, nextafter, sqrt
+from math import inf, sqrt
 
 SMALLEST, LARGEST = 1e-300, 1e300
 
