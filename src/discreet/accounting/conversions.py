@@ -102,8 +102,8 @@ def rho_within_classic(epsilon: Number, delta: Number) -> float:
 
 
 def epsilon_from_tcdp(rho: Number, omega: Number, delta: Number) -> float:
-    """The zCDP form while ln(1/δ) ≤ (ω−1)²ρ, else ρω + ln(1/δ)/(ω − 1) [BDRS18, Lemma 6; the classic RDP form at the best
-    order below ω].
+    """The zCDP form while ln(1/δ) ≤ (ω−1)²ρ, else ρω + ln(1/δ)/(ω − 1) [BDRS18]: the classic RDP form at the best order
+    below ω.
     """
     if rho == inf or omega == inf:
         return epsilon_from_zcdp_classic(rho, delta)

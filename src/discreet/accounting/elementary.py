@@ -1,7 +1,7 @@
 """ln, e^x, √ and tanh of a rational between two rationals about 2^-128 apart: no float, so no ulp to trust."""
 
 from fractions import Fraction
-from math import floor, log
+from math import ceil, floor, log
 
 from discreet.exact import sqrt_up
 from discreet.noise import fixed
@@ -59,3 +59,11 @@ def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
 def sqrt_down(exact: Fraction) -> Fraction:
     """A rational at or just below √exact: x/√x with the root rounded up."""
     return exact / sqrt_up(exact) if exact else Fraction(0)
+
+
+def shorter(exact: Fraction) -> Fraction:
+    """At or just above `exact` > 0, with `PRECISION` leading bits: sums of many such stay short."""
+    places = PRECISION + exact.denominator.bit_length() - exact.numerator.bit_length()
+    if places <= 0 or exact.denominator.bit_length() <= PRECISION:
+        return exact
+    return Fraction(ceil(exact * (1 << places)), 1 << places)

@@ -2,12 +2,12 @@
 
 The budget and its one currency are fixed before the first answer. A release fits if the running sum stays within the budget;
 the decision looks only at sums of prices, and those are what the theorems allow to adapt:
-- `pure`: Σε ≤ ε and Σδ ≤ δ make all of it (ε, δ)-private [RRUV16, Thm 3.6];
-- `zcdp`: Σρ ≤ ρ and Σδ ≤ δ make all of it δ-approximately ρ-zCDP [WRRW23, Thm 1; FZ21];
-- `rdp`: ΣD_α ≤ ε̄ at *one* order fixed in advance makes all of it (α, ε̄)-RDP [FZ21, Thm 4.3; Lec21]; no leak is allowed;
+- `pure`: Σε ≤ ε and Σδ ≤ δ make all of it (ε, δ)-private [RRUV16];
+- `zcdp`: Σρ ≤ ρ and Σδ ≤ δ make all of it δ-approximately ρ-zCDP [WRRW23, Thm 1];
+- `rdp`: ΣD_α ≤ ε̄ at *one* order fixed in advance makes all of it (α, ε̄)-RDP [FZ21; Lec21]; no leak is allowed;
 - `gdp`: Σμ² ≤ μ² and Σδ ≤ δ: all of it is a leak of δ in front of a μ-GDP core, δ(ε) ≤ δ_μ(ε) + δ [ST22; KTH23].
   With leaks: weight every path by Π(1−δᵢ) of its steps; what is cut off weighs at most Σδᵢ ≤ δ.
-There is no filter on the composed curve δ(ε) and none on "the best order so far": neither is sound, see
+There is no filter on the composed curve δ(ε) and none on "the best order so far": neither is sound [TKRH26], see
 docs/decisions/0002-no-filter-on-the-curve.md.
 """
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds
+from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, shorter
 from discreet.loss import (
     BinomialLoss,
     Claim,
@@ -37,6 +37,8 @@ def pushed(group: Group) -> Loss:
     """
     size = group.size
     match group.loss:
+        case Group(loss=inner, size=inside):
+            return pushed(Group(inner, inside * size))
         case inner if size == 1:
             return inner
         case (
@@ -54,8 +56,6 @@ def pushed(group: Group) -> Loss:
             return Claim(size * epsilon, group_delta(epsilon, delta, size))
         case Composition(parts=parts):
             return compose(*(repeat(pushed(Group(part, size)), times) for part, times in parts))
-        case Group(loss=inner, size=inside):
-            return pushed(Group(inner, inside * size))
         case _:
             return group
 
@@ -73,7 +73,7 @@ def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
     # (e^{Kε} − 1)/(e^ε − 1) = e^{(K−1)ε}·(1 − e^{−Kε})/(1 − e^{−ε}), and no more than K·e^{(K−1)ε}.
     most = exp_bounds((size - 1) * epsilon)[1]
     share = (1 - exp_bounds(-size * epsilon)[0]) / (1 - exp_bounds(-epsilon)[1]) if epsilon > 2**-60 else size
-    return min(Fraction(1), delta * most * min(share, Fraction(size)))
+    return min(Fraction(1), shorter(delta * most * min(share, Fraction(size))))
 
 
 def _many(one: Sensitivity, size: int) -> Sensitivity:

@@ -1,7 +1,7 @@
 """What leaks with probability δ, set apart: P = (1 − δ)·P' + δ·P'' and Q = (1 − δ)·Q' + δ·Q'', in both directions.
 
 Only the pair (P', Q') of the core needs a bound then, and any notion can read it. δ-approximate zCDP [BS16, Def. 8.1] is
-this form, and so is (ε, δ): every (ε, δ)-private pair is such a mixture with an ε-private core [KOV15, Thm 3.1: randomised
+this form, and so is (ε, δ): every (ε, δ)-private pair is such a mixture with an ε-private core [KOV15: randomised
 response that tells the truth with probability δ dominates them all]. A leak may be overstated: if δ ≤ δ* then
 the rest of δ* is cut from the core in equal shares of P' and Q'.
 """
@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
-from discreet.accounting.elementary import exp_bounds
+from discreet.accounting.elementary import exp_bounds, shorter
 from discreet.accounting.group import group_delta, pushed
 from discreet.accounting.pure import amplified, pure
 from discreet.exact import rational
@@ -88,7 +88,7 @@ def any_of(delta: Fraction, times: int) -> Fraction:
     if delta >= 1:
         return Fraction(1 if times else 0)
     if times <= 64:
-        return 1 - (1 - delta) ** times
+        return shorter(1 - (1 - delta) ** times)
     return min(Fraction(1), delta * times)  # Bernoulli's inequality
 
 
@@ -97,7 +97,7 @@ def singleton_shown(scale: Fraction, threshold: int) -> Fraction:
     if threshold < 1:
         return Fraction(1)
     low, _ = exp_bounds(-1 / scale)
-    return exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low)
+    return shorter(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))
 
 
 def _split_group(loss: Group) -> tuple[Loss, Fraction]:

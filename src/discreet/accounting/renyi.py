@@ -82,7 +82,7 @@ def _renyi(loss: Loss, order: Fraction) -> Fraction | float:
 
 
 def from_pure(epsilon: Fraction | float, order: Fraction) -> Fraction | float:
-    """Every ε-private pair is post-processing of binary randomised response [KOV15, Thm 3.1 at δ = 0]."""
+    """Every ε-private pair is post-processing of binary randomised response [KOV15, at δ = 0]."""
     return inf if epsilon == inf else renyi_laws.response(rational(epsilon), order)
 
 

@@ -1,4 +1,4 @@
-"""Truncated concentrated DP: (ρ, ω) with D_α ≤ ρα for every order 1 < α < ω, in both directions [BDRS18, Def. 1].
+"""Truncated concentrated DP: (ρ, ω) with D_α ≤ ρα for every order 1 < α < ω, in both directions [BDRS18].
 
 Here ω is given and ρ is read. Noise that concentrates for all orders reads its zCDP ρ; a Poisson sample, which gains almost
 nothing for all orders, gains much for the small ones.
@@ -40,7 +40,7 @@ def tcdp(loss: Loss, omega: Number) -> Fraction | float:
 def _tcdp(loss: Loss, omega: Fraction) -> Fraction | float:
     match loss:
         case Composition(parts=parts):
-            return sum((times * _tcdp(part, omega) for part, times in parts if times), Fraction(0))  # [BDRS18, Lemma 2]
+            return sum((times * _tcdp(part, omega) for part, times in parts if times), Fraction(0))  # [BDRS18]
         case Parallel(branches=branches):
             return max((_tcdp(branch, omega) for branch in branches), default=Fraction(0))
         case _:
