@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting import filters
 from discreet.accounting.conversions import epsilon_from_zcdp
+from discreet.accounting.divergences import hockey_stick
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.loss import Claim, DiscreteGaussianLoss, GaussianLoss, KeepLoss, LaplaceLoss, ThresholdLoss
@@ -125,6 +126,26 @@ def test_impossible_budgets_are_refused(make):
         make()
     with pytest.raises(BadParameter):
         filters.gdp(1, delta=1)
+
+
+def test_a_filter_on_the_curve_would_overspend():
+    """Two continuations, each within δ at ε when declared in advance; the analyst's choice between them is not.
+
+    First a response. After the answer that raised the loss, a second response; after the other one, a small leak.
+    """
+    epsilon = 1.5
+    first = ({"+": Fraction(3, 4), "-": Fraction(1, 4)}, {"+": Fraction(1, 4), "-": Fraction(3, 4)})
+    response = ({"+": Fraction(2, 3), "-": Fraction(1, 3)}, {"+": Fraction(1, 3), "-": Fraction(2, 3)})
+    leak = ({"told": Fraction(126, 1000), "not": Fraction(874, 1000)}, {"not": Fraction(1)})
+
+    def delta(after):
+        p, q = ({(a, b): first[i][a] * after[a][i][b] for a in "+-" for b in after[a][i]} for i in (0, 1))
+        return hockey_stick(p, q, epsilon)
+
+    declared = [delta({"+": next_one, "-": next_one}) for next_one in (response, leak)]
+    budget = max(bounds.upper for bounds in declared)
+    assert budget < 0.1266
+    assert delta({"+": response, "-": leak}).lower > 0.158 > budget
 
 
 def test_stopping_at_the_best_order_so_far_overspends():
