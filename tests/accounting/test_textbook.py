@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.approx import Point
+from discreet.accounting.divergences import LaplaceAt, max_divergence
 from discreet.accounting.optimal import optimal
 from discreet.accounting.textbook import (
     advanced,
@@ -123,12 +124,28 @@ def test_sequential_and_group():
     assert float(group(point, 2).delta) == pytest.approx(0.001 * (1 + exp(0.5)))
 
 
-def test_parallel_under_replace_adds_the_two_largest():
+def test_parallel_row_of_facts_under_replace_adds_the_two_largest_where_nothing_moves_inside_a_part():
     points = [Point(Fraction(e), Fraction(e, 1000)) for e in (1, 3, 2)]
+    still = Point(Fraction(0), Fraction(0))
     assert parallel(*points) == Point(Fraction(3), Fraction(3, 1000))
-    assert parallel(*points, neighbours=Neighbours.REPLACE) == Point(Fraction(5), Fraction(5, 1000))
-    assert parallel(points[0], neighbours=Neighbours.REPLACE).epsilon == 2  # the one part is left and entered again
+    assert parallel(*points, neighbours=Neighbours.REPLACE, inside=still) == Point(Fraction(5), Fraction(5, 1000))
     assert parallel() == Point(Fraction(0), Fraction(0))
+
+
+def test_parallel_under_replace_pays_twice_for_a_unit_that_changes_inside_its_part():
+    """Sums of values in [−1, 1], Laplace noise, one part at ε = 3, one at 2: a replaced value moves the first by 2."""
+    points = [Point(Fraction(3), Fraction(0)), Point(Fraction(2), Fraction(0))]
+    seen = max_divergence(LaplaceAt(-1, Fraction(1, 3)), LaplaceAt(1, Fraction(1, 3)))
+    assert seen.lower == 6 == parallel(*points, neighbours=Neighbours.REPLACE).epsilon
+    twin = sum(point.epsilon for point in points)  # wrong twin: the two largest parts, whatever happens inside them
+    assert twin < seen.lower
+
+
+def test_pure_sequential_composition_is_tight():
+    """FACTS: a pair reaches kε."""
+    truth, lie = Fraction(3, 4), Fraction(1, 4)
+    joint = [{(a, b): p[a] * p[b] for a in (0, 1) for b in (0, 1)} for p in ((truth, lie), (lie, truth))]
+    assert max_divergence(*joint).upper == pytest.approx(2 * log(3), rel=1e-15)
 
 
 def test_outcome_range_row_of_facts():

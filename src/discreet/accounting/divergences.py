@@ -80,13 +80,15 @@ def hockey_stick(p: Distribution, q: Distribution, epsilon: Number) -> Bounds:
     eps = rational(epsilon, "epsilon")
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
         return shifts.hockey_stick(*shifts.same_law(p, q), eps)
-    if eps > LARGEST_EXPONENT:
-        alone = sum((a for a, b in pairs(p, q) if b == 0), Fraction(0))
-        return Bounds(floor_float(alone), 1.0)
-    below, above = (Fraction(1), Fraction(1)) if eps == 0 else exp_bounds(eps)
-    low = sum((max(Fraction(0), a - above * b) for a, b in pairs(p, q)), Fraction(0))
+    if eps == 0:
+        exact = sum((max(Fraction(0), a - b) for a, b in pairs(p, q)), Fraction(0))
+        return Bounds(floor_float(exact), ceil_float(exact))
+    below, above = exp_bounds(min(eps, Fraction(LARGEST_EXPONENT)))
     high = sum((max(Fraction(0), a - below * b) for a, b in pairs(p, q)), Fraction(0))
-    return Bounds(floor_float(low), min(1.0, ceil_float(high)) if high <= 1 else ceil_float(high))
+    if eps > LARGEST_EXPONENT:  # e^ε has no bound above: only what Q never gives is certain
+        return Bounds(floor_float(sum((a for a, b in pairs(p, q) if b == 0), Fraction(0))), ceil_float(high))
+    low = sum((max(Fraction(0), a - above * b) for a, b in pairs(p, q)), Fraction(0))
+    return Bounds(floor_float(low), ceil_float(high))
 
 
 def pairs(p: Discrete, q: Discrete) -> Iterator[tuple[Fraction, Fraction]]:

@@ -76,21 +76,27 @@ def short_form_wins_from(delta: Number) -> float:
     return ceil_float(-8 * log_bounds(open_unit(delta, "delta"))[0])
 
 
-def parallel(*points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Point:
+def parallel(*points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE, inside: Point | None = None) -> Point:
     """Releases on disjoint parts of the *units*, each private for adding or removing one [B2].
 
-    The largest ε and the largest δ; if a unit is replaced it can leave one part and enter another: the two largest, added.
+    One unit comes or goes: the largest ε and the largest δ. One unit is replaced: it can leave one part and enter another,
+    which costs the two largest, added; or it can change within its part, which costs `inside`. Without a better proof the
+    latter is a group of two, the old record gone and the new one come; a count cannot move at all: `inside=Point(0, 0)`.
 
     >>> cell = Point(Fraction(1), Fraction(0))
     >>> parallel(*[cell] * 8), parallel(*[cell] * 8, neighbours=Neighbours.REPLACE).epsilon
     (Point(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(2, 1))
     """
     moves = neighbours.changes
-    largest = [sorted(values, reverse=True)[:moves] for values in ([p.epsilon for p in points], [p.delta for p in points])]
-    if neighbours is Neighbours.REPLACE and len(points) == 1:  # out of the one part and in again: two neighbours apart
-        return group(points[0], 2)
-    epsilon, delta = (sum(values, Fraction(0)) for values in largest)
-    return Point(epsilon, delta)
+    across = Point(_largest([p.epsilon for p in points], moves), _largest([p.delta for p in points], moves))
+    if neighbours is Neighbours.ADD_REMOVE:
+        return across
+    within = [group(point, 2) for point in points] if inside is None else [inside]
+    return Point(max(p.epsilon for p in (across, *within)), max(p.delta for p in (across, *within)))
+
+
+def _largest(values: Sequence[Fraction | float], count: int) -> Fraction | float:
+    return sum(sorted(values, reverse=True)[:count], Fraction(0))
 
 
 def group(point: Point, size: int) -> Point:
@@ -115,7 +121,7 @@ def bad_set(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
     >>> bad_set([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], 1)
     Fraction(3, 4)
     """
-    threshold = exp_bounds(rational(epsilon, "epsilon"))[0]
+    threshold = exp_bounds(min(rational(epsilon, "epsilon"), Fraction(LARGEST_EXPONENT)))[0]
     return sum((a for a, b in pairs(p, q) if a > threshold * b), Fraction(0))
 
 
@@ -136,8 +142,3 @@ def outcome_range(epsilon: Number, probability: Number) -> Bounds:
     low = max(shrink * inside, 1 - grow * (1 - inside))
     high = min(grow * inside, 1 - shrink * (1 - inside))
     return Bounds(floor_float(max(Fraction(0), low)), ceil_float(min(Fraction(1), high)))
-
-
-def tightest(points: Sequence[Point]) -> Point:
-    """The point with the least ε among several theorems' answers at one δ."""
-    return min(points, key=lambda point: point.epsilon)
