@@ -186,9 +186,7 @@ def _text(value: int | Fraction) -> str:
     return str(value) if isinstance(value, int) or value.denominator < 1000 else f"{ceil_float(value):.12g}"
 
 
-def _refuse_contradictions(
-    l0: int | None, l1: Fraction | None, squares: Fraction | None, linf: Fraction | None
-) -> None:
+def _refuse_contradictions(l0: int | None, l1: Fraction | None, squares: Fraction | None, linf: Fraction | None) -> None:
     """No change can have norms that break the inequalities above; whoever states them has mixed something up."""
     ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
     known = [(name, square) for name, square in ascending if square is not None]

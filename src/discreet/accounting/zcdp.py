@@ -43,9 +43,7 @@ def zcdp(loss: Loss) -> Fraction | float:
             return moved.l2_squared / (2 * sigma**2)
         case LaplaceLoss(scale=scale, sensitivity=moved):
             return _over_shapes(moved, scale, laplace_rho)
-        case DiscreteLaplaceLoss(scale=scale, sensitivity=moved) | TruncatedGeometricLoss(
-            scale=scale, sensitivity=moved
-        ):
+        case DiscreteLaplaceLoss(scale=scale, sensitivity=moved) | TruncatedGeometricLoss(scale=scale, sensitivity=moved):
             return _over_shapes(moved, scale, pure_rho)
         case ExponentialLoss(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks

@@ -1,0 +1,120 @@
+"""Values in, noised values out, in the same shape: whole numbers as they are, reals on a power-of-two grid.
+
+Nothing is silently cast. Whole numbers outside int64 are clamped to it, before and after the noise: clamping moves no two
+inputs further apart, and clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, is_power_of_two, rational, shown
+from discreet.noise.lazy import LARGEST, SMALLEST, Ints, saturate
+
+Values: TypeAlias = "int | float | Sequence[Any] | NDArray[Any]"
+"""A number, a list of numbers (nested as you like) or an array of integers or floats."""
+
+Reals: TypeAlias = NDArray[np.float64]
+Draw: TypeAlias = Callable[[Fraction, int], Ints]
+"""Noise in steps of a grid: called with the grid and the number of variates."""
+
+STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
+
+
+def default_grid(scale: Fraction) -> Fraction:
+    """The largest power of two that is at most scale/2²⁰. It depends on the scale alone, never on the values."""
+    exponent = scale.numerator.bit_length() - scale.denominator.bit_length()
+    if Fraction(2) ** exponent > scale:
+        exponent -= 1
+    if abs(exponent) > 900:
+        raise BadParameter("scale", shown(scale), "no double lies on its grid", "change the unit of the values")
+    return Fraction(2) ** (exponent - STEPS_PER_SCALE)
+
+
+def noised(values: Values, draw: Draw, scale: Fraction, grid: Number | None) -> Any:
+    """`values` plus noise. Everything is checked before any noise is drawn."""
+    array, restore = read(values)
+    if array.dtype == np.int64:
+        if grid is not None and rational(grid, "grid") != 1:
+            raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
+        return restore(add_saturating(array, draw(Fraction(1), array.size).reshape(array.shape)))
+    step = default_grid(scale) if grid is None else rational(grid, "grid")
+    if not is_power_of_two(step) or step == 1:
+        raise BadParameter(
+            "grid",
+            shown(step),
+            "reals need a power of two other than 1 (which is the grid of whole numbers)",
+            "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
+        )
+    return restore(_on_grid(array, draw(step, array.size).reshape(array.shape), step))
+
+
+def read(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
+    """An int64 or float64 array, and the way back to the shape that came in."""
+    if isinstance(values, np.ndarray):
+        return _checked(values), lambda out: out
+    if isinstance(values, list | tuple):
+        return _checked(_from_list(values)), lambda out: out.tolist()
+    if isinstance(values, np.generic) or type(values) in (int, float):
+        return _checked(_from_list([values])), lambda out: out.tolist()[0]
+    raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
+
+
+def _from_list(values: Sequence[Any]) -> NDArray[Any]:
+    cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
+    kinds = {type(cell) for cell in cells.flat}
+    if kinds <= {int}:
+        clamped = [saturate(int(cell)) for cell in cells.flat]
+        return np.array(clamped, np.int64).reshape(cells.shape)
+    if len(kinds) == 1 and not issubclass(next(iter(kinds)), list | tuple | dict | str | bytes):
+        return np.array(values)  # one kind only: floats, or NumPy scalars; `_checked` decides
+    named = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise BadValues(f"mix or nest types ({named})", "give all integers or all floats, in a regular shape")
+
+
+def _checked(array: NDArray[Any]) -> NDArray[Any]:
+    """Judged by type first; the one judgement by value is NaN and infinity, and its outcome is visible to whoever asks."""
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.asarray(LARGEST, np.uint64))
+        return array.astype(np.int64)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise BadValues(f"have dtype {array.dtype}", "give integers, or floats of at most 64 bits")
+    if not np.isfinite(array).all():
+        raise BadValues("hold NaN or an infinity", "decide by rule what such records count as, before the mechanism")
+    return array.astype(np.float64)
+
+
+def add_saturating(values: Ints, noise: Ints) -> Ints:
+    """values + noise, clamped to int64: a wrapped sum shows as a sign that neither summand has."""
+    total = values + noise
+    wrapped = ((values ^ total) & (noise ^ total)) < 0
+    if wrapped.any():
+        total = np.where(wrapped, np.where(values < 0, SMALLEST, LARGEST), total)
+    return total
+
+
+def _on_grid(values: Reals, noise: Ints, step: Fraction) -> Reals:
+    """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
+
+    x/g is exact (g is a power of two; an overflow is clamped to the largest double). ⌊t + ½⌋ is t's floor plus one if the
+    fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
+    summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
+    function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and takes the long way.
+    """
+    exponent = step.numerator.bit_length() - step.denominator.bit_length()
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        scaled = np.clip(np.ldexp(values, -exponent), -largest, largest)
+        steps = np.floor(scaled)
+        steps += scaled - steps >= 0.5
+        total = steps + noise
+        for i in np.flatnonzero(np.abs(noise) >= 1 << 53):
+            total.flat[i] = float(int(steps.flat[i]) + int(noise.flat[i]))
+        result: Reals = np.clip(np.ldexp(total, exponent), -largest, largest)
+    return result
