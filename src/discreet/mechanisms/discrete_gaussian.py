@@ -61,7 +61,7 @@ class DiscreteGaussian:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, lambda step, size: discrete_gaussian(self.sigma / step, size, bits), self.sigma, grid)
+        return noised(values, discrete_gaussian, self.sigma, bits, grid)
 
     def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianLoss:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""

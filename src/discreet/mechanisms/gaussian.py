@@ -69,7 +69,7 @@ class Gaussian:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, lambda step, size: rounded_gaussian(self.sigma / step, size, bits), self.sigma, grid)
+        return noised(values, rounded_gaussian, self.sigma, bits, grid)
 
     def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianLoss:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""

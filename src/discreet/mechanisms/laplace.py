@@ -46,7 +46,7 @@ class Laplace:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, lambda step, size: discrete_laplace(self.scale / step, size, bits), self.scale, grid)
+        return noised(values, discrete_laplace, self.scale, bits, grid)
 
     def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteLaplaceLoss:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""

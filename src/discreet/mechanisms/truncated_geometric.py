@@ -10,8 +10,8 @@ from discreet.errors import BadParameter, BadValues
 from discreet.exact import Number, positive, rational, whole
 from discreet.loss import TruncatedGeometricLoss
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.values import Values, read
-from discreet.noise import Bits
+from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.noise import Bits, discrete_laplace
 from discreet.noise.lazy import LARGEST, SMALLEST
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
@@ -48,7 +48,8 @@ class TruncatedGeometric:
         if array.dtype != np.int64:
             raise BadValues("are not whole numbers", "this mechanism is for counts; use Laplace for reals")
         inside = np.clip(array, self.lower, self.upper)
-        return restore(np.clip(Laplace(self.scale).release(inside, bits), self.lower, self.upper))
+        noise = discrete_laplace(self.scale, array.size, bits).reshape(array.shape)
+        return restore(np.clip(add_saturating(inside, noise), self.lower, self.upper))
 
     def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> TruncatedGeometricLoss:
         """What a release at this sensitivity costs."""

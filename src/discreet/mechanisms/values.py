@@ -6,6 +6,9 @@ inputs further apart, and clamping an output is post-processing, so no exception
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from math import ldexp
+from sys import float_info
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,18 +16,21 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadValues
 from discreet.exact import Number, is_power_of_two, rational, shown
+from discreet.noise.bits import Bits
 from discreet.noise.lazy import LARGEST, SMALLEST, Ints, saturate
 
 Values: TypeAlias = "int | float | Sequence[Any] | NDArray[Any]"
 """A number, a list of numbers (nested as you like) or an array of integers or floats."""
 
 Reals: TypeAlias = NDArray[np.float64]
-Draw: TypeAlias = Callable[[Fraction, int], Ints]
-"""Noise in steps of a grid: called with the grid and the number of variates."""
+Draw: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
+"""A sampler from `discreet.noise`: called with the scale in grid steps, the number of variates and the bits."""
 
+DOUBLE_MAX = float_info.max
 STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
 
 
+@lru_cache(maxsize=256)
 def default_grid(scale: Fraction) -> Fraction:
     """The largest power of two that is at most scale/2²⁰. It depends on the scale alone, never on the values."""
     exponent = scale.numerator.bit_length() - scale.denominator.bit_length()
@@ -35,14 +41,21 @@ def default_grid(scale: Fraction) -> Fraction:
     return Fraction(2) ** (exponent - STEPS_PER_SCALE)
 
 
-def noised(values: Values, draw: Draw, scale: Fraction, grid: Number | None) -> Any:
+def noised(values: Values, draw: Draw, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
     """`values` plus noise. Everything is checked before any noise is drawn."""
     array, restore = read(values)
     if array.dtype == np.int64:
         if grid is not None and rational(grid, "grid") != 1:
             raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
-        return restore(add_saturating(array, draw(Fraction(1), array.size).reshape(array.shape)))
-    step = default_grid(scale) if grid is None else rational(grid, "grid")
+        return restore(add_saturating(array, draw(scale, array.size, bits).reshape(array.shape)))
+    steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
+    return restore(_on_grid(array, draw(steps, array.size, bits).reshape(array.shape), exponent))
+
+
+@lru_cache(maxsize=256)
+def _in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
+    """The scale in grid steps, and the grid's binary exponent."""
+    step = default_grid(scale) if grid is None else grid
     if not is_power_of_two(step) or step == 1:
         raise BadParameter(
             "grid",
@@ -50,18 +63,32 @@ def noised(values: Values, draw: Draw, scale: Fraction, grid: Number | None) -> 
             "reals need a power of two other than 1 (which is the grid of whole numbers)",
             "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
         )
-    return restore(_on_grid(array, draw(step, array.size).reshape(array.shape), step))
+    return scale / step, step.numerator.bit_length() - step.denominator.bit_length()
 
 
 def read(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
     """An int64 or float64 array, and the way back to the shape that came in."""
+    if type(values) is int:
+        return np.array([saturate(values)], np.int64), _first
     if isinstance(values, np.ndarray):
-        return _checked(values), lambda out: out
+        return _checked(values), _same
     if isinstance(values, list | tuple):
-        return _checked(_from_list(values)), lambda out: out.tolist()
-    if isinstance(values, np.generic) or type(values) in (int, float):
-        return _checked(_from_list([values])), lambda out: out.tolist()[0]
+        return _checked(_from_list(values)), _listed
+    if isinstance(values, np.generic | float):
+        return _checked(np.array([values])), _first
     raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
+
+
+def _first(out: NDArray[Any]) -> Any:
+    return out.item(0)
+
+
+def _same(out: NDArray[Any]) -> Any:
+    return out
+
+
+def _listed(out: NDArray[Any]) -> Any:
+    return out.tolist()
 
 
 def _from_list(values: Sequence[Any]) -> NDArray[Any]:
@@ -99,22 +126,24 @@ def add_saturating(values: Ints, noise: Ints) -> Ints:
     return total
 
 
-def _on_grid(values: Reals, noise: Ints, step: Fraction) -> Reals:
+def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
     """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
 
-    x/g is exact (g is a power of two; an overflow is clamped to the largest double). ⌊t + ½⌋ is t's floor plus one if the
+    x/g is exact (g is a power of two; what would overflow is clamped first). ⌊t + ½⌋ is t's floor plus one if the
     fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
     summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
     function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and takes the long way.
     """
-    exponent = step.numerator.bit_length() - step.denominator.bit_length()
-    largest = np.finfo(np.float64).max
-    with np.errstate(over="ignore"):
-        scaled = np.clip(np.ldexp(values, -exponent), -largest, largest)
-        steps = np.floor(scaled)
-        steps += scaled - steps >= 0.5
-        total = steps + noise
-        for i in np.flatnonzero(np.abs(noise) >= 1 << 53):
-            total.flat[i] = float(int(steps.flat[i]) + int(noise.flat[i]))
-        result: Reals = np.clip(np.ldexp(total, exponent), -largest, largest)
+    clamped = _clamp(values, ldexp(DOUBLE_MAX, min(exponent, 0)))
+    scaled = np.ldexp(clamped, -exponent)
+    steps = np.floor(scaled)
+    steps += scaled - steps >= 0.5
+    total = steps + noise.astype(np.float64)
+    for i in (np.abs(noise) >= 1 << 53).ravel().nonzero()[0]:
+        total.flat[i] = float(int(steps.flat[i]) + int(noise.flat[i]))
+    result: Reals = np.ldexp(_clamp(total, ldexp(DOUBLE_MAX, -max(exponent, 0))), exponent)
     return result
+
+
+def _clamp(values: Reals, limit: float) -> Reals:
+    return np.minimum(np.maximum(values, -limit), limit)

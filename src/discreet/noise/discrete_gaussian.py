@@ -63,7 +63,7 @@ def weights(variance: Fraction, bits: int) -> Weights:
 
 def _rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
     out = rounded_gaussian(sigma, count, source)
-    pending = np.flatnonzero(_rejected(out, sigma, source))
+    pending = _rejected(out, sigma, source).nonzero()[0]
     while pending.size:
         out[pending] = rounded_gaussian(sigma, pending.size, source)
         pending = pending[_rejected(out[pending], sigma, source)]
@@ -78,7 +78,7 @@ def _rejected(values: Ints, sigma: Fraction, source: Bits) -> Coins:
     doubt *= doubt
     doubt += words
     rejected = doubt >= 2.0**64 - 2.0**14
-    for i in np.flatnonzero(rejected):
+    for i in rejected.nonzero()[0]:
         rejected[i] = not accept(Uniform(source, int(words[i]), 64), int(values[i]), sigma**2)
     return rejected
 
