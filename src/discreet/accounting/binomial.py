@@ -5,7 +5,7 @@ from math import ceil
 
 from discreet.accounting.elementary import exp_neg_bounds
 from discreet.exact import ceil_float
-from discreet.noise.binomial import weights
+from discreet.noise.fair_coins import weights
 
 BITS = 96
 

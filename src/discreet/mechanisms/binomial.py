@@ -16,7 +16,7 @@ from discreet.loss import BinomialLoss
 from discreet.mechanisms.quantile import largest_error, tail_of
 from discreet.mechanisms.values import Values, add_saturating, read
 from discreet.noise import Bits, binomial
-from discreet.noise.binomial import LARGEST_N, weights
+from discreet.noise.fair_coins import LARGEST_N, weights
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
 

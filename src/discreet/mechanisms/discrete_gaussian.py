@@ -16,7 +16,7 @@ from discreet.mechanisms.calibrated import l2, scale_for
 from discreet.mechanisms.quantile import in_units, largest_error, tail_of
 from discreet.mechanisms.values import Values, default_grid, noised
 from discreet.noise import Bits, discrete_gaussian
-from discreet.noise.discrete_gaussian import weights
+from discreet.noise.lattice_gaussian import weights
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
 

@@ -26,7 +26,7 @@ import numpy as np
 from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.geometric import in_range
+from discreet.noise.laplace import in_range
 from discreet.noise.lazy import FEW, SPARE, Ints, Uniform, in_chunks, saturate
 
 LEAST, MOST = 2.0**-8, 4.5

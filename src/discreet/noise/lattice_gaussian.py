@@ -19,7 +19,7 @@ from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.gaussian import rounded_gaussian
-from discreet.noise.geometric import in_range
+from discreet.noise.laplace import in_range
 from discreet.noise.lazy import Ints, Uniform, in_chunks, signed
 from discreet.noise.table import Table, Weights
 from discreet.noise.uniform import Coins
