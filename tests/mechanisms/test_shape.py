@@ -135,6 +135,14 @@ def test_the_same_bits_give_the_same_release_and_values_only_shift_it() -> None:
         assert m.release([10, 20], seeded(3)) == [x + 10 for x in m.release([0, 10], seeded(3))]
 
 
+@given(st.floats(-1e200, 1e200), st.sampled_from([0.5, 2.0, 2.0**-19, 2.0**40, 2.0**-200, 2.0**300]))
+def test_one_real_and_an_array_of_one_agree_bit_for_bit(x: float, grid: float) -> None:
+    """Two independent ways to the same exact sum: whole numbers of any size, and doubles that hold them. (Within a grid step
+    of the largest double they clamp at different places.)"""
+    m = Gaussian(Fraction(grid) * 1000)
+    assert m.release(x, seeded(8), grid=grid) == m.release(np.array([x]), seeded(8), grid=grid)[0]
+
+
 @given(st.floats(-1e9, 1e9), st.floats(-50, 50), st.sampled_from([0.5, 2.0, 2.0**-19, 0.25]))
 def test_rounding_moves_neighbours_by_no_more_than_the_grown_sensitivity(x: float, change: float, grid: float) -> None:
     """⌊a + ½⌋ − ⌊b + ½⌋ ≤ ⌈|a − b|⌉, and the wrong twin, half to even, breaks it."""

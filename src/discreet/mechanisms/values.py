@@ -7,7 +7,7 @@ inputs further apart, and clamping an output is post-processing, so no exception
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ldexp
+from math import copysign, isfinite, ldexp
 from sys import float_info
 from typing import Any, TypeAlias
 
@@ -43,6 +43,11 @@ def default_grid(scale: Fraction) -> Fraction:
 
 def noised(values: Values, draw: Draw, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
     """`values` plus noise. Everything is checked before any noise is drawn."""
+    if type(values) is int and grid is None:
+        return saturate(saturate(values) + int(draw(scale, 1, bits)[0]))
+    if type(values) is float and isfinite(values):
+        steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
+        return one_on_grid(values, int(draw(steps, 1, bits)[0]), exponent)
     array, restore = read(values)
     if array.dtype == np.int64:
         if grid is not None and rational(grid, "grid") != 1:
@@ -124,6 +129,17 @@ def add_saturating(values: Ints, noise: Ints) -> Ints:
     if wrapped.any():
         total = np.where(wrapped, np.where(values < 0, SMALLEST, LARGEST), total)
     return total
+
+
+def one_on_grid(value: float, noise: int, exponent: int) -> float:
+    """(⌊x/g + ½⌋ + noise)·g for one real, in whole numbers throughout: x/g = top/bottom exactly."""
+    top, bottom = value.as_integer_ratio()
+    top, bottom = (top << -exponent, bottom) if exponent < 0 else (top, bottom << exponent)
+    total = (2 * top + bottom) // (2 * bottom) + noise
+    try:
+        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)
+    except OverflowError:
+        return copysign(DOUBLE_MAX, total)
 
 
 def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
