@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import (
+    BadValues,
     Binomial,
     DiscreteGaussian,
     Gaussian,
@@ -76,6 +77,12 @@ def test_fact_randomised_response_tail_of_s4() -> None:
     misses = sum(abs(m.estimate(m.release(truth))[1] - 200) >= reach for _ in range(400))
     assert misses / 400 <= utility.response_tail(t)
     assert m.error(1 - utility.response_tail(1.0), n) == pytest.approx((exp(1) + 1) / (exp(1) - 1) * sqrt(n), rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [[0.5], ["yes"], [2], [-1], [None], [[0], [1, 0]], [float("nan")], None])
+def test_randomised_response_refuses_what_is_no_answer(values) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadValues):
+        RandomizedResponse.for_epsilon(1).release(values)
 
 
 def test_erratum_7_the_flipped_answer_is_one_minus_phi_of_x() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.pure import response_truth
+from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
 from discreet.exact import Number, ceil_float, open_unit, positive, shown, whole
 from discreet.loss import ResponseLoss
 from discreet.noise import Bits, below, bernoulli
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,8 +51,6 @@ class RandomizedResponse:
     @property
     def epsilon(self) -> float:
         """ln of the odds of the true answer against any one other, rounded up."""
-        from discreet.accounting.pure import response_epsilon
-
         return response_epsilon(self.truth, self.choices)
 
     @property
@@ -71,8 +71,10 @@ class RandomizedResponse:
             return out
         return out.tolist()
 
-    def loss(self) -> ResponseLoss:
+    def loss(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> ResponseLoss:
         """What one person's answer costs them. Every person answers once, so this is the price for all of them."""
+        if bound(sensitivity).l1 != 1:
+            raise BadParameter("sensitivity", sensitivity, "a person gives one answer", "repeat the loss for more")
         return ResponseLoss(self.truth, self.choices)
 
     def estimate(self, answers: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
@@ -98,7 +100,10 @@ class RandomizedResponse:
 
 
 def _answers(values: Any, choices: int) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise BadValues("are nested irregularly", "give a list or an array of answers") from None
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "biu":
