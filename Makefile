@@ -17,8 +17,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/.all: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(PIP) -e '.[all]' --group tools
+	$(PIP) -e '.[all,dev]'
 	@touch $@ $(VENV)/.demo
 
 install: $(VENV)/.all  ## all extras and tools into .venv

@@ -23,7 +23,7 @@ def rational(value: Number, name: str = "value") -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) and not hasattr(value, "item"):
+    if isinstance(value, bool) or (not isinstance(value, int | float | Decimal) and not hasattr(value, "item")):
         raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
     try:
         return Fraction(value.item() if hasattr(value, "item") else value)
@@ -43,9 +43,7 @@ def open_unit(value: Number, name: str) -> Fraction:
     """`value` as a rational, refused unless it lies strictly between 0 and 1."""
     exact = rational(value, name)
     if not 0 < exact < 1:
-        raise BadParameter(
-            name, shown(exact), "must lie strictly between 0 and 1", f"give such a {name}, for example 1e-6"
-        )
+        raise BadParameter(name, shown(exact), "must lie strictly between 0 and 1", f"give such a {name}, for example 1e-6")
     return exact
 
 

@@ -112,7 +112,7 @@ class Sensitivity:
         sums = self.l0 * most if self.l1 is None else min(self.l0 * most, self.l1 / grid + self.l0)
         scaled = self.l2_squared / grid**2
         squares = min(self.l0 * most**2, scaled + 2 * sqrt_up(scaled * self.l0) + self.l0)
-        return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums**2), linf=min(most, sums))
+        return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums * most), linf=most)
 
     def times(self, factor: Number) -> "Sensitivity":
         """The sensitivity of the same answers multiplied by `factor`."""

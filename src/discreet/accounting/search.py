@@ -13,7 +13,7 @@ def least(holds: Callable[[float], bool], start: float = 1.0) -> float:
     above is met for certain, whatever the search missed.
 
     >>> least(lambda x: x * x >= 2)
-    1.4142135623730956
+    1.4142135623730958
     """
     low = high = start
     step = 2.0

@@ -65,6 +65,7 @@ def log_int(n: int, precision: int) -> int:
     return _round(total + exponent * _log_ratio(2, 1, work))  # ln 2 is low by ≤ work units: exponent·work < 2^31
 
 
+@lru_cache(maxsize=64)
 def ln2(precision: int) -> int:
     """2^P·ln 2, within 1."""
     return log_int(2, precision)

@@ -26,8 +26,8 @@ import numpy as np
 from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.geometric import in_range
-from discreet.noise.lazy import Ints, Uniform, in_chunks, saturate
+from discreet.noise.laplace import in_range
+from discreet.noise.lazy import FEW, SPARE, Ints, Uniform, in_chunks, saturate
 
 LEAST, MOST = 2.0**-8, 4.5
 MARGIN, INVERSE = 1.5 * 2.0**-46, 2.0**-52
@@ -47,6 +47,9 @@ def _pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
     """`count` first and then `count` second halves of Box–Muller pairs."""
     words = source.words(2 * count)
     radial, angular = words[:count], words[count:]
+    if count <= FEW:
+        pairs = [settle(Uniform(source, int(w), 64), int(a), sigma) for w, a in zip(radial, angular, strict=True)]
+        return np.array(pairs, np.int64).reshape(-1)
     r = radial.astype(np.float64)
     r *= 2.0**-64
     np.maximum(r, 2.0**-64, out=r)  # settled below, as every r outside [LEAST, MOST]
@@ -72,7 +75,7 @@ def _pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
     unsettled |= near[0]
     unsettled |= near[1]
     out = rounded.astype(np.int64)
-    for i in np.flatnonzero(unsettled):
+    for i in unsettled.nonzero()[0]:
         out[:, i] = settle(Uniform(source, int(radial[i]), 64), int(angular[i]), sigma)
     return out.reshape(-1)
 
@@ -90,11 +93,11 @@ def settle(u: Uniform, angular: int, sigma: Fraction) -> tuple[int, int]:
 
 def _settled(u: Uniform, theta: Uniform, sigma: Fraction) -> tuple[int, int] | None:
     """The pair if the drawn bits determine it. Intervals are in units of 2^-P, rounded outwards."""
-    precision = u.known + 64
+    precision = u.known + SPARE
     e_low, e_high = u.neg_log(precision)
     r_low, r_high = isqrt(2 * e_low << precision), isqrt(2 * e_high << precision) + 1
-    # Within its quadrant θ lies in [t, t + w]; cos falls and sin rises, each by at most w; each is computed within 1 unit of an angle
-    # that is 2 units low at worst.
+    # Within its quadrant θ lies in [t, t + w]; cos falls and sin rises, each by at most w; each is computed within 1 unit,
+    # of an angle that is 2 units low at worst.
     start = theta.number * (fixed.half_pi(precision) - 1) >> theta.known
     spread = (fixed.half_pi(precision) >> theta.known) + 8
     cosine, sine = fixed.cos_sin(start, precision)

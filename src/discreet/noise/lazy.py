@@ -22,6 +22,12 @@ Probability: TypeAlias = Callable[[int], tuple[int, int]]
 CHUNK = 1 << 13
 """Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
 
+FEW = 2
+"""Up to this many draws are settled in fixed point at once: it takes less time than a dozen array operations."""
+
+SPARE = 16
+"""Fixed-point bits beyond those drawn, so that what is open is open for want of bits and not of precision."""
+
 LARGEST, SMALLEST = (1 << 63) - 1, -(1 << 63)
 
 

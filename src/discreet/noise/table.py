@@ -71,7 +71,7 @@ class Table:
         words = source.words(count)
         v = words >> np.uint64(1)
         out = self.guide[(v >> np.uint64(63 - GUIDE_BITS)).view(np.int64)].astype(np.int64)
-        mixed = np.flatnonzero(out < 0)
+        mixed = (out < 0).nonzero()[0]
         if mixed.size:
             some = v[mixed]
             before, after = np.searchsorted(self.high, some, "left"), np.searchsorted(self.low, some, "right")

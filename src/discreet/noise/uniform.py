@@ -79,7 +79,7 @@ def coins(p: Probability, size: int, bits: Bits | None = None) -> Coins:
     def draw(count: int) -> Coins:
         words = source.words(count)
         heads = words < heads_below
-        for i in np.flatnonzero((words >= heads_below) & (words <= np.uint64(tails_from))):
+        for i in ((words >= heads_below) & (words <= np.uint64(tails_from))).nonzero()[0]:
             heads[i] = Uniform(source, int(words[i]), 64).below(p)
         return heads
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, positive, rational
+from discreet.exact import Number, nearest_float, positive, rational
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.floats import FUNCTION_ERROR, HALF_ULP
@@ -58,7 +58,7 @@ def _keys(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Intervals around the keys. E = −ln U: conversion and undrawn bits move it by 2^-53 + 2^-64/u, np.log by its ulps.
     For Gumbel the relative error of E is the absolute one of ln E. All bounds are doubled to cover their own rounding."""
-    x = -np.array([min(float(d), FAR) for d in deficits])
+    x = -np.array([min(nearest_float(d), FAR) for d in deficits])
     u = np.maximum(words.astype(np.float64), 0.5) * 2.0**-64
     e = np.maximum(-np.log(u), 2.0**-64)
     error = HALF_ULP + 2.0**-64 / u + FUNCTION_ERROR * e

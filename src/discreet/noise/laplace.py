@@ -28,7 +28,7 @@ from discreet.errors import BadParameter
 from discreet.exact import Number, positive, shown
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits, Words
-from discreet.noise.lazy import Ints, Uniform, in_chunks, saturate, signed
+from discreet.noise.lazy import FEW, SPARE, Ints, Uniform, in_chunks, saturate, signed
 
 FLOOR = 2.0**-14
 MARGIN = 2.0**-45
@@ -61,14 +61,15 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     (4,)
     """
     s, source = in_range(scale), bits or SYSTEM
-    kappa = log(2 / (1 + exp(-1 / float(s))))
-    shift = partial(_kappa, s)
+    kappa, shift = _shifts(s)
     return in_chunks(size, lambda count: signed(*_floors(s, kappa, shift, count, source)), np.int64)
 
 
 def _floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
     """⌊s·(κ − ln V)⌋ for `count` fresh V, and the words whose lowest bit was left unused."""
     words = source.words(count)
+    if count <= FEW:
+        return np.array([settle(Uniform(source, int(w) >> 1, 63), s, shift) for w in words], np.int64), words
     v = (words >> np.uint64(1)).astype(np.float64)
     v *= 2.0**-63
     unsettled = v < FLOOR
@@ -82,7 +83,7 @@ def _floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -
     np.abs(gap, out=gap)
     unsettled |= (gap <= error) & (t >= 1 - error)
     out = t.astype(np.int64)
-    for i in np.flatnonzero(unsettled):
+    for i in unsettled.nonzero()[0]:
         out[i] = settle(Uniform(source, int(words[i]) >> 1, 63), s, shift)
     return out, words
 
@@ -91,7 +92,7 @@ def settle(v: Uniform, s: Fraction, shift: Shift) -> int:
     """⌊s·(κ − ln V)⌋ for one lazily refined V, in fixed point."""
     while True:
         if v.number:
-            precision = v.known + 64 + s.numerator.bit_length()
+            precision = v.known + SPARE
             low, high = v.neg_log(precision)
             ends = (low + shift(precision) - 1, high + shift(precision) + 1)
             floor_low, floor_high = (max(0, e * s.numerator // (s.denominator << precision)) for e in ends)
@@ -102,6 +103,12 @@ def settle(v: Uniform, s: Fraction, shift: Shift) -> int:
 
 def _no_shift(precision: int) -> int:
     return 0
+
+
+@lru_cache(maxsize=256)
+def _shifts(s: Fraction) -> tuple[float, Shift]:
+    """κ as a double, and as exactly as you like."""
+    return log(2 / (1 + exp(-1 / float(s)))), partial(_kappa, s)
 
 
 @lru_cache(maxsize=64)

@@ -19,8 +19,8 @@ from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.gaussian import rounded_gaussian
-from discreet.noise.geometric import in_range
-from discreet.noise.lazy import Ints, Uniform, in_chunks, signed
+from discreet.noise.laplace import in_range
+from discreet.noise.lazy import FEW, Ints, Uniform, in_chunks, signed
 from discreet.noise.table import Table, Weights
 from discreet.noise.uniform import Coins
 
@@ -63,22 +63,25 @@ def weights(variance: Fraction, bits: int) -> Weights:
 
 def _rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
     out = rounded_gaussian(sigma, count, source)
-    pending = np.flatnonzero(_rejected(out, sigma, source))
-    while pending.size:
-        out[pending] = rounded_gaussian(sigma, pending.size, source)
-        pending = pending[_rejected(out[pending], sigma, source)]
+    rejected = _rejected(out, sigma, source)
+    if rejected.any():
+        out[rejected] = _rejection(sigma, int(rejected.sum()), source)
     return out
 
 
 def _rejected(values: Ints, sigma: Fraction, source: Bits) -> Coins:
-    """One coin a value. The bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding in it."""
+    """One coin a value. In doubles the bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding."""
     words = source.words(values.size)
-    scale = float(sigma)
-    doubt = values * (1.01 * 2.0**32 / (8**0.5 * scale**2))
-    doubt *= doubt
-    doubt += words
-    rejected = doubt >= 2.0**64 - 2.0**14
-    for i in np.flatnonzero(rejected):
+    if values.size <= FEW:
+        top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
+        drawn = zip(values.tolist(), words.tolist(), strict=True)
+        rejected = np.array([(k * k * bottom << 64) > top * ((1 << 64) - 1 - w) for k, w in drawn], np.bool_)
+    else:
+        doubt = values * (1.01 * 2.0**32 / (8**0.5 * float(sigma) ** 2))
+        doubt *= doubt
+        doubt += words
+        rejected = doubt >= 2.0**64 - 2.0**14
+    for i in rejected.nonzero()[0]:
         rejected[i] = not accept(Uniform(source, int(words[i]), 64), int(values[i]), sigma**2)
     return rejected
 

@@ -1,0 +1,28 @@
+"""Noise, its price and its error in one frozen value each.
+
+All share one shape: `release(values, bits=None)`, `loss(sensitivity, grid=1)`, `error(confidence, size=1)` and
+`for_epsilon(…)`. `unsafe` holds what must not be used and is not exported.
+"""
+
+from discreet.mechanisms.binomial import Binomial
+from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
+from discreet.mechanisms.exponential import Exponential
+from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.keep import OptimalThreshold
+from discreet.mechanisms.laplace import Geometric, Laplace
+from discreet.mechanisms.response import RandomizedResponse
+from discreet.mechanisms.threshold import Threshold
+from discreet.mechanisms.truncated_geometric import TruncatedGeometric
+
+__all__ = [
+    "Binomial",
+    "DiscreteGaussian",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Laplace",
+    "OptimalThreshold",
+    "RandomizedResponse",
+    "Threshold",
+    "TruncatedGeometric",
+]

@@ -1,0 +1,76 @@
+"""The binomial mechanism: the number of heads in n fair coins, less n/2.
+
+A count can only move by n/2, so some outputs tell neighbours apart for certain: there is no pure ε, and δ ≥ 2^-n.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.binomial import binomial_delta
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, open_unit, positive, rational, whole
+from discreet.loss import BinomialLoss
+from discreet.mechanisms.quantile import largest_error, tail_of
+from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.noise import Bits, binomial
+from discreet.noise.fair_coins import LARGEST_N, weights
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Binomial:
+    """Adds Binomial(n, ½) − n/2 to whole numbers; n is even, so that the noise is whole and has mean zero.
+
+    >>> Binomial(100).error(confidence=0.95)
+    10.0
+    """
+
+    n: int
+
+    def __init__(self, n: int) -> None:
+        number = whole(n, "n", 2)
+        if number % 2 or number > LARGEST_N:
+            raise BadParameter("n", number, "must be even and at most 2^28", "take an even number of coins")
+        object.__setattr__(self, "n", number)
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> "Binomial":
+        """About the fewest coins with δ(ε) ≤ δ, certified; for l0 moved coordinates each gets ε/l0 and δ/l0 (basic
+        composition)."""
+        moved = bound(sensitivity)
+        if moved.l0 is None:
+            raise BadParameter("sensitivity", moved, "every moved coordinate has its own coins", "give l0 and linf")
+        eps, fail = positive(epsilon, "epsilon") / moved.l0, open_unit(delta, "delta") / moved.l0
+        shift = ceil(moved.linf)
+        high = 2
+        while binomial_delta(high, shift, eps) > fail:
+            high *= 2
+            if high > LARGEST_N:
+                raise BadParameter("epsilon", epsilon, "needs more than 2^28 coins", "use Gaussian")
+        low = high // 2
+        while high - low > 2:
+            middle = (low + high) // 4 * 2
+            low, high = (low, middle) if binomial_delta(middle, shift, eps) <= fail else (middle, high)
+        return cls(high)
+
+    def release(self, values: Values, bits: Bits | None = None) -> Any:
+        """`values` (whole numbers) plus noise, in the same shape."""
+        array, restore = read(values)
+        if array.dtype != np.int64:
+            raise BadValues("are not whole numbers", "this mechanism is for counts; use Gaussian for reals")
+        noise = binomial(self.n, array.size, bits).reshape(array.shape) - self.n // 2
+        return restore(add_saturating(array, noise))
+
+    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> BinomialLoss:
+        """What a release at this sensitivity costs."""
+        if rational(grid, "grid") != 1:
+            raise BadParameter("grid", grid, "the binomial mechanism takes whole numbers", "leave it out")
+        return BinomialLoss(self.n, bound(sensitivity))
+
+    def error(self, confidence: Number, size: int = 1) -> float:
+        """The largest of `size` errors stays within this with the given confidence."""
+        return float(largest_error(tail_of(weights(self.n, 64)), confidence, size))

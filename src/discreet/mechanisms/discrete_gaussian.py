@@ -1,0 +1,78 @@
+"""The discrete Gaussian of Canonne, Kamath and Steinke: P(k) ∝ e^{-k²/2σ²} on the integers.
+
+It is ρ-zCDP with ρ = l2²/2σ², as the continuous one, but *not* l2/σ-GDP: at σ = 1 its total variation for a shift by one is
+0.3989, the Gaussian's 0.3829. `Gaussian` has the better curve; this one is here because the texts have it.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import erfc, sqrt
+from typing import Any
+
+from discreet.accounting.elementary import log_bounds
+from discreet.exact import Number, open_unit, positive, rational, sqrt_up
+from discreet.loss import DiscreteGaussianLoss
+from discreet.mechanisms.calibrated import l2, scale_for
+from discreet.mechanisms.quantile import in_units, largest_error, tail_of
+from discreet.mechanisms.values import Values, default_grid, noised
+from discreet.noise import Bits, discrete_gaussian
+from discreet.noise.lattice_gaussian import weights
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+EXACT_SUM = 1000
+"""Up to this σ the tail is summed; past it the continuous one, less than a step away, bounds it."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DiscreteGaussian:
+    """Adds discrete Gaussian noise to whole numbers; to reals the same on a power-of-two grid.
+
+    >>> DiscreteGaussian.for_rho(Fraction(1, 200), sensitivity=1)
+    DiscreteGaussian(sigma=10)
+    """
+
+    sigma: Fraction
+
+    def __init__(self, sigma: Number) -> None:
+        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+
+    def __repr__(self) -> str:
+        return f"DiscreteGaussian(sigma={float(self.sigma):.12g})"
+
+    @classmethod
+    def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
+        """The least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
+        return cls(scale_for(sensitivity, l2, sqrt_up(1 / (2 * positive(rho, "rho"))), reals=reals))
+
+    @classmethod
+    def for_epsilon(
+        cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number, *, reals: bool = False
+    ) -> "DiscreteGaussian":
+        """Enough noise for (ε, δ) by way of zCDP, ε = ρ + 2√(ρ ln 1/δ) [BS16, Prop. 1.3]."""
+        eps, budget = positive(epsilon, "epsilon"), log_bounds(1 / open_unit(delta, "delta"))[1]
+        # √ρ = √(L + ε) − √L = ε/(√(L + ε) + √L), with L = ln 1/δ rounded up and both roots rounded up: ρ is rounded down.
+        return cls.for_rho((eps / (sqrt_up(budget + eps) + sqrt_up(budget))) ** 2, sensitivity, reals=reals)
+
+    @property
+    def grid(self) -> Fraction:
+        """The grid on which reals are released unless another is given."""
+        return default_grid(self.sigma)
+
+    def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
+        """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
+        return noised(values, discrete_gaussian, self.sigma, bits, grid)
+
+    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianLoss:
+        """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
+        step = rational(grid, "grid")
+        return DiscreteGaussianLoss(self.sigma / step, bound(sensitivity).on_grid(step))
+
+    def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
+        """The largest of `size` errors stays within this with the given confidence."""
+        sigma = self.sigma / rational(grid, "grid")
+        if sigma <= EXACT_SUM:
+            return in_units(largest_error(tail_of(weights(sigma**2, 64)), confidence, size), grid)
+        # Σ_{k>t} e^{-k²/2σ²} ≤ ∫_t^∞, and Σ_k e^{-k²/2σ²} ≥ σ√2π by Poisson summation: P(|X| > t) ≤ P(|Z| > t).
+        spread = float(sigma) * sqrt(2)
+        return in_units(largest_error(lambda t: erfc(t / spread), confidence, size), grid)

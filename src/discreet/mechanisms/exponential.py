@@ -1,0 +1,76 @@
+"""Choosing one of several candidates by a score, privately."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Any
+
+from discreet.errors import BadValues
+from discreet.exact import Number, ceil_float, open_unit, positive, whole
+from discreet.loss import ExponentialLoss, PermuteAndFlipLoss
+from discreet.noise import Bits, Race, select
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Exponential:
+    """Chooses candidate i with P(i) ∝ e^{rate·score_i} [MT07], or by permute-and-flip at the same rate [MS20].
+
+    >>> chooser = Exponential.for_epsilon(2, sensitivity=1)
+    >>> chooser.release([0, 500, 3])
+    1
+    """
+
+    rate: Fraction
+    race: Race
+
+    def __init__(self, rate: Number, race: Race = Race.EXPONENTIAL) -> None:
+        object.__setattr__(self, "rate", positive(rate, "rate"))
+        object.__setattr__(self, "race", Race(race))
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        epsilon: Number,
+        sensitivity: Sensitivity | Number,
+        race: Race = Race.EXPONENTIAL,
+        *,
+        monotone: bool = False,
+    ) -> "Exponential":
+        """rate = ε/2Δ, where one unit moves each score by at most Δ; ε/Δ if it moves all of them the same way."""
+        return cls(positive(epsilon, "epsilon") / ((1 if monotone else 2) * bound(sensitivity).linf), race)
+
+    def release(self, values: Sequence[Number], bits: Bits | None = None) -> int:
+        """The index of the chosen one; `values` are the scores, whole numbers or rationals or floats taken exactly."""
+        if len(values) == 0:
+            raise BadValues("are empty", "give at least one candidate")
+        return select([_score(value) for value in values], self.rate, self.race, bits)
+
+    def loss(
+        self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False
+    ) -> ExponentialLoss | PermuteAndFlipLoss:
+        """ε = 2·rate·Δ, or rate·Δ for monotone scores. Scores are taken exactly: a grid plays no part."""
+        epsilon = (1 if monotone else 2) * self.rate * bound(sensitivity).linf
+        return ExponentialLoss(epsilon) if self.race is Race.EXPONENTIAL else PermuteAndFlipLoss(epsilon)
+
+    def error(self, confidence: Number, size: int = 1) -> float:
+        """Among `size` candidates the chosen score falls short of the best by at most this: (ln size + ln 1/β)/rate
+        [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2]."""
+        fail = float(1 - open_unit(confidence, "confidence"))
+        return ceil_float(rate_of(log(whole(size, "size", 1) / fail), self.rate))
+
+
+def rate_of(reach: float, rate: Fraction) -> float:
+    """reach/rate as a double, raised by what its own rounding may have lost."""
+    return reach / float(rate) * (1 + 1e-12)
+
+
+def _score(value: Any) -> Fraction:
+    if isinstance(value, bool) or (not isinstance(value, int | float | Fraction) and not hasattr(value, "item")):
+        raise BadValues(f"hold a score of type {type(value).__name__}", "give numbers")
+    try:
+        return Fraction(value.item() if hasattr(value, "item") else value)
+    except (ValueError, OverflowError, TypeError):
+        raise BadValues("hold NaN or an infinity", "give finite scores") from None

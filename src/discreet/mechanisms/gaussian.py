@@ -1,0 +1,99 @@
+"""Gaussian noise: the rounded Gaussian, which has the continuous mechanism's whole privacy curve.
+
+x + round(Z) = round(x + Z) for whole x, and rounding is post-processing. So one continuous Gaussian with shift l2 dominates,
+in any dimension, and Gaussians compose by adding (l2/σ)².
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import erfc, sqrt
+from typing import Any, Literal
+
+from discreet.accounting.elementary import log_bounds
+from discreet.accounting.gaussian import gaussian_mu
+from discreet.errors import BadParameter, HypothesisFails
+from discreet.exact import Number, open_unit, positive, rational, sqrt_up
+from discreet.loss import GaussianLoss
+from discreet.mechanisms.calibrated import l2, scale_for
+from discreet.mechanisms.quantile import in_units, largest_error
+from discreet.mechanisms.values import Values, default_grid, noised
+from discreet.noise import Bits, rounded_gaussian
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+Rule = Literal["exact", "classical-1.25", "classical-2"]
+_CLASSICAL = {"classical-1.25": Fraction(5, 4), "classical-2": Fraction(2)}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Gaussian:
+    """Adds round(N(0, σ²)) to whole numbers; to reals the same on a power-of-two grid.
+
+    >>> loud = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
+    >>> round(float(loud.sigma), 6), loud.error(confidence=0.95)
+    (4.224679, 8.0)
+    """
+
+    sigma: Fraction
+
+    def __init__(self, sigma: Number) -> None:
+        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+
+    def __repr__(self) -> str:
+        return f"Gaussian(sigma={float(self.sigma):.12g})"
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        epsilon: Number,
+        delta: Number,
+        sensitivity: Sensitivity | Number,
+        rule: Rule = "exact",
+        *,
+        reals: bool = False,
+    ) -> "Gaussian":
+        """The σ that a rule asks for at (ε, δ); "exact" is the least that the curve allows, for every ε."""
+        eps, fail = positive(epsilon, "epsilon"), open_unit(delta, "delta")
+        if rule == "exact":
+            ratio = 1 / Fraction(gaussian_mu(eps, fail))
+        elif rule in _CLASSICAL:
+            ratio = classical_ratio(eps, fail, _CLASSICAL[rule])
+        else:
+            raise BadParameter("rule", repr(rule), "unknown", 'take "exact", "classical-1.25" or "classical-2"')
+        return cls(scale_for(sensitivity, l2, ratio, reals=reals))
+
+    @property
+    def grid(self) -> Fraction:
+        """The grid on which reals are released unless another is given."""
+        return default_grid(self.sigma)
+
+    def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
+        """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
+        return noised(values, rounded_gaussian, self.sigma, bits, grid)
+
+    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianLoss:
+        """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
+        step = rational(grid, "grid")
+        return GaussianLoss(self.sigma / step, bound(sensitivity).on_grid(step))
+
+    def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
+        """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
+        spread = float(self.sigma / rational(grid, "grid")) * sqrt(2)
+        return in_units(largest_error(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
+
+
+def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fraction:
+    """σ/Δ₂ = √(2 ln(factor/δ))/ε, rounded up: [DR14, Thm A.1] with 1.25, [L12] with 2. Proven for ε ≤ 1 only.
+
+    >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
+    Traceback (most recent call last):
+    discreet.errors.HypothesisFails: the classical Gaussian rule holds only if ε ≤ 1; use rule="exact": at ε = 20, δ = 1e-5 \
+the 1.25-formula really gives δ = 1.5e-3
+    """
+    if epsilon > 1:
+        raise HypothesisFails(
+            "the classical Gaussian rule",
+            "ε ≤ 1",
+            'use rule="exact": at ε = 20, δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3',
+        )
+    return sqrt_up(2 * log_bounds(factor / delta)[1]) / epsilon

@@ -1,0 +1,90 @@
+"""Which keys may be shown at all: partition selection on the number of distinct units behind each key.
+
+Keys that nobody has never appear, so a key that one person alone brings tells on them: that costs δ. The noise that selects
+is used for nothing else; values get fresh noise.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.elementary import exp_neg_bounds, log_bounds
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, open_unit, positive, whole
+from discreet.loss import ThresholdLoss
+from discreet.mechanisms.quantile import largest_error
+from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.noise import Bits, discrete_laplace
+from discreet.noise.lazy import Ints
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Threshold:
+    """Shows a key if its count of distinct units plus discrete Laplace noise reaches `threshold`.
+
+    >>> rule = Threshold.for_epsilon(1, 1e-6, sensitivity=1)
+    >>> rule.threshold, rule.release([1000, 0])
+    (15, [True, False])
+    """
+
+    scale: Fraction
+    threshold: int
+
+    def __init__(self, scale: Number, threshold: int) -> None:
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "threshold", whole(threshold, "threshold", 2))
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> "Threshold":
+        """The lowest threshold at scale l0/ε with l0·p ≤ δ, p being the probability that a new key shows."""
+        groups, fail = groups_of(sensitivity), open_unit(delta, "delta")
+        scale = groups / positive(epsilon, "epsilon")
+        lowest = max(2, ceil(scale * log_bounds(groups / (2 * fail))[0]))  # p ≥ e^{-(τ−1)/scale}/2
+        while groups * new_key_probability(scale, lowest) > fail:
+            lowest += 1
+        return cls(scale, lowest)
+
+    def release(self, values: Values, bits: Bits | None = None) -> Any:
+        """For each count, whether its key may be shown. A count of 0 is a key that nobody has: never."""
+        counts, restore = counts_of(values)
+        noisy = add_saturating(counts, discrete_laplace(self.scale, counts.size, bits).reshape(counts.shape))
+        return restore((noisy >= self.threshold) & (counts > 0))
+
+    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> ThresholdLoss:
+        """What a selection costs when one unit is counted once in at most l0 keys."""
+        return ThresholdLoss(self.scale, self.threshold, groups_of(sensitivity))
+
+    def error(self, confidence: Number, size: int = 1) -> float:
+        """All of `size` keys with at least this many units are shown with the given confidence (of at least ½):
+        P(N < −t) = a^{t+1}/(1+a)."""
+        decay = float(1 / self.scale)
+        short = largest_error(lambda t: exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size)
+        return float(self.threshold + short)
+
+
+def new_key_probability(scale: Fraction, threshold: int) -> Fraction:
+    """P(1 + noise ≥ threshold) = a^{threshold−1}/(1+a), a = e^{-1/scale}, rounded up; for thresholds of at least 1."""
+    return exp_neg_bounds((threshold - 1) / scale)[1] / (1 + exp_neg_bounds(1 / scale)[0])
+
+
+def groups_of(moved: Sensitivity | Number) -> int:
+    """In how many keys one unit is counted; it is counted once in each, which is what distinct units means."""
+    shape = bound(moved)
+    if shape.l0 is None or shape.linf != 1:
+        raise BadParameter(
+            "sensitivity", shape, "selection counts distinct units, each once per key", "give l0 = keys per unit, linf = 1"
+        )
+    return shape.l0
+
+
+def counts_of(values: Values) -> tuple[Ints, Any]:
+    """Counts as int64, and the way back."""
+    counts, restore = read(values)
+    if counts.dtype != np.int64:
+        raise BadValues("are not whole numbers", "give counts of distinct units")
+    return counts, restore

@@ -1,0 +1,62 @@
+"""The truncated geometric mechanism: discrete Laplace noise, and outputs past the ends counted at the ends."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, positive, rational, whole
+from discreet.loss import TruncatedGeometricLoss
+from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.noise import Bits, discrete_laplace
+from discreet.noise.lazy import LARGEST, SMALLEST
+from discreet.units import Sensitivity
+from discreet.units import sensitivity as bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TruncatedGeometric:
+    """A count known to lie in [lower, upper] stays there [GRS09]: P(o) is geometric inside, all the rest at the ends.
+
+    >>> 0 <= TruncatedGeometric(5, 0, 10).release(3) <= 10
+    True
+    """
+
+    scale: Fraction
+    lower: int
+    upper: int
+
+    def __init__(self, scale: Number, lower: int, upper: int) -> None:
+        low, high = whole(lower, "lower", SMALLEST), whole(upper, "upper", SMALLEST)
+        if not low < high <= LARGEST:
+            raise BadParameter("upper", high, "must lie above lower and within int64", "give a proper range")
+        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, lower: int, upper: int) -> "TruncatedGeometric":
+        """The least noise that is ε-private: scale l1/ε."""
+        return cls(Laplace.for_epsilon(epsilon, sensitivity).scale, lower, upper)
+
+    def release(self, values: Values, bits: Bits | None = None) -> Any:
+        """`values` (whole numbers) plus noise, clamped: the values first, which moves no two apart, and the result."""
+        array, restore = read(values)
+        if array.dtype != np.int64:
+            raise BadValues("are not whole numbers", "this mechanism is for counts; use Laplace for reals")
+        inside = np.clip(array, self.lower, self.upper)
+        noise = discrete_laplace(self.scale, array.size, bits).reshape(array.shape)
+        return restore(np.clip(add_saturating(inside, noise), self.lower, self.upper))
+
+    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> TruncatedGeometricLoss:
+        """What a release at this sensitivity costs."""
+        if rational(grid, "grid") != 1:
+            raise BadParameter("grid", grid, "the truncated geometric takes whole numbers", "leave it out")
+        return TruncatedGeometricLoss(self.scale, self.lower, self.upper, bound(sensitivity))
+
+    def error(self, confidence: Number, size: int = 1) -> float:
+        """Clamping towards a range that holds the truth never adds error: the Laplace figure, or the whole range."""
+        return min(Laplace(self.scale).error(confidence, size), float(self.upper - self.lower))

@@ -1,0 +1,165 @@
+"""Values in, noised values out, in the same shape: whole numbers as they are, reals on a power-of-two grid.
+
+Nothing is silently cast. Whole numbers outside int64 are clamped to it, before and after the noise: clamping moves no two
+inputs further apart, and clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import copysign, isfinite, ldexp
+from sys import float_info
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, is_power_of_two, rational, shown
+from discreet.noise.bits import Bits
+from discreet.noise.lazy import LARGEST, SMALLEST, Ints, saturate
+
+Values: TypeAlias = "int | float | Sequence[Any] | NDArray[Any]"
+"""A number, a list of numbers (nested as you like) or an array of integers or floats."""
+
+Reals: TypeAlias = NDArray[np.float64]
+Draw: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
+"""A sampler from `discreet.noise`: called with the scale in grid steps, the number of variates and the bits."""
+
+DOUBLE_MAX = float_info.max
+STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
+
+
+@lru_cache(maxsize=256)
+def default_grid(scale: Fraction) -> Fraction:
+    """The largest power of two that is at most scale/2²⁰. It depends on the scale alone, never on the values."""
+    exponent = scale.numerator.bit_length() - scale.denominator.bit_length()
+    if Fraction(2) ** exponent > scale:
+        exponent -= 1
+    if abs(exponent) > 900:
+        raise BadParameter("scale", shown(scale), "no double lies on its grid", "change the unit of the values")
+    return Fraction(2) ** (exponent - STEPS_PER_SCALE)
+
+
+def noised(values: Values, draw: Draw, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
+    """`values` plus noise. Everything is checked before any noise is drawn."""
+    if type(values) is int and grid is None:
+        return saturate(saturate(values) + int(draw(scale, 1, bits)[0]))
+    if type(values) is float and isfinite(values):
+        steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
+        return one_on_grid(values, int(draw(steps, 1, bits)[0]), exponent)
+    array, restore = read(values)
+    if array.dtype == np.int64:
+        if grid is not None and rational(grid, "grid") != 1:
+            raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
+        return restore(add_saturating(array, draw(scale, array.size, bits).reshape(array.shape)))
+    steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
+    return restore(_on_grid(array, draw(steps, array.size, bits).reshape(array.shape), exponent))
+
+
+@lru_cache(maxsize=256)
+def _in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
+    """The scale in grid steps, and the grid's binary exponent."""
+    step = default_grid(scale) if grid is None else grid
+    if not is_power_of_two(step) or step == 1:
+        raise BadParameter(
+            "grid",
+            shown(step),
+            "reals need a power of two other than 1 (which is the grid of whole numbers)",
+            "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
+        )
+    return scale / step, step.numerator.bit_length() - step.denominator.bit_length()
+
+
+def read(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
+    """An int64 or float64 array, and the way back to the shape that came in."""
+    if type(values) is int:
+        return np.array([saturate(values)], np.int64), _first
+    if isinstance(values, np.ndarray):
+        return _checked(values), _same
+    if isinstance(values, list | tuple):
+        return _checked(_from_list(values)), _listed
+    if isinstance(values, np.generic | float):
+        return _checked(np.array([values])), _first
+    raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
+
+
+def _first(out: NDArray[Any]) -> Any:
+    return out.item(0)
+
+
+def _same(out: NDArray[Any]) -> Any:
+    return out
+
+
+def _listed(out: NDArray[Any]) -> Any:
+    return out.tolist()
+
+
+def _from_list(values: Sequence[Any]) -> NDArray[Any]:
+    cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
+    kinds = {type(cell) for cell in cells.flat}
+    if kinds <= {int}:
+        clamped = [saturate(int(cell)) for cell in cells.flat]
+        return np.array(clamped, np.int64).reshape(cells.shape)
+    if len(kinds) == 1 and not issubclass(next(iter(kinds)), list | tuple | dict | str | bytes):
+        return np.array(values)  # one kind only: floats, or NumPy scalars; `_checked` decides
+    named = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise BadValues(f"mix or nest types ({named})", "give all integers or all floats, in a regular shape")
+
+
+def _checked(array: NDArray[Any]) -> NDArray[Any]:
+    """Judged by type first; the one judgement by value is NaN and infinity, and its outcome is visible to whoever asks."""
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.asarray(LARGEST, np.uint64))
+        return array.astype(np.int64)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise BadValues(f"have dtype {array.dtype}", "give integers, or floats of at most 64 bits")
+    if not np.isfinite(array).all():
+        raise BadValues("hold NaN or an infinity", "decide by rule what such records count as, before the mechanism")
+    return array.astype(np.float64)
+
+
+def add_saturating(values: Ints, noise: Ints) -> Ints:
+    """values + noise, clamped to int64: a wrapped sum shows as a sign that neither summand has."""
+    total = values + noise
+    wrapped = ((values ^ total) & (noise ^ total)) < 0
+    if wrapped.any():
+        total = np.where(wrapped, np.where(values < 0, SMALLEST, LARGEST), total)
+    return total
+
+
+def one_on_grid(value: float, noise: int, exponent: int) -> float:
+    """(⌊x/g + ½⌋ + noise)·g for one real, in whole numbers throughout: x/g = top/bottom exactly."""
+    top, bottom = value.as_integer_ratio()
+    top, bottom = (top << -exponent, bottom) if exponent < 0 else (top, bottom << exponent)
+    total = (2 * top + bottom) // (2 * bottom) + noise
+    try:
+        return total / (1 << -exponent) if exponent < 0 else float(total << exponent)
+    except OverflowError:
+        return copysign(DOUBLE_MAX, total)
+
+
+def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
+    """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
+
+    x/g is exact (g is a power of two; what would overflow is clamped first). ⌊t + ½⌋ is t's floor plus one if the
+    fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
+    summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
+    function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and takes the long way.
+    """
+    clamped = _clamp(values, ldexp(DOUBLE_MAX, min(exponent, 0)))
+    scaled = np.ldexp(clamped, -exponent)
+    steps = np.floor(scaled)
+    steps += scaled - steps >= 0.5
+    total = steps + noise.astype(np.float64)
+    for i in (np.abs(noise) >= 1 << 53).ravel().nonzero()[0]:
+        total.flat[i] = float(int(steps.flat[i]) + int(noise.flat[i]))
+    result: Reals = np.ldexp(_clamp(total, ldexp(DOUBLE_MAX, -max(exponent, 0))), exponent)
+    return result
+
+
+def _clamp(values: Reals, limit: float) -> Reals:
+    return np.minimum(np.maximum(values, -limit), limit)
