@@ -45,7 +45,7 @@ def remove_moment(rate: Fraction, order: int, divergences: Floats) -> float:
     """
     joined, stayed = _logs(rate)
     k = np.arange(2, order + 1, dtype=np.float64)
-    growth = (k - 1) * divergences * (1 + SLACK)
+    growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
     if not np.isfinite(growth).all():
         return inf
     with np.errstate(divide="ignore"):  # a divergence of 0 adds nothing: ln 0 = −∞ is meant
