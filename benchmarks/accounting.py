@@ -1,8 +1,8 @@
-"""Accounting, beside its peers: `python benchmarks/accounting.py [name of a case …]` prints a table in markdown.
+"""Accounting, beside its peers: `python benchmarks/accounting.py [words of a case's name …]` prints a table.
 
-Every peer lives in its own environment under benchmarks/.peers, made on first use, and answers one case per process, so that
-a crash or a hang of one is a cell in the table. Times are the best of five after import; ε is what the library would report
-as its safe answer. ε below the truth is marked ↓: there the library promises more privacy than there is.
+Every library answers one case per process, so that a crash or a hang of one is a cell in the table. Times are the best of
+five after import; ε is what the library would report as its safe answer. ε below the truth is marked ↓: there the library
+promises more privacy than there is.
 """
 
 import json
@@ -12,48 +12,35 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, Case
-
 HERE = Path(__file__).parent
-ENVIRONMENTS = HERE / ".peers"
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.accountants.cases import CASES, Case  # noqa: E402
+from benchmarks.peers import interpreter  # noqa: E402
+from benchmarks.table import Section  # noqa: E402
+
 PEERS = {
     "dp-accounting": ("run_dp_accounting.py", ["dp-accounting==0.6.0"]),
     "prv-accountant": ("run_prv_accountant.py", ["prv-accountant==0.2.0"]),
     "autodp": ("run_autodp.py", ["autodp==0.2.3.1", "numpy<2"]),
 }
 PATIENCE = 180  # seconds for one case of one library, all runs together
-
-
-def interpreter(peer: str) -> Path:
-    """The peer's own Python, made and filled on first use."""
-    home = ENVIRONMENTS / peer
-    python = home / "bin" / "python"
-    if not (home / ".ready").exists():
-        print(f"installing {peer} …", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS[peer][1]], check=True, stderr=subprocess.DEVNULL)
-        (home / ".ready").touch()
-    return python
+ABOUT = (
+    "ε at δ, add/remove, sensitivity 1: the answer, its relative error, milliseconds (best of five after import). "
+    "↓ marks an answer below the truth."
+)
 
 
 def ask(python: str | Path, script: str, case: Case) -> dict[str, Any]:
     """One library's answer to one case, or the reason why there is none."""
-    environment = os.environ | {
-        "DISCREET_EXPRESSION": case.expression(),
-        "PYTHONPATH": os.pathsep.join([str(HERE / "peers"), str(HERE.parent / "src")]),
-        "OMP_NUM_THREADS": "1",
-    }
-    if script.startswith("run_"):
-        environment["PYTHONPATH"] = str(HERE / "peers")
     question = json.dumps({"parts": [list(part) for part in case.parts], "delta": case.delta})
+    environment = os.environ | {"DISCREET_EXPRESSION": case.expression(), "OMP_NUM_THREADS": "1"}
+    if script.startswith("run_"):
+        environment.pop("PYTHONPATH", None)
+    command = [str(python), str(HERE / "accountants" / script)]
     try:
         done = subprocess.run(
-            [python, str(HERE / "peers" / script)],
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env=environment,
+            command, input=question, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
         return {"failure": f"over {PATIENCE} s"}
@@ -63,28 +50,32 @@ def ask(python: str | Path, script: str, case: Case) -> dict[str, Any]:
 
 
 def cell(answer: dict[str, Any], truth: float | None) -> str:
+    """ε, how far off, how long; or what went wrong."""
     if "failure" in answer:
-        return answer["failure"]
+        return str(answer["failure"])
     epsilon, cost = answer["epsilon"], f"{answer['milliseconds']:.3g} ms"
     if truth is None:
         return f"{epsilon:.9g} · {cost}"
     error = epsilon / truth - 1
-    below = " ↓" if error < -1e-9 else ""
-    return f"{epsilon:.9g}{below} · {error:+.1e} · {cost}"
+    return f"{epsilon:.9g}{' ↓' if error < -1e-9 else ''} · {error:+.1e} · {cost}"
 
 
-def main(wanted: list[str]) -> None:
-    libraries = {"discreet": (sys.executable, "discreet_itself.py")}
-    libraries |= {peer: (str(interpreter(peer)), PEERS[peer][0]) for peer in PEERS}
-    print("| case | truth | " + " | ".join(libraries) + " |")
-    print("|---|---|" + "---|" * len(libraries))
+def accounting(wanted: tuple[str, ...] = ()) -> Section:
+    """Every case, or those whose name holds one of the words."""
+    libraries: dict[str, tuple[str | Path, str]] = {"discreet": (sys.executable, "discreet_itself.py")}
+    libraries |= {peer: (interpreter(peer, packages), script) for peer, (script, packages) in PEERS.items()}
+    section = Section("Accounting", ABOUT, ["case", "truth", *libraries])
     for case in CASES:
         if wanted and not any(word in case.name for word in wanted):
             continue
         answers = [ask(python, script, case) for python, script in libraries.values()]
         truth = "" if case.truth is None else f"{case.truth:.9g}"
-        print(f"| {case.name} | {truth} | " + " | ".join(cell(answer, case.truth) for answer in answers) + " |", flush=True)
+        section.add(case.name, truth, *(cell(answer, case.truth) for answer in answers))
+        print(case.name, "done", file=sys.stderr, flush=True)
+    return section
 
+
+SECTIONS = [accounting]
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print(accounting(tuple(sys.argv[1:])).markdown())
