@@ -17,6 +17,7 @@ from discreet.noise import fixed
 
 SERIES_UP_TO = 0.5
 _TERMS = 15  # odd: the last term taken is negative; at x = ½ the first one left out is below 2^-90
+_NEGLIGIBLE = Fraction(1, 1 << 70)
 
 
 @lru_cache(maxsize=4096)
@@ -42,6 +43,8 @@ def _small(x: float, gap: Fraction) -> bool:
     for n in range(1, _TERMS + 1):
         term = -term * half_square / n
         total += term / (2 * n + 1)
+        if n % 2 and -term < _NEGLIGIBLE:  # any odd n will do
+            break
     return exact * total >= gap * _ROOT_TWO_PI
 
 
