@@ -99,7 +99,7 @@ def sampled_moment(sigma, rate, order, *, remove):
         return mp.quad(integrand, mp.linspace(-12 * s, 12 * s + alpha, 20))
 
 
-@pytest.mark.parametrize("order", [Fraction(6, 5), Fraction(2), Fraction(3), Fraction(9, 2), Fraction(16)])
+@pytest.mark.parametrize("order", [Fraction(6, 5), Fraction(2), Fraction(9, 2), Fraction(16)])
 @pytest.mark.parametrize(
     ("sigma", "rate"), [(Fraction(1), Fraction(1, 100)), (Fraction(2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 10))]
 )
