@@ -71,6 +71,7 @@ class Line:
     envelope: float  # their product there, over its value at s = 0
     smooth: float  # μ² of the Gaussian that is composed, or 0
     ladder: Ladder
+    most: float  # no finite loss is above this
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """The finite part of δ at ε between two doubles."""
@@ -125,7 +126,9 @@ class Line:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             sums = np.exp(np.minimum(logs - gap - np.log(-np.expm1(-gap)), 700.0))
         left = min(np.min(sums[t < self.c], initial=inf), exp(-self.c * period) / -expm1(-self.c * period))
-        return float(left + np.min(sums[t > self.c], initial=inf)) * (1 + 64 * EPS)
+        nothing = smooth == 0 and epsilon + period > self.most  # no loss is that large
+        right = 0.0 if nothing else np.min(sums[t > self.c], initial=inf)
+        return float(left + right) * (1 + 64 * EPS)
 
 
 def _beyond(reach: float, step: float, smooth: float) -> float:
@@ -170,8 +173,14 @@ def prepare(parts: Parts, ladder: Ladder, c: float, step: float, count: int, smo
     return Line(
         c, step, np.concatenate(s), np.concatenate(logs), np.concatenate(slack), fsum(products),
         2 * EPS * fsum(abs(p) for p in products), tail * excess, reach, envelope(parts, c, reach) * excess,
-        smooth, ladder,
+        smooth, ladder, largest(parts),
     )  # fmt: skip
+
+
+def largest(parts: Parts) -> float:
+    """No finite loss is above this."""
+    most = fsum(times * abs(law.most) for law, times in parts)
+    return fsum(times * law.most for law, times in parts) + 1e-14 * most if most < inf else inf
 
 
 def envelope(parts: Parts, c: float, s: float) -> float:
@@ -187,7 +196,8 @@ def _block(
         ratio = law.ratio(c, base, s)
         more = times * ratio.log
         logs = logs + more
-        slack = slack + times * np.log1p(ratio.error * np.exp(-ratio.log.real)) * (1 + 8 * EPS) + 4 * EPS * np.abs(more)
+        wide = np.logaddexp(np.log(ratio.error + 1e-300), ratio.log.real) - ratio.log.real  # ln((|r| + error)/|r|)
+        slack = slack + times * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
         if i + 1 == len(parts) or i % 4 == 3:
             bound = logs.real + slack - smooth / 2 * s * s - 2 * np.log(np.maximum(s, c))
             keep = (bound > cut) | (s == 0)

@@ -1,10 +1,11 @@
 """The privacy loss of one release as a random variable, in one direction: what its moment generating function is.
 
 Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in `Pair`).
-The contour needs M on a line Re z = c. A law answers three questions, in doubles, each with a proven error:
+The contour needs M on a line Re z = c. A law answers four questions, in doubles, each with a proven error:
 
 - `real(c)`: K = ln M on real points, never below the truth by more than the stated error; ∞ where it would cost too much;
 - `ratio(c, base, s)`: ln(M(c + is)/e^base) and a bound on the absolute error of its exponential;
+- `most`: the largest value of L, which nothing exceeds by more than a few roundings; ∞ if there is none;
 - `envelope(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s.
 """
 
@@ -31,6 +32,10 @@ class Ratio:
 
 class Law(Protocol):
     """A privacy-loss random variable that the contour can integrate."""
+
+    @property
+    def most(self) -> float:
+        """The largest finite loss, or ∞."""
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         """K at the points c > 0, and its error bound."""

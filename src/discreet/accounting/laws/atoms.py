@@ -35,6 +35,10 @@ class AtomsLaw:
         values, masses = np.asarray(loss, dtype=float), np.asarray(log_mass, dtype=float)
         return cls(values, masses, loss_error + EPS * np.abs(values), mass_error + EPS * (np.abs(masses) + 4))
 
+    @property
+    def most(self) -> float:
+        return float((self.loss + self.loss_error).max())
+
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         exponent = self.log_mass + np.multiply.outer(c, self.loss)
         top = exponent.max(axis=1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, pi
+from math import ceil, inf, pi
 
 import numpy as np
 
@@ -19,6 +19,10 @@ class GaussianLaw:
     """
 
     squared: Fraction  # μ²
+
+    @property
+    def most(self) -> float:
+        return inf
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         value = nearest_float(self.squared) / 2 * c * (c + 1)
@@ -45,6 +49,10 @@ class DiscreteGaussianLaw:
 
     sigma: Fraction
     shift: int
+
+    @property
+    def most(self) -> float:
+        return inf
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         rate = nearest_float(self.shift**2 / self.sigma**2) / 2

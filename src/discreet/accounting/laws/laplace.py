@@ -7,6 +7,7 @@ from math import log
 import numpy as np
 
 from discreet.accounting.laws import EPS, Complexes, Floats, Ratio
+from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.exact import nearest_float
 
 
@@ -18,6 +19,10 @@ class LaplaceLaw:
     """
 
     epsilon: Fraction
+
+    @property
+    def most(self) -> float:
+        return nearest_float(self.epsilon)
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         eps = nearest_float(self.epsilon)
@@ -55,6 +60,10 @@ class DiscreteLaplaceLaw:
     scale: Fraction
     shift: int
 
+    @property
+    def most(self) -> float:
+        return nearest_float(self.shift / self.scale)
+
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         eps = nearest_float(self.shift / self.scale)
         bracket, error = self._bracket(c + 0.5 + 0j)
@@ -88,3 +97,13 @@ class DiscreteLaplaceLaw:
         wrong = (slip + np.abs(middle) * 8 * EPS * (1 + 2 * np.abs(x))) / depth + 8 * EPS * np.abs(middle)
         share = -np.expm1(-step)
         return ends + share * middle, slip + share * wrong
+
+    def atoms(self, most: int = 4096) -> AtomsLaw | None:
+        """The r + 1 values one by one, if they are at most `most`."""
+        if self.shift >= most:
+            return None
+        step = 1 / nearest_float(self.scale)
+        k = np.arange(self.shift + 1.0)
+        log_mass = -k * step - np.log1p(np.exp(-step))
+        log_mass[1:-1] += np.log(-np.expm1(-step))
+        return AtomsLaw.of((self.shift - 2 * k) * step, log_mass, 4 * EPS * self.shift * step, 8 * EPS * (2 + k * step))

@@ -42,6 +42,10 @@ class SampledGaussianLaw:
     rate: Fraction
     removed: bool
 
+    @property
+    def most(self) -> float:
+        return inf if self.removed else -log(nearest_float(1 - self.rate))
+
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         pairs = [self._one(float(x)) for x in c]
         return np.array([k for k, _ in pairs]), np.array([e for _, e in pairs])
