@@ -1,18 +1,19 @@
 """δ(ε) by the trapezoid rule on a vertical line, with every error bounded and added.
 
-For a total with finite part M(z) = E_P[e^{zL}], L's finite δ is (1/2πi)∫ M(z)e^{-zε}/(z(z + 1)) dz on Re z = c > 0. With step h
-and T = 2π/h, Poisson summation gives exactly
+For a total with finite part M(z) = E_P[e^{zL}], L's finite δ is (1/2πi)∫ M(z)e^{-zε}/(z(z + 1)) dz on Re z = c > 0.
+With step h and T = 2π/h, Poisson summation gives exactly
 
     (h/2π)·Σ_n M(c + inh)·e^{-(c + inh)ε}/(z(z + 1)) = Σ_j e^{cjT}·δ(ε + jT),
 
-all terms ≥ 0: the sum is an *upper* bound, and Chernoff's δ(x) ≤ B(t)·e^{K(t) − tx}, B(t) = t^t/(1 + t)^{1+t}, bounds what it has
-too much. The tilt e^{K(c) − cε} is factored out, so accuracy is relative however small δ is.
+all terms ≥ 0: the sum is an *upper* bound, and Chernoff's δ(x) ≤ B(t)·e^{K(t) − tx}, B(t) = t^t/(1 + t)^{1+t}, bounds
+what it has too much. The tilt e^{K(c) − cε} is factored out, so accuracy is relative however small δ is.
 
 Losses with atoms do not decay along the line. Then a small Gaussian N(μ²/2, μ²) is composed with the total: its curve D_μ is
-never below δ (more was released), and it brings its own decay e^{-μ²s²/2}, which makes the truncation a theorem. It is not far
-above either. Seen as a function of e^ε, δ is a mixture ∫ (e^l − e^ε)₊ Q(dl) of kinks, and for one kink at distance t the excess is
-f_μ(t) = δ_μ(|t|)·e^{min(t,0)} = ∫₀^μ e^{-m²/8 − t²/2m² + |t|/2}dm/√2π·e^{min(t,0)}; substituting m → √2·m shows
-f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ = √2·e^{-μ²/8} − 1, for *every* loss:
+never below δ (more was released), and it brings its own decay e^{-μ²s²/2}, which makes the truncation a theorem. It
+is not far above either. Seen as a function of e^ε, δ is a mixture ∫ (e^l − e^ε)₊ Q(dl) of kinks, and for one kink at
+distance t the excess is f_μ(t) = δ_μ(|t|)·e^{min(t,0)} = ∫₀^μ e^{-m²/8 − t²/2m² + |t|/2}dm/√2π·e^{min(t,0)};
+substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ
+= √2·e^{-μ²/8} − 1, for *every* loss:
 
     δ ≥ D_μ − (D_{√2μ} − D_μ)/κ.
 """
@@ -111,7 +112,10 @@ class Line:
         lift = exp(min(700.0, smooth / 2 * self.c * (self.c + 1)))
         error = float((size * rough + wrong).sum()) + rest * lift
         total = float(terms.real.sum())
-        scale, slip = self.base - self.c * epsilon, self.base_error + 4 * EPS * (abs(self.base) + self.c * abs(epsilon))
+        scale, slip = (
+            self.base - self.c * epsilon,
+            self.base_error + 4 * EPS * (abs(self.base) + self.c * abs(epsilon)),
+        )
         width = self.step / pi
         high = _exp_up(scale + slip + _log(width * (total + error) * (1 + 8 * EPS)))
         low = _exp_down(scale - slip + _log(width * (total - error) * (1 - 8 * EPS)))
@@ -126,9 +130,19 @@ class Line:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             sums = np.exp(np.minimum(logs - gap - np.log(-np.expm1(-gap)), 700.0))
         left = min(np.min(sums[t < self.c], initial=inf), exp(-self.c * period) / -expm1(-self.c * period))
-        nothing = smooth == 0 and epsilon + period > self.most  # no loss is that large
-        right = 0.0 if nothing else np.min(sums[t > self.c], initial=inf)
+        right = min(np.min(sums[t > self.c], initial=inf), self._past_most(epsilon, smooth, period))
         return float(left + right) * (1 + 64 * EPS)
+
+    def _past_most(self, epsilon: float, smooth: float, period: float) -> float:
+        """The aliases above ε if no loss is above `most`: there is nothing left but the smoothing's tail, K(t) ≤ t·most."""
+        past = epsilon + period - self.most
+        if not past > 0:
+            return inf
+        if smooth == 0:
+            return 0.0
+        t = past / smooth  # > c, or the bound below says nothing
+        power = self.c * period + smooth / 2 * t * (t + 1) - t * past
+        return exp(min(700.0, power + 1e-12 * t * past)) / -expm1(-(t - self.c) * period) if t > 2 * self.c else inf
 
 
 def _beyond(reach: float, step: float, smooth: float) -> float:

@@ -9,11 +9,11 @@ The answer is the worst over alternatives and directions.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf, isfinite, log, pi, sqrt
 
 from discreet.accounting.contour import Parts
 from discreet.accounting.direct import Listed
-from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from discreet.accounting.gaussian import gaussian_delta
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
@@ -21,7 +21,7 @@ from discreet.accounting.pairs import Side, finite_atoms, sides
 from discreet.accounting.resolve import alternatives
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, floor_float, rational, shown, sqrt_up
+from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
 from discreet.loss import Loss
 
 _SHORT = 1 << 12
@@ -89,14 +89,14 @@ def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
 def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
     mu = only_gaussian(parts)
     if mu is not None:
-        return gaussian_delta(mu.low, Fraction(eps)).lower, gaussian_delta(mu.high, Fraction(eps)).upper
+        return gaussian_bounds(mu, eps)
     listed = short_list(parts)
     return listed.bounds(eps) if listed is not None else finite_delta(parts, eps, rtol)
 
 
 def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
     extra = one.infinite
-    if target >= 1 or not one.parts and target >= extra[1]:
+    if target >= 1 or (not one.parts and target >= extra[1]):
         return 0.0, 0.0
     if target < extra[0]:
         return inf, inf
@@ -109,16 +109,40 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
         return low, chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
     mu = only_gaussian(one.parts)
     if mu is not None:
-        low, high = gaussian_epsilon(mu.low, target - extra[0] * (1 - 2**-50)), gaussian_epsilon(
-            mu.high, target - extra[1] * (1 + 2**-50)
+        return invert(
+            lambda e: _shifted(gaussian_bounds(mu, e), extra),
+            target,
+            _gaussian_guess(mu, target - extra[0]),
+            4e-14,
         )
-        return low.lower, high.upper
     listed = short_list(one.parts)
     if listed is None:
         return finite_epsilon(one.parts, target, rtol, extra)
     aim = listed.guess(target - extra[0])
-    near = invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
-    return near
+    return invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
+
+
+def gaussian_bounds(mu: "Ratio", eps: float) -> tuple[float, float]:
+    """The Gaussian's exact curve at ε, at both ends of what is known of μ."""
+    return gaussian_delta(mu.low, Fraction(eps)).lower, gaussian_delta(mu.high, Fraction(eps)).upper
+
+
+def _gaussian_guess(mu: "Ratio", target: float) -> float:
+    """Where δ_μ(ε) = target, in plain doubles: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ."""
+    from scipy.special import erfcx
+
+    m, eps = nearest_float(mu.high), 0.0
+    for _ in range(60):
+        a, b = eps / m - m / 2, eps / m + m / 2
+        # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
+        near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
+        if not near - far > 0 or not isfinite(near):
+            return eps
+        move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
+        eps = max(0.0, eps + move)
+        if abs(move) <= 1e-14 * eps or eps == 0:
+            break
+    return eps
 
 
 def _shifted(finite: tuple[float, float], extra: tuple[float, float]) -> tuple[float, float]:

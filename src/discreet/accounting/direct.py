@@ -1,4 +1,4 @@
-"""δ(ε) of a loss with few values, term by term: k-fold randomised response is a binomial, a handful of unlike ones a short list."""
+"""δ(ε) of a loss with few values, term by term: k-fold randomised response is a binomial, for example."""
 
 from dataclasses import dataclass
 from math import fsum, inf

@@ -1,13 +1,15 @@
 """From a plain composition to its two dominating pairs, one for each direction, as privacy-loss laws.
 
-`Side.removed` compares the data with the unit (P) to the data without it (Q), the other direction the reverse. A fact that treats
-both alike has one law for both; samples do not. Under "replace" the sensitivity already holds both moves.
+`Side.removed` compares the data with the unit (P) to the data without it (Q), the other direction the reverse. A fact
+that treats both alike has one law for both; samples do not. Under "replace" the sensitivity already holds both moves.
 
-- *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). For one coordinate the best test is a
-  (randomised) threshold, so the trade-off curves of whole shifts satisfy f_{s+t} = f_s∘(1 − f_t). A vector of changes is reached one
-  coordinate at a time, and a path's curve is at least that composition [DRS22, Thm 2.14], so one coordinate shifted by the l1 norm
-  dominates; and as f_t falls with t, l0 coordinates each shifted by linf dominate too. The same holds for continuous Laplace noise.
-- *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have the same ratio.
+- *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). For one coordinate the best
+  test is a (randomised) threshold, so the trade-off curves of whole shifts satisfy f_{s+t} = f_s∘(1 − f_t). A vector
+  of changes is reached one coordinate at a time, and a path's curve is at least that composition [DRS22, Thm 2.14],
+  so one coordinate shifted by the l1 norm dominates; and as f_t falls with t, l0 coordinates each shifted by linf
+  dominate too. The same holds for continuous Laplace noise.
+- *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have
+  the same ratio.
 - *Discrete Gaussian with an l2 bound only*: see `concentrated`.
 """
 
@@ -228,8 +230,8 @@ def _shape(moved: Sensitivity, *, whole: bool) -> tuple[int, Fraction] | None:
 def _discrete_gaussian(sigma: Fraction, moved: Sensitivity) -> Piece:
     """By shape where that is good; by zCDP where only l2 says enough [CKS20, Thm 4 and Cor. 16].
 
-    No single neighbour is worst then, so the curve is bounded from above by K ≤ ρ·c(c + 1) and from below by an actual neighbour,
-    one coordinate moved by the whole part of l2.
+    No single neighbour is worst then, so the curve is bounded from above by K ≤ ρ·c(c + 1) and from below by an
+    actual neighbour, one coordinate moved by the whole part of l2.
     """
     shape = _shape(moved, whole=True)
     if shape is not None and shape[0] * shape[1] ** 2 <= Fraction(5, 4) * moved.l2_squared:
@@ -264,7 +266,8 @@ def response_law(truth: Fraction, choices: int) -> AtomsLaw:
 
 
 def _claim(epsilon: Fraction, delta: Fraction, times: int) -> Piece:
-    """The pair that dominates every (ε, δ)-private mechanism: δ at infinity, else randomised response of ε [KOV15, Thm 3.3]."""
+    """The pair that dominates every (ε, δ)-private mechanism: δ at infinity, else randomised response of ε [KOV15,
+    Thm 3.3]."""
     if delta >= 1:
         return HOPELESS
     response = pure_law(epsilon)

@@ -1,7 +1,7 @@
 """Rewriting a fact into alternatives, each a plain composition: `Parallel`, `Group` and nested samples disappear.
 
-The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the alternatives. Every rewriting is either
-an identity or replaces a fact by one that dominates it; each says why.
+The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the alternatives. Every rewriting
+is either an identity or replaces a fact by one that dominates it; each says why.
 """
 
 from collections.abc import Iterable
@@ -95,9 +95,7 @@ def _sampled(choice: Composition, rate: Fraction) -> Composition:
         return NOTHING
     if len(choice.parts) == 1 and choice.parts[0][1] == 1:
         part = choice.parts[0][0]
-        return compose(
-            Subsampled(part.loss, part.rate * rate) if isinstance(part, Subsampled) else Subsampled(part, rate)
-        )
+        return compose(Subsampled(part.loss, part.rate * rate) if isinstance(part, Subsampled) else Subsampled(part, rate))
     return compose(Subsampled(choice, rate))
 
 
@@ -157,25 +155,27 @@ def _group_claim(epsilon: Fraction, delta: Fraction, size: int) -> Claim:
     if low == 0 or size * epsilon > 1000:
         return Claim(size * epsilon, Fraction(1))
     total = delta * sum((1 / low) ** i for i in range(size))
-    return Claim(size * epsilon, min(Fraction(1), Fraction(-((-total.numerator << 200) // total.denominator), 1 << 200)))
+    return Claim(
+        size * epsilon,
+        min(Fraction(1), Fraction(-((-total.numerator << 200) // total.denominator), 1 << 200)),
+    )
 
 
 def threshold_claim(loss: ThresholdLoss) -> Claim:
-    """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never without it.
+    """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
+    without it.
 
-    If the unit is not alone, its coming or going moves the noisy count by one: (1/scale, 0). If it is alone, showing the key is an
-    event of probability p that the other world lacks, and not showing it has ratio 1 − p: (−ln(1 − p), p). Both are
-    (max(1/scale, −ln(1 − p)), p), and the pair of `Claim` dominates everything that is [KOV15, Thm 3.3 and its proof].
+    If the unit is not alone, its coming or going moves the noisy count by one: (1/scale, 0). If it is alone, showing
+    the key is an event of probability p that the other world lacks, and not showing it has ratio 1 − p: (−ln(1 − p),
+    p). Both are (max(1/scale, −ln(1 − p)), p), and the pair of `Claim` dominates everything that is [KOV15, Thm 3.3
+    and its proof].
     """
     rate = 1 / loss.scale
     tail, a_low = exp_neg_bounds(rate * max(0, loss.threshold - 1))[1], exp_neg_bounds(rate)[0]
-    if loss.threshold >= 1:
-        p = min(Fraction(1), tail / (1 + a_low))  # P(1 + noise ≥ τ) = P(noise ≥ τ − 1), τ ≥ 1
-    else:
-        p = Fraction(1)
+    # P(1 + noise ≥ τ) = P(noise ≥ τ − 1), τ ≥ 1
+    p = min(Fraction(1), tail / (1 + a_low)) if loss.threshold >= 1 else Fraction(1)
     if p == 1:
         return Claim(rate, p)
-    # −ln(1 − p) ≤ p/(1 − p), and where that is not below 1/scale a finer bound is worth its logarithm.
     return Claim(max(rate, _minus_log(1 - p)), p)
 
 

@@ -1,16 +1,18 @@
 """Where to put the contour: its tilt c, its step and its length, for one side of one composition.
 
-Nothing here can make an interval false: `contour.Line` proves what it returns whatever c, step and length are. A bad choice only
-makes it wide. Work is bounded: at most `_NODES` nodes, fewer for laws that are dear, and a fixed number of tries.
+Nothing here can make an interval false: `contour.Line` proves what it returns whatever c, step and length are. A bad
+choice only makes it wide. Work is bounded: at most `_NODES` nodes, fewer for laws that are dear, and a fixed number
+of tries.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, exp, inf, isfinite, log, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.contour import Ladder, Line, Parts, envelope, prepare, short
+from discreet.accounting.contour import Ladder, Line, Parts, envelope, largest, prepare, short
 from discreet.accounting.laws import Floats
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.sampled import SampledGaussianLaw
@@ -30,6 +32,7 @@ class Tilt:
     epsilon: float
     log_delta: float
     ladder: Ladder
+    most: float
 
 
 def coarse(parts: Parts) -> Ladder:
@@ -46,7 +49,7 @@ def tilt_at(parts: Parts, ladder: Ladder, epsilon: float) -> Tilt:
     both = Ladder(every[order], np.concatenate([ladder.k, near.k])[order])
     best = int(np.argmin(_height(both, epsilon)))
     c = float(both.c[best])
-    return Tilt(c, epsilon, float(_height(both, epsilon)[best]) - log(1 + _spread(both, best)), both)
+    return Tilt(c, epsilon, float(_height(both, epsilon)[best]) - log(1 + _spread(both, best)), both, largest(parts))
 
 
 def tilt_for(parts: Parts, ladder: Ladder, delta: float) -> Tilt:
@@ -81,7 +84,7 @@ def line(parts: Parts, tilt: Tilt, tolerance: float, log_delta: float) -> Line:
     for count in (64, 256, 1024, 4096):
         if count <= most and envelope(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
             return prepare(parts, tilt.ladder, c, step, count, 0.0, small - log(count))
-    smooth = 0.2 * tolerance / (c * (c + 1))
+    smooth = 0.4 * tolerance / (c * (c + 1))
     depth = max(8.0, -small)
     count = min(most, ceil(sqrt(2 * depth / smooth) / step) + 2)
     smooth = max(smooth, 2 * depth / (step * (count - 1)) ** 2)
@@ -96,6 +99,7 @@ def _period(tilt: Tilt, aim: float) -> float:
         need = np.where(np.isfinite(logs) & (gap > 0), (logs - aim) / gap, inf)
     left = min(-aim / tilt.c, float(np.min(need[t < tilt.c], initial=inf)))
     right = float(np.min(need[t > tilt.c], initial=inf))
+    right = min(right, max(0.0, tilt.most - tilt.epsilon) + 0.5 / tilt.c)  # nothing is above the largest loss
     return 1.05 * max(left, right if isfinite(right) else left, 1e-3 / tilt.c)
 
 
@@ -128,7 +132,11 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
     """The ε where δ(ε) = delta, if mass `extra` (between two doubles) is at infinity and the rest on the contour."""
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
     tilt = tilt_for(parts, coarse(parts), aim)
-    low, high, share = 0.0, inf, 1.0
+    low, high, share = 0.0, tilt.most, 1.0
+    if tilt.epsilon >= tilt.most * (1 - 8 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
+        low = _below(parts, tilt, delta, extra, rtol)
+        if high - low <= rtol * high:
+            return low, high
     for attempt in range(_TRIES):
         tolerance = share * min(0.1, rtol * max(1e-3, tilt.c * tilt.epsilon))
         path = line(parts, tilt, tolerance, log(aim))
@@ -137,12 +145,24 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             tilt = tilt_at(parts, tilt.ladder, guess)
             path = line(parts, tilt, share * min(0.1, rtol * max(1e-3, tilt.c * guess)), log(aim))
             guess = newton(path, aim, guess)
-        near = invert(lambda e: _with(path.bounds(e), extra), delta, guess, rtol / 8)
+        near = invert(partial(_total, path, extra), delta, guess, rtol / 8)
         low, high = max(low, near[0]), min(high, near[1])
         if high - low <= rtol * high:
             break
-        share /= 4
+        share /= 16
     return low, high
+
+
+def _below(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], rtol: float) -> float:
+    """The largest loss less a part in 1/rtol, if δ there is certainly above delta; else 0."""
+    epsilon = tilt.most * (1 - 0.9 * rtol)
+    there = tilt_at(parts, tilt.ladder, epsilon)
+    found = line(parts, there, 0.1, there.log_delta).bounds(epsilon)
+    return epsilon if _with(found, extra)[0] > delta else 0.0
+
+
+def _total(path: Line, extra: tuple[float, float], epsilon: float) -> tuple[float, float]:
+    return _with(path.bounds(epsilon), extra)
 
 
 def _with(finite: tuple[float, float], extra: tuple[float, float]) -> tuple[float, float]:
@@ -165,12 +185,9 @@ def newton(path: Line, delta: float, start: float) -> float:
     return epsilon
 
 
-def invert(
-    bounds: Callable[[float], tuple[float, float]], delta: float, guess: float, margin: float
-) -> tuple[float, float]:
+def invert(bounds: Callable[[float], tuple[float, float]], delta: float, guess: float, margin: float) -> tuple[float, float]:
     """Ends that were tried: δ's upper bound is at most delta at the right one, its lower bound above it at the left."""
-    right = step = max(guess, 1e-300)
-    step *= margin
+    right, step = guess, max(guess, 1e-9) * margin
     for _ in range(60):
         right += step
         if bounds(right)[1] <= delta:
@@ -178,7 +195,7 @@ def invert(
         step *= 2
     else:
         right = inf
-    left, step = guess, max(guess, 1e-300) * margin
+    left, step = guess, max(guess, 1e-9) * margin
     for _ in range(60):
         left -= step
         if left <= 0 or bounds(left)[0] > delta:

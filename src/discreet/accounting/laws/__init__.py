@@ -1,7 +1,8 @@
 """The privacy loss of one release as a random variable, in one direction: what its moment generating function is.
 
-Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in `Pair`).
-The contour needs M on a line Re z = c. A law answers four questions, in doubles, each with a proven error:
+Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in
+`pairs.Side`). The contour needs M on a line Re z = c. A law answers four questions, in doubles, each with a proven
+error:
 
 - `real(c)`: K = ln M on real points, never below the truth by more than the stated error; ∞ where it would cost too much;
 - `ratio(c, base, s)`: ln(M(c + is)/e^base) and a bound on the absolute error of its exponential;
@@ -10,13 +11,13 @@ The contour needs M on a line Re z = c. A law answers four questions, in doubles
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Complexes: TypeAlias = NDArray[np.complex128]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
 EPS = 2.0**-52
 """Twice the unit round-off. NumPy's exp, log, sin, cos and expm1 are trusted to 4·EPS; the tests measure them."""

@@ -52,9 +52,11 @@ class AtomsLaw:
         exponent = self.log_mass + c * self.loss
         weight = np.exp(exponent - base)
         flat = weight * (self.mass_error + c * self.loss_error + 2 * EPS * (np.abs(exponent) + abs(base) + 4))
-        total = oscillate(s, self.loss, weight)
+        heavy = weight > 1e-24 * float(weight.max())  # what is left out is part of the error
+        lost = float(weight[~heavy].sum())
+        total = oscillate(s, self.loss[heavy], weight[heavy])
         size = np.maximum(np.abs(total), 1e-300)
-        error = flat.sum() + s * (weight * (self.loss_error + EPS * np.abs(self.loss))).sum()
+        error = lost + flat.sum() + s * (weight * (self.loss_error + EPS * np.abs(self.loss))).sum()
         error = error + EPS * (len(self.loss) + 8) * weight.sum() + 2e-300
         return Ratio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
 

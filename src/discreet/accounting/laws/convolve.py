@@ -83,9 +83,10 @@ def _merge(loss: Floats, mass: Floats, loss_error: Floats, mass_error: Floats) -
 def sampled(law: AtomsLaw, infinite: tuple[float, float], rate: Fraction, removed: bool) -> tuple[AtomsLaw, float, float]:
     """The law on a Poisson sample at `rate` < 1 [ZDW22, Thm 11], and its mass at infinity between two doubles.
 
-    With mixture (1 − q)Q + qP: the unit removed, L' = ln(1 − q + q·e^L) under the mixture, whose mass at L is Q·e^{L'} = P·e^{L' − L},
-    and what only Q has sits at ln(1 − q). The unit added, L' = −ln(1 − q + q·e^{-L}) under the first of *its* pair, and what was
-    infinite is −ln(1 − q). The pairs given here treat both directions alike, so "what only Q has" is the mass at infinity.
+    With mixture (1 − q)Q + qP: the unit removed, L' = ln(1 − q + q·e^L) under the mixture, whose mass at L is
+    Q·e^{L'} = P·e^{L' − L}, and what only Q has sits at ln(1 − q). The unit added, L' = −ln(1 − q + q·e^{-L}) under
+    the first of *its* pair, and what was infinite is −ln(1 − q). The pairs given here treat both directions alike, so
+    "what only Q has" is the mass at infinity.
     """
     q, sign = nearest_float(rate), 1 if removed else -1
     turned = sign * law.loss
@@ -102,7 +103,10 @@ def sampled(law: AtomsLaw, infinite: tuple[float, float], rate: Fraction, remove
     if low > 0:
         share = nearest_float(1 - rate) if removed else 1.0
         image, mass = np.append(image, edge), np.append(mass, log(share * low))
-        slip, mass_slip = np.append(slip, 8 * EPS * (1 + abs(edge))), np.append(mass_slip, (high - low) / low + 8 * EPS)
+        slip, mass_slip = (
+            np.append(slip, 8 * EPS * (1 + abs(edge))),
+            np.append(mass_slip, (high - low) / low + 8 * EPS),
+        )
         unknown = 0.0
     else:
         unknown = high

@@ -4,18 +4,20 @@ In units of the noise, y = x/σ, μ = Δ/σ and A(y) = 1 − q + q·e^{μy − �
 Removing the person, L = ln A under the mixture: M(z) = ∫ φ·A^{z+1}. Adding, L = −ln A under N(0, 1): M(z) = ∫ φ·A^{-z}.
 [ZDW22, Thm 11]: these two pairs dominate. Below ζ is the power of A, ρ = |Re ζ| and s = |Im ζ|.
 
-- *Step.* A has its zeros at Im y = ±π/μ. On the line Im y = ±θ/μ with θ < π/2, |φ| grows by e^{θ²/2μ²}, |A^{i·Im ζ}| ≤ e^{sθ},
-  and cos(θ/2)·A(Re y) ≤ |A| ≤ A(Re y). So for step η the error is at most 2·N/(e^{2πθ/μη} − 1) [TW14, Thm 5.1], with
-  N ≤ M(c)·e^{θ²/2μ² + sθ}, and cos(θ/2)^{-ρ} more when ζ's real part is negative.
+- *Step.* A has its zeros at Im y = ±π/μ. On the line Im y = ±θ/μ with θ < π/2, |φ| grows by e^{θ²/2μ²}, |A^{i·Im ζ}|
+  ≤ e^{sθ}, and cos(θ/2)·A(Re y) ≤ |A| ≤ A(Re y). So for step η the error is at most 2·N/(e^{2πθ/μη} − 1) [TW14, Thm
+  5.1], with N ≤ M(c)·e^{θ²/2μ² + sθ}, and cos(θ/2)^{-ρ} more when ζ's real part is negative.
 - *Ends.* |d ln A/dy| ≤ μ: past |Y| > ρμ the terms fall at least like e^{-(|Y| − ρμ)·(y − Y)}, so those left out are at most
   f(Y)·(η + 1/(|Y| − ρμ)) together; on the side where A^ζ falls as well, the same without ρμ.
-- *Envelope.* Moving the line of integration by ia, with aμ ≤ π/4, |M(c + is)| ≤ e^{a²/2}∫ φ·|A(y + ia)|^{Re ζ}·e^{-s·arg A(y + ia)}
-  (Cauchy), which falls with s. That integrand is analytic too; on Im y = ±b, b = π/4μ, its exponential in s is at most 1 (arg A
-  rises with Im y up to π/2μ), so the trapezoid rule bounds it with N ≤ M(c)·e^{b²/2}·cos(π/4)^{-ρ}, the last if Re ζ < 0.
+- *Envelope.* Moving the line of integration by ia, with aμ ≤ π/4, |M(c + is)| ≤ e^{a²/2}∫ φ·|A(y + ia)|^{Re
+  ζ}·e^{-s·arg A(y + ia)} (Cauchy), which falls with s. That integrand is analytic too; on Im y = ±b, b = π/4μ, its
+  exponential in s is at most 1 (arg A rises with Im y up to π/2μ), so the trapezoid rule bounds it with N ≤
+  M(c)·e^{b²/2}·cos(π/4)^{-ρ}, the last if Re ζ < 0.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, cos, exp, inf, log, pi, sqrt
 
 import numpy as np
@@ -47,24 +49,30 @@ class SampledGaussianLaw:
         return inf if self.removed else -log(nearest_float(1 - self.rate))
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
-        pairs = [self._one(float(x)) for x in c]
-        return np.array([k for k, _ in pairs]), np.array([e for _, e in pairs])
+        value, error = np.full(len(c), inf), np.full(len(c), inf)
+        for lo, hi in pairwise([0.0, 2.0, 8.0, 32.0, 128.0, 512.0, inf]):  # a grid that serves its largest c serves them all
+            here = (lo < c) & (c <= hi)
+            grid = self._grid(float(c[here].max()), 0.0) if here.any() else None
+            if grid is not None:
+                value[here], error[here] = self._sums(grid, c[here])
+        return value, error
 
-    def _one(self, c: float) -> tuple[float, float]:
-        grid = self._grid(c, 0.0)
-        if grid is None:
-            return inf, inf
-        top = float(grid.exponent.max())
-        weight = np.exp(grid.exponent - top)
-        total = float(weight.sum())
-        error = float((weight * grid.slip).sum()) / total + exp(grid.ends - top) / total + grid.step_error
-        return top + log(total), error + 8 * EPS * (abs(top) + 2)
+    def _sums(self, grid: "_Grid", c: Floats) -> tuple[Floats, Floats]:
+        power = c + 1 if self.removed else -c
+        exponent = np.multiply.outer(power, grid.log_ratio) + grid.log_weight
+        top = exponent.max(axis=1)
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
+        slip = np.multiply.outer(np.abs(power), grid.log_slip) + 4 * EPS * (np.abs(exponent) + grid.y**2 + 4)
+        ends = np.exp(exponent[:, [0, -1]].max(axis=1) + grid.ends_factor - top)
+        error = (weight * slip).sum(axis=1) / total + ends / total + grid.step_error
+        return top + np.log(total), error + 8 * EPS * (np.abs(top) + 2)
 
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         total = np.zeros(s.shape, dtype=np.complex128)
         error = np.full(s.shape, inf)
         edges = [0, *(i for i in range(1, len(s)) if i & (i - 1) == 0), len(s)]  # the step shrinks as s grows
-        for lo, hi in zip(edges, edges[1:], strict=False):
+        for lo, hi in pairwise(edges):
             part = s[lo:hi]
             grid = self._grid(c, float(part[-1])) if hi > lo else None
             if grid is None:
@@ -118,15 +126,17 @@ class SampledGaussianLaw:
         logs = np.logaddexp(log(float(1 - self.rate)), log(q) + u)
         if q <= 0.5:
             logs = np.where(u < 30, np.log1p(q * np.expm1(np.minimum(u, 30))), logs)
-        exponent = power * logs - y * y / 2 + log(step / sqrt(2 * pi))
+        log_weight = log(step / sqrt(2 * pi)) - y * y / 2
+        exponent = power * logs + log_weight
         # μ, q, y and u are rounded: ln A moves by their relative errors times its slope; then log itself.
         log_slip = 8 * EPS * ((1 + np.abs(u) + mu * mu) * np.minimum(1, np.exp(u + log(q) - logs)) + np.abs(logs))
         if q > 0.5:
             log_slip = log_slip + 8 * EPS * (1 + np.abs(u))
         slip = rho * log_slip + 4 * EPS * (y * y + np.abs(exponent) + 4)
         # ln of (step + 1/reach)·f(Y) at both ends together
-        ends = float(exponent[[0, -1]].max()) + log(2.002 * (1 + 1 / step / _REACH))
-        return _Grid(y, exponent, logs, slip, log_slip, ends, 2.01 * np.exp(-_DIGITS))
+        factor = log(2.002 * (1 + 1 / step / _REACH))
+        ends = float(exponent[[0, -1]].max()) + factor
+        return _Grid(y, log_weight, exponent, logs, slip, log_slip, factor, ends, 2.01 * np.exp(-_DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +144,11 @@ class _Grid:
     """The quadrature's points: ln(weight·φ·A^{Re ζ}), ln A, what each may be off by, and the two analytic errors."""
 
     y: Floats
+    log_weight: Floats
     exponent: Floats
     log_ratio: Floats
     slip: Floats
     log_slip: Floats
+    ends_factor: float  # ln of (step + 1/reach)/step, twice
     ends: float  # a logarithm
     step_error: float  # relative to M(c)
