@@ -76,6 +76,8 @@ class Line:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """The finite part of δ at ε between two doubles."""
+        if self.smooth * self.c * (self.c + 1) > 600:  # a smoothing wider than the tilt's own scale says nothing
+            return 0.0, 1.0
         low, high = self._smoothed(epsilon, self.smooth)
         if self.smooth == 0:
             return low, high

@@ -287,10 +287,12 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
             yield Piece(SampledGaussianLaw(below.parts[0][0].squared, rate, removed))
             return
     else:
-        listed = [(finite, times) for law, times in below.parts if (finite := finite_atoms(law)) is not None]
-        whole = together(listed, 4096) if len(listed) == len(below.parts) else None
-        if whole is not None and not any(isinstance(part, Subsampled) for part, _ in choice.parts):
-            yield Piece(*_with_mass(sampled(whole, below.infinite, rate, removed)))
+        cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
+        outside = fsum(times * lost for (_, lost), times in cut)
+        whole = together([(law, times) for (law, _), times in cut]) if len(cut) == len(below.parts) else None
+        if whole is not None and below.above is None and not any(isinstance(p, Subsampled) for p, _ in choice.parts):
+            low, high = below.infinite
+            yield Piece(*_with_mass(sampled(whole, (low, high + outside), rate, removed)))
             return
     epsilon = pure(inner)
     if epsilon != inf:
@@ -303,6 +305,14 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
 
 def _with_mass(found: tuple[AtomsLaw, float, float]) -> tuple[AtomsLaw, int, tuple[float, float]]:
     return found[0], 1, (found[1], found[2])
+
+
+def cut_atoms(law: Law) -> tuple[AtomsLaw, float] | None:
+    """The law as a list of atoms, and what the list leaves out."""
+    if isinstance(law, DiscreteGaussianLaw):
+        return law.atoms()
+    finite = finite_atoms(law)
+    return None if finite is None else (finite, 0.0)
 
 
 def finite_atoms(law: Law) -> AtomsLaw | None:

@@ -116,6 +116,8 @@ def _price(parts: Parts) -> float:
 
 def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, float]:
     """The finite part of δ(ε), by contour."""
+    if epsilon >= largest(parts):
+        return 0.0, 0.0
     tilt = tilt_at(parts, coarse(parts), epsilon)
     log_delta, low, high = tilt.log_delta, 0.0, 1.0
     tolerance = rtol

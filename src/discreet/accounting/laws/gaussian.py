@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, inf, pi
+from math import ceil, exp, inf, pi
 
 import numpy as np
 
 from discreet.accounting.laws import EPS, Complexes, Floats, Ratio
+from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.exact import nearest_float
 
 
@@ -77,6 +78,20 @@ class DiscreteGaussianLaw:
 
     def envelope(self, c: float, s: float) -> float:
         return 0.0  # a lattice: |M| comes back to M(c) at every period
+
+    def atoms(self, most: int = 1 << 14) -> tuple[AtomsLaw, float] | None:
+        """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None where they are too many."""
+        sigma, r = nearest_float(self.sigma), self.shift
+        reach = ceil(27 * sigma) + 1
+        if 2 * reach + r >= most:
+            return None
+        k = np.arange(-reach, reach + r + 1.0)
+        square = k * k / (2 * sigma**2)
+        weight = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * sigma**2))
+        step = nearest_float(r / self.sigma**2)
+        loss, mass = (r / 2 - k) * step, -square - np.log(weight.sum())
+        outside = 4 * (1 + sigma) * exp(-(reach**2) / (2 * sigma**2))
+        return AtomsLaw.of(loss, mass, 4 * EPS * np.abs(loss), 8 * EPS * (square + 4) + 2 * outside), outside
 
     def _fourier(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
         """Σ_m e^{-σ²b_m²/2 − i·cr·b_m}: at s = 0 it is the real theta value, close to 1 for σ ≥ ½."""
