@@ -1,6 +1,7 @@
 """An independent truth: the two output laws of a small mechanism, outcome by outcome, in Arb's ball arithmetic.
 
-Nothing here knows of privacy losses: a mechanism is a list of (P, Q) masses, composition multiplies them, sampling mixes them,
+Nothing here knows of privacy losses: a mechanism is a list of (P, Q) masses, composition multiplies them, sampling
+mixes them,
 and δ(ε) = Σ max(0, p − e^ε·q).
 """
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from discreet.accounting import solve
-from discreet.accounting.contour import Line, Parts, prepare, short
+from discreet.accounting.contour import Line
 from discreet.accounting.curve import short_list
+from discreet.accounting.ladder import Parts
 from discreet.accounting.laws import Floats, Law, Ratio
+from discreet.accounting.nodes import prepare, short
 from discreet.accounting.pairs import pure_law, side
 from discreet.accounting.resolve import alternatives
 from discreet.loss import Claim, GaussianLoss, Loss, Subsampled
@@ -68,6 +70,9 @@ class Shaken:
         true = self.law.ratio(c, base, s)
         moved = np.exp(true.log) * (1 - 0.5 * self.wrong)
         return Ratio(np.log(moved), true.error + (self.wrong if self.declared else 0.0))
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
 
     def envelope(self, c: float, s: float) -> float:
         return self.law.envelope(c, s)

@@ -18,42 +18,13 @@ substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integra
     δ ≥ D_μ − (D_{√2μ} − D_μ)/κ.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, expm1, frexp, fsum, inf, ldexp, log, log1p, pi, sqrt
+from math import exp, expm1, inf, log, log1p, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Complexes, Floats, Law
-
-Parts = Sequence[tuple[Law, int]]
-
-_BLOCK = 1 << 13  # nodes worked on at once
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """K of a whole composition at real points, rounded up: what Chernoff bounds and the choice of c need."""
-
-    c: Floats
-    k: Floats
-
-    @classmethod
-    def of(cls, parts: Parts, c: Floats) -> "Ladder":
-        total = np.zeros_like(c)
-        for law, times in parts:
-            value, error = law.real(c)
-            total = total + times * (value + error) * (1 + EPS)
-        return cls(c, total + 4 * EPS * len(parts) * np.abs(total))
-
-    def chernoff(self, epsilon: float) -> Floats:
-        """ln of a bound on the finite δ(ε), for every c."""
-        return np.asarray(self.k - self.c * epsilon + log_peak(self.c) + 4 * EPS * (np.abs(self.k) + self.c * epsilon))
-
-
-def log_peak(c: Floats) -> Floats:
-    """ln B(c) = ln max_x (1 − e^{-x})e^{-cx} = c·ln c − (1 + c)·ln(1 + c), rounded up."""
-    return np.asarray(-c * np.log1p(1 / c) - np.log1p(c) + 8 * EPS * (1 + np.log1p(c)))
+from discreet.accounting.ladder import Ladder
+from discreet.accounting.laws import EPS, Complexes, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +42,7 @@ class Line:
     reach: float  # past here the parts are known by their envelope only
     envelope: float  # their product there, over its value at s = 0
     smooth: float  # μ² of the Gaussian that is composed, or 0
+    cut: float  # ln of the size below which a node's term is not worth keeping
     ladder: Ladder
     most: float  # no finite loss is above this
 
@@ -162,62 +134,3 @@ def _exp_up(x: float) -> float:
 
 def _exp_down(x: float) -> float:
     return exp(min(x, 0.0)) * (1 - 8 * EPS)
-
-
-def short(step: float) -> float:
-    """`step` rounded down to 24 bits, so that its multiples by whole numbers below 2^29 are exact doubles."""
-    mantissa, exponent = frexp(step)
-    return ldexp(int(mantissa * (1 << 24)), exponent - 24)
-
-
-def prepare(parts: Parts, ladder: Ladder, c: float, step: float, count: int, smooth: float, cut: float) -> Line:
-    """Evaluate every law at the nodes n·step, n < count; nodes that provably stay below e^cut are left to `tail`."""
-    reals = [law.real(np.array([c])) for law, _ in parts]
-    bases = [float(value[0]) for value, _ in reals]
-    # |M(c + is)| ≤ M(c) ≤ e^{base + error}: what parts that were not looked at can contribute.
-    excess = exp(min(700.0, fsum(times * float(error[0]) for (_, times), (_, error) in zip(parts, reals, strict=True))))
-    products = [base * times for base, (_, times) in zip(bases, parts, strict=True)]
-    s, logs, slack, tail = [], [], [], 0.0
-    for start in range(0, count, _BLOCK):
-        nodes = step * np.arange(start, min(count, start + _BLOCK))
-        kept = _block(parts, bases, c, nodes, smooth, cut)
-        s.append(kept[0])
-        logs.append(kept[1])
-        slack.append(kept[2])
-        tail += kept[3]
-    reach = step * (count - 1)
-    return Line(
-        c, step, np.concatenate(s), np.concatenate(logs), np.concatenate(slack), fsum(products),
-        2 * EPS * fsum(abs(p) for p in products), tail * excess, reach, envelope(parts, c, reach) * excess,
-        smooth, ladder, largest(parts),
-    )  # fmt: skip
-
-
-def largest(parts: Parts) -> float:
-    """No finite loss is above this."""
-    most = fsum(times * abs(law.most) for law, times in parts)
-    return fsum(times * law.most for law, times in parts) + 1e-14 * most if most < inf else inf
-
-
-def envelope(parts: Parts, c: float, s: float) -> float:
-    """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s."""
-    return exp(min(0.0, fsum(times * law.envelope(c, s) for law, times in parts)))
-
-
-def _block(
-    parts: Parts, bases: list[float], c: float, s: Floats, smooth: float, cut: float
-) -> tuple[Floats, Complexes, Floats, float]:
-    logs, slack, tail = np.zeros(len(s), dtype=np.complex128), np.zeros(len(s)), 0.0
-    for i, ((law, times), base) in enumerate(zip(parts, bases, strict=True)):
-        ratio = law.ratio(c, base, s)
-        more = times * ratio.log
-        logs = logs + more
-        wide = np.logaddexp(np.log(ratio.error + 1e-300), ratio.log.real) - ratio.log.real  # ln((|r| + error)/|r|)
-        slack = slack + times * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
-        if i + 1 == len(parts) or i % 4 == 3:
-            bound = logs.real + slack - smooth / 2 * s * s - 2 * np.log(np.maximum(s, c))
-            keep = (bound > cut) | (s == 0)
-            if not keep.all():
-                tail += float(np.exp(bound[~keep]).sum()) * (1 + 1e-9)
-                s, logs, slack = s[keep], logs[keep], slack[keep]
-    return s, logs, slack, tail

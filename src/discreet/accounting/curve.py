@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite, log, pi, sqrt
 
-from discreet.accounting.contour import Parts
 from discreet.accounting.direct import Listed
 from discreet.accounting.gaussian import gaussian_delta
+from discreet.accounting.ladder import Parts
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw

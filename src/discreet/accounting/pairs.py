@@ -70,6 +70,9 @@ class ConcentratedLaw:
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
 
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
     def envelope(self, c: float, s: float) -> float:
         return 0.0
 
@@ -160,6 +163,9 @@ class _Neighbour:
 
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         return self.law.ratio(c, base, s)
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
 
     def envelope(self, c: float, s: float) -> float:
         return self.law.envelope(c, s)

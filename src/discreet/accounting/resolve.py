@@ -37,6 +37,7 @@ from discreet.loss import (
 )
 from discreet.units import Sensitivity
 
+_NESTED = (Composition, Parallel, Group, Subsampled)
 _MOST = 64
 """Alternatives that are followed one by one; past that, parallel branches are charged as if all of them ran."""
 
@@ -50,6 +51,8 @@ def alternatives(loss: Loss) -> tuple[Composition, ...]:
     True
     """
     match loss:
+        case Composition(parts=parts) if not any(isinstance(part, _NESTED) for part, _ in parts):
+            return (loss,)
         case Composition(parts=parts):
             return _all_of([_repeated(alternatives(part), times) for part, times in parts if times])
         case Parallel(branches=branches):

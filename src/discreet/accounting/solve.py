@@ -6,18 +6,20 @@ of tries.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, inf, isfinite, log, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.contour import Ladder, Line, Parts, envelope, largest, prepare, short
+from discreet.accounting.contour import Line
+from discreet.accounting.ladder import Ladder, Parts, envelope, largest
 from discreet.accounting.laws import Floats
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.sampled import SampledGaussianLaw
+from discreet.accounting.nodes import prepare, short
 
-_NODES = 1 << 18
+_NODES = 1 << 17
 _WORK = 1 << 25  # nodes times points of a law
 _COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
 _NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
@@ -49,13 +51,15 @@ def tilt_at(parts: Parts, ladder: Ladder, epsilon: float) -> Tilt:
     both = Ladder(every[order], np.concatenate([ladder.k, near.k])[order])
     best = int(np.argmin(_height(both, epsilon)))
     c = float(both.c[best])
-    return Tilt(c, epsilon, float(_height(both, epsilon)[best]) - log(1 + _spread(both, best)), both, largest(parts))
+    return Tilt(c, epsilon, float(_height(both, epsilon)[best]) - log(_spread(both, best)), both, largest(parts))
 
 
 def tilt_for(parts: Parts, ladder: Ladder, delta: float) -> Tilt:
-    """The tilt at the ε that a Chernoff bound gives for δ: a little above the true ε."""
-    epsilon = max(0.0, float(np.min(_chernoff_epsilons(ladder, delta))))
-    return tilt_at(parts, ladder, epsilon if isfinite(epsilon) else 1.0)
+    """The tilt for the ε of this δ: by Chernoff's bound, which is a little too large, then by the saddle point."""
+    epsilon = ladder.epsilon(delta)
+    tilt = tilt_at(parts, ladder, epsilon if isfinite(epsilon) else 1.0)
+    nearer = tilt.epsilon + (tilt.log_delta - log(delta)) / tilt.c  # ln δ falls by about c per unit of ε
+    return replace(tilt, epsilon=max(tilt.epsilon - 20 / tilt.c, min(nearer, tilt.epsilon), 0.0), log_delta=log(delta))
 
 
 def _height(ladder: Ladder, epsilon: float) -> Floats:
@@ -65,30 +69,39 @@ def _height(ladder: Ladder, epsilon: float) -> Floats:
 
 
 def _spread(ladder: Ladder, at: int) -> float:
-    """√(2π·(ln e^{K − cε}/(c(c+1)))''), by differences: how much lower δ is than the height of the saddle."""
+    """√(2π·(ln e^{K − cε}/(c(c+1)))''), by differences: the saddle's height over this is about δ."""
     lo, hi = max(0, at - 4), min(len(ladder.c) - 1, at + 4)
     x, y = ladder.c[[lo, at, hi]], (ladder.k - np.log(ladder.c) - np.log1p(ladder.c))[[lo, at, hi]]
     if lo == at or hi == at or not np.isfinite(y).all():
-        return 1.0
+        return 1 / float(x[1])
     second = 2 * ((y[2] - y[1]) / (x[2] - x[1]) - (y[1] - y[0]) / (x[1] - x[0])) / (x[2] - x[0])
-    return sqrt(2 * pi * max(0.0, float(second)))
+    return sqrt(2 * pi * max(1 / float(x[1]) ** 2, float(second)))
 
 
-def line(parts: Parts, tilt: Tilt, tolerance: float, log_delta: float) -> Line:
-    """A contour at this tilt that should give δ to a relative `tolerance`, if ln δ is about `log_delta`."""
+def line(parts: Parts, tilt: Tilt, tolerance: float, log_delta: float, stretch: float = 1.0) -> Line:
+    """A contour at this tilt that should give δ to a relative `tolerance`, if ln δ is about `log_delta`.
+
+    `stretch` > 1 makes the period longer than needed, for totals that will grow.
+    """
     c, aim = tilt.c, log_delta + log(tolerance) - 4
-    step = short(2 * pi / _period(tilt, aim))
+    step = short(2 * pi / (stretch * _period(tilt, aim)))
     base = float(tilt.ladder.k[np.searchsorted(tilt.ladder.c, c)])
     small = aim - (base - c * tilt.epsilon)  # ln of what Σ terms may be wrong by
     most = int(min(_NODES, max(256, _WORK / _price(parts))))
-    for count in (64, 256, 1024, 4096):
-        if count <= most and envelope(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
+    for count in natural_counts(parts, c, step, min(most, 4096)):
+        if envelope(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
             return prepare(parts, tilt.ladder, c, step, count, 0.0, small - log(count))
     smooth = 0.4 * tolerance / (c * (c + 1))
     depth = max(8.0, -small)
     count = min(most, ceil(sqrt(2 * depth / smooth) / step) + 2)
     smooth = max(smooth, 2 * depth / (step * (count - 1)) ** 2)
     return prepare(parts, tilt.ladder, c, step, count, smooth, small - log(count))
+
+
+def natural_counts(parts: Parts, c: float, step: float, most: int) -> tuple[int, ...]:
+    """Numbers of nodes to try without smoothing: none where even the largest has no decay to show."""
+    counts = tuple(count for count in (64, 256, 1024, 4096) if count <= most)
+    return counts if counts and envelope(parts, c, step * (counts[-1] - 1)) < 1e-9 else ()
 
 
 def _period(tilt: Tilt, aim: float) -> float:
@@ -135,7 +148,7 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
     tilt = tilt_for(parts, coarse(parts), aim)
     low, high, share = 0.0, tilt.most, 1.0
-    if tilt.epsilon >= tilt.most * (1 - 8 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
+    if tilt.epsilon >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
         low = _below(parts, tilt, delta, extra, rtol)
         if high - low <= rtol * high:
             return low, high
@@ -147,7 +160,7 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             tilt = tilt_at(parts, tilt.ladder, guess)
             path = line(parts, tilt, share * min(0.1, rtol * max(1e-3, tilt.c * guess)), log(aim))
             guess = newton(path, aim, guess)
-        near = invert(partial(_total, path, extra), delta, guess, rtol / 8)
+        near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
         if high - low <= rtol * high:
             break
@@ -163,7 +176,8 @@ def _below(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], r
     return epsilon if _with(found, extra)[0] > delta else 0.0
 
 
-def _total(path: Line, extra: tuple[float, float], epsilon: float) -> tuple[float, float]:
+def reading(path: Line, extra: tuple[float, float], epsilon: float) -> tuple[float, float]:
+    """δ at ε with the mass at infinity `extra`."""
     return _with(path.bounds(epsilon), extra)
 
 
@@ -187,10 +201,15 @@ def newton(path: Line, delta: float, start: float) -> float:
     return epsilon
 
 
-def invert(bounds: Callable[[float], tuple[float, float]], delta: float, guess: float, margin: float) -> tuple[float, float]:
-    """Ends that were tried: δ's upper bound is at most delta at the right one, its lower bound above it at the left."""
+def invert(
+    bounds: Callable[[float], tuple[float, float]], delta: float, guess: float, margin: float, tries: int = 60
+) -> tuple[float, float]:
+    """Ends that were tried: δ's upper bound is at most delta at the right one, its lower bound above it at the left.
+
+    Where none is found in `tries` doublings of the step, the end is ∞ or 0: true, and no reason to go on.
+    """
     right, step = guess, max(guess, 1e-9) * margin
-    for _ in range(60):
+    for _ in range(tries):
         right += step
         if bounds(right)[1] <= delta:
             break
@@ -198,11 +217,13 @@ def invert(bounds: Callable[[float], tuple[float, float]], delta: float, guess: 
     else:
         right = inf
     left, step = guess, max(guess, 1e-9) * margin
-    for _ in range(60):
+    for _ in range(tries):
         left -= step
         if left <= 0 or bounds(left)[0] > delta:
             break
         step *= 2
+    else:
+        left = 0.0
     return max(0.0, left), 0.0 if bounds(0.0)[1] <= delta else right
 
 
@@ -215,13 +236,6 @@ def chernoff_delta(parts: Parts, epsilon: float) -> float:
 def chernoff_epsilon(parts: Parts, delta: float) -> float:
     """The least ε whose Chernoff bound is at most delta, over a ladder refined twice."""
     ladder = coarse(parts)
-    for _ in range(2):
-        above = _chernoff_epsilons(ladder, delta)
-        ladder = Ladder.of(parts, float(ladder.c[np.argmin(above)]) * (_NEAR if len(ladder.c) > 20 else _NEAR ** (1 / 8)))
-    return max(0.0, float(np.min(_chernoff_epsilons(ladder, delta))))
-
-
-def _chernoff_epsilons(ladder: Ladder, delta: float) -> Floats:
-    with np.errstate(invalid="ignore"):
-        above = (ladder.chernoff(0.0) - log(delta) + 1e-13 * abs(log(delta))) / ladder.c
-    return np.where(np.isfinite(above), above * (1 + 2**-48 * np.sign(above)), inf)
+    for width in (1.0, 1 / 8):
+        ladder = Ladder.of(parts, ladder.best(delta) * _NEAR**width)
+    return ladder.epsilon(delta)

@@ -1,12 +1,13 @@
 """The privacy loss of one release as a random variable, in one direction: what its moment generating function is.
 
 Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in
-`pairs.Side`). The contour needs M on a line Re z = c. A law answers four questions, in doubles, each with a proven
+`pairs.Side`). The contour needs M on a line Re z = c. A law answers five questions, in doubles, each with a proven
 error:
 
 - `real(c)`: K = ln M on real points, never below the truth by more than the stated error; ∞ where it would cost too much;
 - `ratio(c, base, s)`: ln(M(c + is)/e^base) and a bound on the absolute error of its exponential;
 - `most`: the largest value of L, which nothing exceeds by more than a few roundings; ∞ if there is none;
+- `size(c, s)`: bounds on ln(|M(c + is)|/M(c)), cheaply;
 - `envelope(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s.
 """
 
@@ -43,6 +44,9 @@ class Law(Protocol):
 
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         """ln(M(c + is)/e^base) at the points s ≥ 0."""
+
+    def size(self, c: float, s: Floats) -> Floats:
+        """Cheap bounds, at most 0 or nearly so, on ln(|M(c + is)|/M(c)) at the points s > 0."""
 
     def envelope(self, c: float, s: float) -> float:
         """A bound, at most 0, on ln(|M(c + it)|/M(c)) for all t ≥ s."""

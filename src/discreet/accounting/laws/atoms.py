@@ -60,6 +60,17 @@ class AtomsLaw:
         error = error + EPS * (len(self.loss) + 8) * weight.sum() + 2e-300
         return Ratio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
 
+    def size(self, c: float, s: Floats) -> Floats:
+        """Two atoms a distance d apart with tilted masses p and 1 − p: |M|²/M(c)² = 1 − 4p(1 − p)·sin²(sd/2)."""
+        if len(self.loss) != 2:
+            return np.zeros(len(s))
+        gap = float(self.loss[0] - self.loss[1])
+        odds = float(self.log_mass[0] - self.log_mass[1]) + c * gap
+        slope = 4 / (np.exp(odds / 2) + np.exp(-odds / 2)) ** 2 if abs(odds) < 1000 else 0.0
+        sine = np.sin((s * (gap / 2)).astype(np.float32))
+        slip = 2.0**-21 * (2 + s * abs(gap)) + s * float(self.loss_error.sum()) + 1e-9
+        return np.asarray(np.log1p(-slope * np.maximum(sine * sine - slip, 0.0) * (1 - 1e-6)) / 2 + 1e-12)
+
     def envelope(self, c: float, s: float) -> float:
         return 0.0  # atoms: no decay is proven
 

@@ -35,6 +35,9 @@ class GaussianLaw:
         size = np.exp(real - base)
         return Ratio(real - base + 1j * phase, size * 4 * EPS * (half * (c * (c + 1) + s * s) + abs(base) + phase + 1))
 
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.asarray(-nearest_float(self.squared) / 2 * (1 - 4 * EPS) * s * s)
+
     def envelope(self, c: float, s: float) -> float:
         return -nearest_float(self.squared) / 2 * s * s * (1 - 4 * EPS)
 
@@ -57,6 +60,9 @@ class DiscreteGaussianLaw:
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         rate = nearest_float(self.shift**2 / self.sigma**2) / 2
+        if self.sigma >= 3:  # theta functions are 1 within 3e-77
+            value = rate * c * (c + 1)
+            return value, 8 * EPS * (value + 1)
         total, rest = (self._fourier if self.sigma >= Fraction(1, 2) else self._plain)(c, np.zeros_like(c))
         norm = (self._fourier if self.sigma >= Fraction(1, 2) else self._plain)(np.zeros(1), np.zeros(1))[0].real
         value = rate * c * (c + 1) + np.log(total.real / norm)
@@ -64,6 +70,8 @@ class DiscreteGaussianLaw:
 
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         rate = nearest_float(self.shift**2 / self.sigma**2) / 2
+        if self.sigma >= 3:
+            return self._nearest(c, rate * c * (c + 1) - base, rate * s, s)
         sums = self._fourier if self.sigma >= Fraction(1, 2) else self._plain
         total, rest = sums(np.full_like(s, c), s)
         norm = sums(np.zeros(1), np.zeros(1))[0].real
@@ -76,11 +84,20 @@ class DiscreteGaussianLaw:
         safe = np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)
         return Ratio(at_c + 1j * phase + np.log(safe / norm), size * (rest + rough * floor + 2e-300))
 
+    def size(self, c: float, s: Floats) -> Floats:
+        """For σ ≥ 3 the nearest term is e^{-σ²b²/2} and all others together are below 4·e^{-(πσ)²/2}."""
+        sigma = nearest_float(self.sigma)
+        if sigma < 3:
+            return np.zeros(len(s))
+        angle = s * nearest_float(self.shift / self.sigma**2)
+        b = np.maximum(0.0, np.abs(angle - 2 * pi * np.round(angle / (2 * pi))) - 8 * EPS * (1 + angle))
+        return np.asarray(np.maximum(-((sigma * b) ** 2) / 2, -40.0) + 1e-7)
+
     def envelope(self, c: float, s: float) -> float:
         return 0.0  # a lattice: |M| comes back to M(c) at every period
 
     def atoms(self, most: int = 1 << 14) -> tuple[AtomsLaw, float] | None:
-        """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None where they are too many."""
+        """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None if too many."""
         sigma, r = nearest_float(self.sigma), self.shift
         reach = ceil(27 * sigma) + 1
         if 2 * reach + r >= most:
@@ -92,6 +109,18 @@ class DiscreteGaussianLaw:
         loss, mass = (r / 2 - k) * step, -square - np.log(weight.sum())
         outside = 4 * (1 + sigma) * exp(-(reach**2) / (2 * sigma**2))
         return AtomsLaw.of(loss, mass, 4 * EPS * np.abs(loss), 8 * EPS * (square + 4) + 2 * outside), outside
+
+    def _nearest(self, c: float, at_c: float, phase: Floats, s: Floats) -> Ratio:
+        """The nearest term alone, whose logarithm needs no exponential: for σ ≥ 3 the others are below e^{-44}."""
+        sigma, step, turn = nearest_float(self.sigma), nearest_float(self.shift / self.sigma**2), c * float(self.shift)
+        angle = s * step
+        b = angle - 2 * pi * np.round(angle / (2 * pi))
+        half = (sigma * b) ** 2 / 2
+        size = np.exp(at_c - half)
+        slip = 8 * EPS * (1 + angle)
+        moved = slip * (sigma**2 * np.abs(b) + turn) + 8 * EPS * (half + turn * np.abs(b) + abs(at_c) + phase + 4)
+        others = 4 * exp(at_c - (pi * sigma) ** 2 / 2)
+        return Ratio(at_c - half + 1j * (phase + turn * b), size * (moved + (sigma * slip) ** 2) + others)
 
     def _fourier(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
         """Σ_m e^{-σ²b_m²/2 − i·cr·b_m}: at s = 0 it is the real theta value, close to 1 for σ ≥ ½."""

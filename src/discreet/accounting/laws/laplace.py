@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class LaplaceLaw:
 
     def real(self, c: Floats) -> tuple[Floats, Floats]:
         eps = nearest_float(self.epsilon)
-        value = c * eps + np.log(_laplace(eps, c + 0.5 + 0j).real / 2)
+        value = c * eps + np.log(_laplace(eps, c + 0.5) / 2)
         return value, 8 * EPS * (c * eps + 4)
 
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
@@ -36,6 +37,17 @@ class LaplaceLaw:
         scale = 4 * np.exp(c * eps - base)
         return Ratio(logs, scale * 8 * EPS * (c * eps + abs(base) + 2 * s * eps + 4))
 
+    def size(self, c: float, s: Floats) -> Floats:
+        """|cosh(x + iy)|² = cosh²x − sin²y and |sinh| ≤ cosh x, so |M|/M(c) ≤ (√(1 − sin²y/cosh²x) + 1/2s)·cosh x/(…)."""
+        eps, w = nearest_float(self.epsilon), c + 0.5
+        decay = float(np.exp(-2 * w * eps))
+        slope = 4 * decay / (1 + decay) ** 2  # 1/cosh²x
+        norm = ((1 + 1 / (2 * w)) + decay * (1 - 1 / (2 * w))) / (1 + decay)
+        sine = np.sin((s * eps).astype(np.float32))
+        slip = 2.0**-21 * (2 + s * eps)  # single precision is enough for a bound that says so
+        root = np.sqrt(np.maximum(0.0, 1 - slope * (sine * sine - slip)))
+        return np.asarray(np.log((root + 1 / (2 * s)) / norm) + 1e-12)
+
     def envelope(self, c: float, s: float) -> float:
         """|cosh|, |sinh| ≤ cosh(Re), so |M| ≤ e^{-ε₀/2}·cosh((c + ½)ε₀)·(1 + 1/2|w|): only the atoms' share stays."""
         eps, w = nearest_float(self.epsilon), c + 0.5
@@ -44,9 +56,10 @@ class LaplaceLaw:
         return min(0.0, log(over / ((1 + 1 / (2 * w)) + decay * (1 - 1 / (2 * w)))) + 32 * EPS)
 
 
-def _laplace(epsilon: float, w: Complexes) -> Complexes:
-    half = 1 / (2 * w)
-    return np.asarray((1 + half) + np.exp(-2 * epsilon * w) * (1 - half))
+def _laplace(epsilon: float, w: Any) -> Any:
+    """(1 + 1/2w) + e^{-2wε}(1 − 1/2w), for real or complex w."""
+    half = 0.5 / w
+    return (1 + half) + np.exp(-2 * epsilon * w) * (1 - half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,9 @@ class DiscreteLaplaceLaw:
         logs = at_c + 1j * s * eps + np.log(np.where(np.abs(bracket) < 1e-300, 1e-300 + 0j, bracket))
         rough = 8 * EPS * (c * eps + abs(base) + s * eps + 4)
         return Ratio(logs, np.exp(at_c) * (error + rough * size + 2e-300))
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
 
     def envelope(self, c: float, s: float) -> float:
         return 0.0  # a lattice

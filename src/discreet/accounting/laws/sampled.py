@@ -89,6 +89,9 @@ class SampledGaussianLaw:
         floor = np.abs(total) < 1e-300
         return Ratio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
 
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
     def envelope(self, c: float, s: float) -> float:
         grid = self._grid(c, 0.0, width=pi / 4, squeeze=pi / 4)
         if grid is None:
