@@ -5,11 +5,13 @@ guilty with probability at least f(α). The curve f is the convex dual of δ(ε)
 
     f(α) = max over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε·α, e^{-ε}·(1 − δ(ε) − α)).
 
-Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε's are tried.
-For the upper end what happens between the ε's that were tried matters too; there δ is bounded by its fall (`_above`).
+Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε's
+are tried. For the upper end what happens between the ε's that were tried matters too: there δ's convexity bounds it
+(`_cells`).
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf
 
 from discreet.accounting.curve import delta, epsilon
@@ -17,7 +19,7 @@ from discreet.errors import BadParameter
 from discreet.exact import Bounds, Number, nearest_float, rational, shown
 from discreet.loss import Loss
 
-_POINTS = 24
+_POINTS = 40
 
 
 def advantage(loss: Loss, rtol: float = 1e-6) -> Bounds:
@@ -31,7 +33,7 @@ def advantage(loss: Loss, rtol: float = 1e-6) -> Bounds:
     return delta(loss, 0, rtol)
 
 
-def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-6) -> Bounds:
+def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
     """f(α): the least probability of a miss for an attacker with false alarms at rate α.
 
     >>> from fractions import Fraction
@@ -42,18 +44,18 @@ def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-6) -> Bounds:
     """
     rate = _probability(alpha)
     grid = [_Point.of(loss, eps, rtol) for eps in _epsilons(loss)]
+    for _ in range(_POINTS):  # halve the cell that could hold the largest value, until the gap is closed
+        low, above = max(0.0, *(point.guarantee(rate) for point in grid)), _cells(grid, rate)
+        worst = max(range(len(above)), key=above.__getitem__)
+        if above[worst] <= low + rtol or worst + 2 >= len(grid):
+            break
+        middle = (grid[worst].epsilon + grid[worst + 1].epsilon) / 2
+        grid.insert(worst + 1, _Point.of(loss, middle, rtol))
     low = max(0.0, *(point.guarantee(rate) for point in grid))
-    best = max(range(len(grid)), key=lambda i: grid[i].guarantee(rate))
-    for _ in range(3):  # look closer around the best ε
-        ends = [grid[i].epsilon for i in (max(0, best - 1), best, min(len(grid) - 1, best + 1))]
-        inner = {eps + (after - eps) * k / 8 for eps, after in zip(ends, ends[1:], strict=False) for k in range(9)}
-        grid = sorted({*grid, *(_Point.of(loss, eps, rtol) for eps in inner - {p.epsilon for p in grid})}, key=_place)
-        best = max(range(len(grid)), key=lambda i: grid[i].guarantee(rate))
-        low = max(low, grid[best].guarantee(rate))
-    return Bounds(low * (1 - 2**-50), min(1.0 - rate, max(low, _above(grid, rate))))
+    return Bounds(low * (1 - 2**-50), min(1.0 - rate, max(low, *_cells(grid, rate))))
 
 
-def hits(loss: Loss, alpha: Number, rtol: float = 1e-6) -> Bounds:
+def hits(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
     """The largest rate of true positives at a rate α of false positives: 1 − f(α)."""
     missed = trade_off(loss, alpha, rtol)
     return Bounds(1 - missed.upper, min(1.0, (1 - missed.lower) * (1 + 2**-52)))
@@ -80,26 +82,32 @@ class _Point:
         return max(steep, flat) - slip
 
 
-def _place(point: _Point) -> float:
-    return point.epsilon
-
-
 def _epsilons(loss: Loss) -> list[float]:
-    """Evenly from 0 to where δ is next to nothing."""
-    top = epsilon(loss, 1e-9, 1e-3).upper
-    top = top if top < inf else min(epsilon(loss, 0.5, 1e-3).upper, 100.0)
-    return [top * k / _POINTS for k in range(_POINTS + 1)]
+    """Evenly from 0 to where δ is next to what is at infinity, and ∞."""
+    at_infinity = delta(loss, inf).upper
+    top = epsilon(loss, min(1.0, at_infinity * 1.001 + 1e-9), 1e-3).upper
+    top = min(700.0, top if top > 0 else 1.0)
+    return [*(top * k / 8 for k in range(9)), inf]
 
 
-def _above(grid: list[_Point], rate: float) -> float:
-    """An upper bound on f(α): between neighbours x₁ < x₂ of x = e^ε, δ ≥ δ(x₂) because it falls, so the two terms are at most
-    1 − δ(x₂) − x₁·α and (1 − δ(x₂) − α)/x₁ there; past the last x, δ ≥ 0.
+def _cells(grid: list[_Point], rate: float) -> list[float]:
+    """Upper bounds on both terms of f(α) between neighbouring ε's.
+
+    δ is convex and falls in x = e^ε, so on [x₁, x₂] it is at least the line through its values at x₂ and x₃, taken as
+    flat as their intervals allow. On a line both terms are largest at an end. Past the last finite x, δ is at least
+    its limit.
     """
-    best = 0.0
-    for here, after in zip(grid, [*grid[1:], _Point(inf, 0.0, 0.0)], strict=True):
-        x = exp(min(700.0, here.epsilon)) * (1 - 2**-50)
-        best = max(best, 1 - after.low - x * rate, (1 - after.low - rate) / x)
-    return best + 2**-50
+    found = []
+    for i, (here, after) in enumerate(pairwise(grid)):
+        if after.epsilon == inf:
+            x = exp(here.epsilon) * (1 - 2**-50)
+            found.append(max(1 - after.low - x * rate, (1 - after.low - rate) / x))
+            continue
+        x, y, then = exp(here.epsilon), exp(after.epsilon), grid[i + 2]
+        slope = 0.0 if then.epsilon == inf else max(0.0, (after.low - then.high) / (exp(then.epsilon) - y))
+        ends = ((x, after.low + slope * (y - x) * (1 - 2**-40)), (y, after.low))
+        found.append(max(max(1 - d - at * rate, (1 - d - rate) / at) for at, d in ends) * (1 + 2**-48) + 2**-48)
+    return found
 
 
 def _probability(alpha: Number) -> float:

@@ -20,6 +20,7 @@ from discreet.accounting.solve import coarse, invert, line, newton, reading, til
 from discreet.exact import Bounds, Number, floor_float, open_unit
 from discreet.loss import NOTHING, Composition, Loss, Subsampled, compose, repeat
 
+_FEW = 32  # parts up to which reading from scratch is as good
 _DRIFT = 0.5  # how far ln c may be from its best
 
 
@@ -47,7 +48,7 @@ class Track:
     def laid(self, delta: float, rtol: float) -> "Track":
         """With a contour that suits δ: the one it has if its tilt is near enough."""
         aim = delta - self.side.infinite[1]
-        if not self.side.parts or aim <= 0:
+        if len(self.side.parts) <= _FEW or aim <= 0:
             return replace(self, line=None)
         if self.line is not None and abs(log(self.line.c / self.ladder.best(aim))) < _DRIFT:
             return self
@@ -57,8 +58,8 @@ class Track:
 
     def epsilon(self, delta: float, rtol: float) -> tuple[float, float]:
         low, high = self.side.infinite
-        if not self.side.parts or self.line is None:
-            return (0.0, 0.0) if not self.side.parts and high <= delta else (inf if low > delta else 0.0, inf)
+        if self.line is None:
+            return (inf if low > delta else 0.0), inf  # δ is at or below what is at infinity
         guess = newton(self.line, delta - high, max(1e-6, (self.ladder.epsilon(delta - high))))
         return invert(partial(reading, self.line, self.side.infinite), delta, guess, rtol / 8, tries=24)
 
@@ -108,8 +109,8 @@ class RunningTotal:
 
     def epsilon(self) -> Bounds:
         """ε at the total's δ."""
-        if not self.plain:
-            return epsilon(self.facts, self.delta, self.rtol)
+        if not self.plain or len(self.removed.side.parts) <= _FEW:
+            return epsilon(compose(self.facts), self.delta, self.rtol)
         tracks = (self.removed,) if self.removed is self.added else (self.removed, self.added)
         both = [track.epsilon(self.delta, self.rtol) for track in tracks]
         return Bounds(max(low for low, _ in both), max(high for _, high in both))
