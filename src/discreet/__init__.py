@@ -7,7 +7,7 @@
 (3.0, Fraction(1, 1))
 """
 
-from discreet.accounting import gaussian_delta, gaussian_epsilon, pure, zcdp
+from discreet.accounting import delta, epsilon, gaussian_delta, gaussian_epsilon, pure, zcdp
 from discreet.errors import BadParameter, BadValues, DiscreetError, HypothesisFails
 from discreet.exact import Bounds
 from discreet.mechanisms import (
@@ -21,6 +21,7 @@ from discreet.mechanisms import (
     RandomizedResponse,
     Threshold,
     TruncatedGeometric,
+    calibrate,
 )
 from discreet.noise import Race
 from discreet.units import Neighbours, Sensitivity
@@ -47,6 +48,9 @@ __all__ = [
     "Threshold",
     "TruncatedGeometric",
     "__version__",
+    "calibrate",
+    "delta",
+    "epsilon",
     "gaussian_delta",
     "gaussian_epsilon",
     "pure",
