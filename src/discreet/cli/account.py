@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
-from discreet.accounting.calibration import least_scale
+from discreet.accounting.calibration import least_scale, likely_scale
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.expression import parse
 from discreet.accounting.side_by_side import readings
@@ -50,7 +50,7 @@ def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str,
         once = law.make({field: scale, "sensitivity": moved})
         return repeat(once if share is None else Subsampled(once, share), times)
 
-    scale = least_scale(fact, eps, target, start=float(moved) * max(times, 1) ** 0.5)
+    scale = least_scale(fact, eps, target, likely_scale(float(moved), eps, target, times, share))
     bounds = certified_epsilon(fact(scale), target)
     if as_json:
         print_json({field: ceil_float(scale), "epsilon": _interval(bounds), "delta": float(target)})

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import TypeVar
 
-from discreet.accounting.calibration import least_scale
+from discreet.accounting.calibration import least_scale, likely_scale
 from discreet.exact import Number, positive, rational, whole
 from discreet.loss import Loss, Subsampled, repeat
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -42,4 +42,4 @@ def calibrate(
         once = kind(scale).loss(moved)
         return repeat(once if rate is None else Subsampled(once, rational(rate, "rate")), rounds)
 
-    return kind(least_scale(fact, epsilon, delta, start=float(moved.l2) * rounds**0.5))
+    return kind(least_scale(fact, epsilon, delta, likely_scale(float(moved.l2), epsilon, delta, rounds, rate)))

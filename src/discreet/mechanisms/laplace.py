@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, positive, rational
+from discreet.exact import Number, positive, rational, shown
 from discreet.loss import DiscreteLaplaceLoss
 from discreet.mechanisms.calibrated import l1, scale_for
 from discreet.mechanisms.quantile import in_units, largest_error
@@ -32,7 +32,7 @@ class Laplace:
         object.__setattr__(self, "scale", positive(scale, "scale"))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(scale={self.scale})"
+        return f"Laplace(scale={shown(self.scale)})"
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
