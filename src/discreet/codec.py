@@ -12,17 +12,11 @@ import msgspec
 
 from discreet.errors import BadFact, BadParameter
 from discreet.loss import (
-    Claim,
     Composition,
-    ExponentialLoss,
     Group,
-    KeepLoss,
     Loss,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
     Subsampled,
-    ThresholdLoss,
 )
 from discreet.units import Sensitivity
 
@@ -72,45 +66,25 @@ def _read(kind: type, text: Any) -> Any:
 
 
 def _check(loss: Loss) -> None:
-    """Whatever could not have been measured is refused; `rebuilt` runs the checks of `Sensitivity` again."""
+    """`Fact` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
     match loss:
         case Composition(parts=parts):
-            _require(all(times > 0 and not isinstance(part, Composition) for part, times in parts), "parts")
             for part, _ in parts:
                 _check(part)
         case Parallel(branches=branches):
             for branch in branches:
                 _check(branch)
-        case Group(loss=inner, size=size):
-            _require(size >= 1, "size")
+        case Group(loss=inner) | Subsampled(loss=inner):
             _check(inner)
-        case Subsampled(loss=inner, rate=rate):
-            _require(0 <= rate <= 1, "rate")
-            _check(inner)
-        case ResponseLoss(truth=truth, choices=choices):
-            _require(0 <= truth <= 1 and choices >= 2, "truth or choices")
-        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon):
-            _require(epsilon >= 0, "epsilon")
-        case Claim(epsilon=epsilon, delta=delta):
-            _require(epsilon >= 0 and 0 <= delta <= 1, "epsilon or delta")
-        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
-            _require(epsilon >= 0 and 0 <= delta <= 1 and groups >= 1, "epsilon, delta or groups")
-        case ThresholdLoss(scale=scale, groups=groups):
-            _require(scale > 0 and groups >= 1, "scale or groups")
         case _:
-            _require(rebuilt(loss.sensitivity) == loss.sensitivity, "sensitivity")
-            width = getattr(loss, "scale", None) or getattr(loss, "sigma", None) or getattr(loss, "n", None)
-            _require(width is not None and width > 0, "scale, sigma or n")
+            stored = getattr(loss, "sensitivity", None)
+            if stored is not None and rebuilt(stored) != stored:
+                raise msgspec.ValidationError("impossible sensitivity")
 
 
 def rebuilt(stored: Sensitivity) -> Sensitivity:
     """The same norms, checked against each other as if a person had typed them."""
     return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise msgspec.ValidationError(f"impossible {what}")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_write, order="deterministic")

@@ -56,6 +56,8 @@ class Sensitivity:
         linf: Number | None = None,
         l2_squared: Number | None = None,
     ) -> None:
+        if l2 is not None and l2_squared is not None:
+            raise BadParameter("l2", shown(rational(l2)), "l2_squared says the same thing", "give one of the two")
         if l2 is not None:
             l2_squared = positive(l2, "l2") ** 2
         count = None if l0 is None else whole(l0, "l0", 1)
@@ -209,4 +211,4 @@ def _contradict(name: str, square: Fraction, reason: str) -> None:
     raise BadParameter(name, _text(sqrt_up(square)), reason, "state norms of one and the same change")
 
 
-_ROUNDED = 1 + Fraction(1, 1 << 80)  # a norm that was filled in is a root rounded up: that is no contradiction
+_ROUNDED = 1 + Fraction(1, 1 << 40)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction
