@@ -17,8 +17,11 @@ from discreet.accounting.ladder import Parts
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
+from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.pairs import Side, finite_atoms, sides
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sampled_gaussian import sampled_delta
+from discreet.accounting.search import least
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
 from discreet.errors import BadParameter
 from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
@@ -90,6 +93,9 @@ def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
     mu = only_gaussian(parts)
     if mu is not None:
         return gaussian_bounds(mu, eps)
+    law = only_sampled(parts)
+    if law is not None:
+        return sampled_delta(law, eps)
     listed = short_list(parts)
     return listed.bounds(eps) if listed is not None else finite_delta(parts, eps, rtol)
 
@@ -115,6 +121,9 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
             _gaussian_guess(mu, target - extra[0]),
             4e-14,
         )
+    law = only_sampled(one.parts)
+    if law is not None:
+        return _sampled_epsilon(law, target, extra)
     listed = short_list(one.parts)
     if listed is None:
         return finite_epsilon(one.parts, target, rtol, extra)
@@ -169,6 +178,17 @@ def only_gaussian(parts: Parts) -> Ratio | None:
         return None
     mu = sqrt_up(parts[0][1] * parts[0][0].squared)  # at most 2^-90 above the truth
     return Ratio(mu * (1 - Fraction(1, 1 << 80)), mu)
+
+
+def only_sampled(parts: Parts) -> SampledGaussianLaw | None:
+    """The law, if one sampled Gaussian is all there is."""
+    law = parts[0][0]
+    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, SampledGaussianLaw) else None
+
+
+def _sampled_epsilon(law: SampledGaussianLaw, target: float, extra: tuple[float, float]) -> tuple[float, float]:
+    guess = least(lambda e: sum(sampled_delta(law, e)) / 2 + extra[0] <= target)
+    return invert(lambda e: _shifted(sampled_delta(law, e), extra), target, 0.0 if guess <= 1e-299 else guess, 1e-10)
 
 
 def short_list(parts: Parts) -> Listed | None:

@@ -1,7 +1,7 @@
 """Where to put the contour: its tilt c, its step and its length, for one side of one composition.
 
 Nothing here can make an interval false: `contour.Line` proves what it returns whatever c, step and length are. A bad
-choice only makes it wide. Work is bounded: at most `_NODES` nodes, fewer for laws that are dear, and a fixed number
+choice only makes it wide. Work is bounded: at most `_NODES` nodes and a fixed number
 of tries.
 """
 
@@ -15,12 +15,9 @@ import numpy as np
 from discreet.accounting.contour import Line
 from discreet.accounting.ladder import Ladder, Parts, envelope, largest
 from discreet.accounting.laws import Floats
-from discreet.accounting.laws.atoms import AtomsLaw
-from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.nodes import prepare, short
 
 _NODES = 1 << 17
-_WORK = 1 << 25  # nodes times points of a law
 _COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
 _NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
 _TRIES = 4
@@ -86,8 +83,8 @@ def line(parts: Parts, tilt: Tilt, tolerance: float, log_delta: float, stretch: 
     c, aim = tilt.c, log_delta + log(tolerance) - 4
     step = short(2 * pi / (stretch * _period(tilt, aim)))
     base = float(tilt.ladder.k[np.searchsorted(tilt.ladder.c, c)])
-    small = aim - (base - c * tilt.epsilon)  # ln of what Σ terms may be wrong by
-    most = int(min(_NODES, max(256, _WORK / _price(parts))))
+    small = aim - (base - c * tilt.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
+    most = _NODES
     for count in natural_counts(parts, c, step, min(most, 4096)):
         if envelope(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
             return prepare(parts, tilt.ladder, c, step, count, 0.0, small - log(count))
@@ -114,17 +111,6 @@ def _period(tilt: Tilt, aim: float) -> float:
     right = float(np.min(need[t > tilt.c], initial=inf))
     right = min(right, max(0.0, tilt.most - tilt.epsilon) + 0.5 / tilt.c)  # nothing is above the largest loss
     return 1.05 * max(left, right if isfinite(right) else left, 1e-3 / tilt.c)
-
-
-def _price(parts: Parts) -> float:
-    """Points that the dearest law visits for every node."""
-    prices = [1.0]
-    for law, _ in parts:
-        if isinstance(law, AtomsLaw):
-            prices.append(float(len(law.loss)))
-        if isinstance(law, SampledGaussianLaw):
-            prices.append(4096.0)
-    return max(prices)
 
 
 def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, float]:
