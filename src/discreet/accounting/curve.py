@@ -18,7 +18,7 @@ from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
 from discreet.accounting.laws.sampled import SampledGaussianLaw
-from discreet.accounting.pairs import Side, finite_atoms, sides
+from discreet.accounting.pairs import Side, cut_atoms, sides
 from discreet.accounting.resolve import alternatives
 from discreet.accounting.sampled_gaussian import sampled_delta
 from discreet.accounting.search import least
@@ -97,7 +97,12 @@ def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
     if law is not None:
         return sampled_delta(law, eps)
     listed = short_list(parts)
-    return listed.bounds(eps) if listed is not None else finite_delta(parts, eps, rtol)
+    found = (0.0, 1.0) if listed is None else listed.bounds(eps)
+    return found if found[1] - found[0] <= rtol * found[1] else _narrower(found, finite_delta(parts, eps, rtol))
+
+
+def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], two[0]), min(one[1], two[1])
 
 
 def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
@@ -125,7 +130,7 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
     if law is not None:
         return _sampled_epsilon(law, target, extra)
     listed = short_list(one.parts)
-    if listed is None:
+    if listed is None or target < 1e9 * listed.outside:
         return finite_epsilon(one.parts, target, rtol, extra)
     aim = listed.guess(target - extra[0])
     return invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
@@ -192,12 +197,14 @@ def _sampled_epsilon(law: SampledGaussianLaw, target: float, extra: tuple[float,
 
 
 def short_list(parts: Parts) -> Listed | None:
-    """The composed loss as a list, if it has few values."""
+    """The composed loss as a list, if it has few values, or few that matter."""
     listed: list[tuple[AtomsLaw, int]] = []
+    outside = 0.0
     for law, times in parts:
-        atoms = finite_atoms(law)
-        if atoms is None or len(listed) > 24:
+        found = cut_atoms(law)
+        if found is None or len(listed) > 24:
             return None
-        listed.append((atoms, times))
+        listed.append((found[0], times))
+        outside += times * found[1]
     total = together(listed, _SHORT)
-    return None if total is None else Listed.of(total)
+    return None if total is None else Listed.of(total, outside)

@@ -28,6 +28,7 @@ from discreet.accounting.laws.binomial import binomial_law
 from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
 from discreet.accounting.laws.sampled import SampledGaussianLaw
+from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
 from discreet.accounting.pure import amplified, pure
 from discreet.accounting.resolve import threshold_claim
 from discreet.exact import nearest_float, rational
@@ -292,6 +293,9 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
         if below.kept == (0.0, 0.0):
             yield Piece(SampledGaussianLaw(below.parts[0][0].squared, rate, removed))
             return
+    elif len(below.parts) == 1 and below.parts[0][1] == 1 and isinstance(below.parts[0][0], LaplaceLaw):
+        yield Piece(SampledLaplaceLaw(below.parts[0][0].epsilon, rate, removed))
+        return
     else:
         cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
         outside = fsum(times * lost for (_, lost), times in cut)
