@@ -17,10 +17,9 @@ from discreet.accounting.ladder import Parts
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.pairs import Side, cut_atoms, sides
 from discreet.accounting.resolve import alternatives
-from discreet.accounting.sampled_gaussian import sampled_delta
+from discreet.accounting.sampled import Sampled, sampled_delta
 from discreet.accounting.search import least
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
 from discreet.errors import BadParameter
@@ -185,13 +184,13 @@ def only_gaussian(parts: Parts) -> Ratio | None:
     return Ratio(mu * (1 - Fraction(1, 1 << 80)), mu)
 
 
-def only_sampled(parts: Parts) -> SampledGaussianLaw | None:
-    """The law, if one sampled Gaussian is all there is."""
+def only_sampled(parts: Parts) -> Sampled | None:
+    """The law, if one sampled Gaussian or Laplace release is all there is."""
     law = parts[0][0]
-    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, SampledGaussianLaw) else None
+    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, Sampled) else None
 
 
-def _sampled_epsilon(law: SampledGaussianLaw, target: float, extra: tuple[float, float]) -> tuple[float, float]:
+def _sampled_epsilon(law: Sampled, target: float, extra: tuple[float, float]) -> tuple[float, float]:
     guess = least(lambda e: sum(sampled_delta(law, e)) / 2 + extra[0] <= target)
     return invert(lambda e: _shifted(sampled_delta(law, e), extra), target, 0.0 if guess <= 1e-299 else guess, 1e-10)
 

@@ -134,7 +134,8 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
     tilt = tilt_for(parts, coarse(parts), aim)
     low, high, share = 0.0, tilt.most, 1.0
-    if tilt.epsilon >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
+    start = tilt.epsilon
+    if start >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
         low = _below(parts, tilt, delta, extra, rtol)
         if high - low <= rtol * high:
             return low, high
@@ -148,10 +149,19 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             guess = newton(path, aim, guess)
         near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
-        if high - low <= rtol * high:
+        if high - low <= rtol * high or near == (0.0, inf):  # done, or out of reach
             break
         share /= 16
-    return low, high
+    return (low, high) if low > 0 else (_some_lower(parts, tilt, delta, extra, min(high, start)), high)
+
+
+def _some_lower(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], high: float) -> float:
+    """An ε where δ is certainly above delta, some way below `high`, where nothing near it could be settled."""
+    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+        there = tilt_at(parts, tilt.ladder, (1 - share) * high)
+        if _with(line(parts, there, 0.1, there.log_delta).bounds(there.epsilon), extra)[0] > delta:
+            return there.epsilon
+    return 0.0
 
 
 def _below(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], rtol: float) -> float:

@@ -24,7 +24,7 @@ from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.exact import nearest_float
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_MOST = 1 << 19  # points; past that K is not worth its price
+_MOST = 1 << 18  # points; past that K is not worth its price
 
 
 @dataclass(frozen=True, slots=True)
