@@ -214,3 +214,11 @@ def test_the_risk_of_a_gaussian_is_its_trade_off_curve() -> None:
     assert 1 - exact in hits(loss, 0.1)
     assert trade_off(loss, 0.1).width < 1e-3
     assert 2 * float(norm.cdf(0.5)) - 1 in advantage(loss)
+
+
+def test_a_sample_keeps_what_is_at_infinity() -> None:
+    hopeless = LaplaceLoss(Fraction(1), Sensitivity(l2=1))
+    for inner in (PLAIN["laplace"], PLAIN["gaussian"], PLAIN["response"]):
+        assert delta(Subsampled(compose(inner, hopeless), HALF), 5).upper >= 0.5
+    claims = Subsampled(compose(PLAIN["narrow discrete gaussian"], PLAIN["claim"]), HALF)
+    assert delta(claims, inf).lower <= 5e-7 <= delta(claims, inf).upper

@@ -110,7 +110,7 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
         return 0.0, 0.0
     if target < extra[0]:
         return inf, inf
-    if target == 0:
+    if target == 0 and extra[1] == 0:
         return least_pure(one.parts)
     if target <= extra[1]:  # the mass at infinity is not known well enough to say
         return 0.0, inf
@@ -165,7 +165,8 @@ def _shifted(finite: tuple[float, float], extra: tuple[float, float]) -> tuple[f
 def least_pure(parts: Parts) -> tuple[float, float]:
     """ε at δ = 0: the largest loss of all, Σ times·max L; ∞ where a law has none."""
     total = sum(times * law.most for law, times in parts)
-    return (total * (1 - 1e-14), total * (1 + 1e-14)) if isfinite(total) else (inf, inf)
+    slip = sum(2 * times * float(law.loss_error.max()) for law, times in parts if isinstance(law, AtomsLaw))
+    return (max(0.0, total * (1 - 1e-14) - slip), max(0.0, total * (1 + 1e-14))) if isfinite(total) else (inf, inf)
 
 
 @dataclass(frozen=True, slots=True)

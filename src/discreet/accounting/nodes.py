@@ -64,8 +64,8 @@ def _block(line: Line, parts: Parts, bases: list[float], part: slice) -> Line:
         ratio = law.ratio(line.c, base, block.s)
         size = ratio.log.real
         wide = np.logaddexp(np.log(ratio.error + 1e-300), size) - size  # ln((|r| + error)/|r|)
-        slack = slack + times * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
-        logs = logs + times * ratio.log
+        slack = slack + float(times) * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
+        logs = logs + float(times) * ratio.log
         if i + 1 == len(parts) or i % 8 == 7:
             block = dropped(replace(block, logs=logs, slack=slack), logs.real + slack)
             logs, slack = block.logs, block.slack
@@ -89,7 +89,7 @@ def thin(line: Line, parts: Parts) -> Line:
     near = line.s[:256]
     total, size = replace(line, s=line.s[256:], logs=line.logs[256:], slack=line.slack[256:]), np.zeros(len(line.s) - 256)
     for i, (law, times) in enumerate(parts):
-        size = size + times * law.size(line.c, total.s)
+        size = size + float(times) * law.size(line.c, total.s)
         if i % 8 == 7 or i + 1 == len(parts):
             before = total.s
             total = dropped(total, size)

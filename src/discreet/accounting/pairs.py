@@ -1,6 +1,6 @@
 """From a plain composition to its two dominating pairs, one for each direction, as privacy-loss laws.
 
-`Side.removed` compares the data with the unit (P) to the data without it (Q), the other direction the reverse. A fact
+The removed direction compares the data with the unit (P) to the data without it (Q), the added direction the reverse. A fact
 that treats both alike has one law for both; samples do not. Under "replace" the sensitivity already holds both moves.
 
 - *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). For one coordinate the best
@@ -10,7 +10,7 @@ that treats both alike has one law for both; samples do not. Under "replace" the
   dominate too. The same holds for continuous Laplace noise.
 - *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have
   the same ratio.
-- *Discrete Gaussian with an l2 bound only*: see `concentrated`.
+- *Discrete Gaussian with an l2 bound only*: see `_discrete_gaussian`.
 """
 
 from collections.abc import Iterator
@@ -119,6 +119,9 @@ def side(choice: Composition, *, removed: bool) -> Side:
     bound: list[tuple[Law, int]] = []
     kept_low, kept_high, squares = [0.0], [0.0], Fraction(0)
     for part, times in choice.parts:
+        if times > _MOST_TIMES:  # past what a double can count: nothing is known
+            kept_low.append(-inf)
+            continue
         if isinstance(part, GaussianLoss):
             squares += times * _rounded(part.sensitivity.l2_squared / part.sigma**2)
             continue
@@ -182,6 +185,7 @@ class Piece:
     above: Law | None = None
 
 
+_MOST_TIMES = 10**18
 HOPELESS = Piece(None, 1, (1.0, 1.0))
 
 
@@ -278,8 +282,7 @@ def _claim(epsilon: Fraction, delta: Fraction, times: int) -> Piece:
     if delta >= 1:
         return HOPELESS
     response = pure_law(epsilon)
-    p = nearest_float(delta)
-    shift = log1p(-p) if p < 1 else nearest_float(log_bounds(1 - delta)[1])
+    p, shift = nearest_float(delta), nearest_float(sum(log_bounds(1 - delta), Fraction(0)) / 2)
     law = AtomsLaw.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
     return Piece(law, times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
 
@@ -289,21 +292,21 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
 
     choice = inner if isinstance(inner, Composition) else Composition(((inner, 1),))
     below = side(choice, removed=True)
-    if len(below.parts) == 1 and isinstance(below.parts[0][0], GaussianLaw):
-        if below.kept == (0.0, 0.0):
-            yield Piece(SampledGaussianLaw(below.parts[0][0].squared, rate, removed))
+    whole = below.kept == (0.0, 0.0) and below.above is None  # nothing at infinity, and no mere bounds
+    match below.parts:
+        case ((GaussianLaw(squared=squared), 1),) if whole:
+            yield Piece(SampledGaussianLaw(squared, rate, removed))
             return
-    elif len(below.parts) == 1 and below.parts[0][1] == 1 and isinstance(below.parts[0][0], LaplaceLaw):
-        yield Piece(SampledLaplaceLaw(below.parts[0][0].epsilon, rate, removed))
+        case ((LaplaceLaw(epsilon=ratio), 1),) if whole:
+            yield Piece(SampledLaplaceLaw(ratio, rate, removed))
+            return
+    cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
+    listed = together([(law, times) for (law, _), times in cut]) if len(cut) == len(below.parts) else None
+    if listed is not None and below.above is None and not any(isinstance(p, Subsampled) for p, _ in choice.parts):
+        law, low, high = sampled(listed, below.infinite, rate, removed)
+        # What the lists leave out of P or of Q is at most this in the mixture too: all of it counts as infinite.
+        yield Piece(law, 1, (low, high + 1.01 * fsum(times * lost for (_, lost), times in cut)))
         return
-    else:
-        cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
-        outside = fsum(times * lost for (_, lost), times in cut)
-        whole = together([(law, times) for (law, _), times in cut]) if len(cut) == len(below.parts) else None
-        if whole is not None and below.above is None and not any(isinstance(p, Subsampled) for p, _ in choice.parts):
-            low, high = below.infinite
-            yield Piece(*_with_mass(sampled(whole, (low, high + outside), rate, removed)))
-            return
     epsilon = pure(inner)
     if epsilon != inf:
         yield Piece(pure_law(rational(amplified(epsilon, rate))))  # [BBG18, Thm 8]
@@ -311,10 +314,6 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
     for part, times in choice.parts:  # sampling never hurts: the release on everyone dominates
         for piece in pieces(part, removed):
             yield Piece(piece.law, piece.times * times, piece.infinite, piece.above)
-
-
-def _with_mass(found: tuple[AtomsLaw, float, float]) -> tuple[AtomsLaw, int, tuple[float, float]]:
-    return found[0], 1, (found[1], found[2])
 
 
 def cut_atoms(law: Law) -> tuple[AtomsLaw, float] | None:
