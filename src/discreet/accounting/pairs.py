@@ -19,14 +19,14 @@ from fractions import Fraction
 from math import ceil, expm1, floor, fsum, inf, log1p
 from typing import assert_never
 
-import numpy as np
-
-from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.accounting.laws import EPS, Floats, Law, Ratio
+from discreet.accounting.elementary import log_bounds
+from discreet.accounting.laws import EPS, Law
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.binomial import binomial_law
+from discreet.accounting.laws.concentrated import ConcentratedLaw, Neighbour
 from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
+from discreet.accounting.laws.response import pure_law, response_law
 from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
 from discreet.accounting.pure import amplified, pure
@@ -52,31 +52,6 @@ from discreet.loss import (
     TruncatedGeometricLoss,
 )
 from discreet.units import Sensitivity
-
-
-@dataclass(frozen=True, slots=True)
-class ConcentratedLaw:
-    """Not a law but a bound: K(c) ≤ ρ·c(c + 1) for every c > 0, which is ρ-zCDP. It has no values off the real line."""
-
-    rho: Fraction
-
-    @property
-    def most(self) -> float:
-        return inf
-
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        value = nearest_float(self.rho) * c * (c + 1)
-        return value, 4 * EPS * value
-
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
-
-    def size(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def envelope(self, c: float, s: float) -> float:
-        return 0.0
-
 
 Part = tuple[Law, int]
 
@@ -137,8 +112,8 @@ def side(choice: Composition, *, removed: bool) -> Side:
     kept = fsum(kept_low), fsum(kept_high)
     if not bound:
         return Side(tuple(found), kept)
-    exact = [(law, times) for law, times in found if not isinstance(law, _Neighbour)]
-    plain = tuple((law.law if isinstance(law, _Neighbour) else law, times) for law, times in found)
+    exact = [(law, times) for law, times in found if not isinstance(law, Neighbour)]
+    plain = tuple((law.law if isinstance(law, Neighbour) else law, times) for law, times in found)
     return Side(plain, kept, (*exact, *bound))
 
 
@@ -150,29 +125,6 @@ def _rounded(exact: Fraction) -> Fraction:
 
 def _log_kept(p: float) -> float:
     return log1p(-p) if p < 1 else -inf
-
-
-@dataclass(frozen=True, slots=True)
-class _Neighbour:
-    """A law that stands for an actual neighbour only: it bounds from below."""
-
-    law: Law
-
-    @property
-    def most(self) -> float:
-        return self.law.most
-
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        return self.law.real(c)
-
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return self.law.ratio(c, base, s)
-
-    def size(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def envelope(self, c: float, s: float) -> float:
-        return self.law.envelope(c, s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,30 +202,8 @@ def _discrete_gaussian(sigma: Fraction, moved: Sensitivity) -> Piece:
     least = floor(moved.l2)
     while least**2 > moved.l2_squared:  # l2 is rounded up
         least -= 1
-    lower = _Neighbour(DiscreteGaussianLaw(sigma, least) if least else AtomsLaw.of([0.0], [0.0]))
+    lower = Neighbour(DiscreteGaussianLaw(sigma, least) if least else AtomsLaw.of([0.0], [0.0]))
     return Piece(lower, 1, (0.0, 0.0), ConcentratedLaw(_rounded(moved.l2_squared / (2 * sigma**2))))
-
-
-def pure_law(epsilon: Fraction) -> AtomsLaw:
-    """Randomised response of ε: the loss is ε with mass 1/(1 + e^{-ε}), else −ε."""
-    eps = nearest_float(epsilon)
-    low, high = exp_neg_bounds(epsilon)
-    log_kept = nearest_float(-log_bounds(1 + (low + high) / 2)[0])
-    return AtomsLaw.of([eps, -eps], [log_kept, log_kept - eps], EPS * eps, EPS * (4 + eps))
-
-
-def response_law(truth: Fraction, choices: int) -> AtomsLaw:
-    """k answers, the true one with `truth`: loss ±ln(truth/other), and 0 on the answers that neither input favours."""
-    other = (1 - truth) / (choices - 1)
-    if truth == other:
-        return AtomsLaw.of([0.0], [0.0])
-    odds = nearest_float(sum(log_bounds(truth / other), Fraction(0)) / 2)
-    mass = [nearest_float(sum(log_bounds(p), Fraction(0)) / 2) for p in (truth, other)]
-    loss = [odds, -odds]
-    if choices > 2:
-        loss.append(0.0)
-        mass.append(nearest_float(sum(log_bounds((choices - 2) * other), Fraction(0)) / 2))
-    return AtomsLaw.of(loss, mass, 0.0, EPS)
 
 
 def _claim(epsilon: Fraction, delta: Fraction, times: int) -> Piece:
