@@ -10,8 +10,8 @@ from discreet.accounting.pairs import side
 from discreet.accounting.resolve import alternatives
 from discreet.accounting.solve import finite_epsilon
 from discreet.errors import BadParameter
-from discreet.loss import NOTHING, Claim, GaussianLoss, LaplaceLoss, Loss, Subsampled, compose
-from discreet.units import sensitivity
+from discreet.loss import NOTHING, Claim, DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, Loss, Subsampled, compose
+from discreet.units import Sensitivity, sensitivity
 
 ONE = sensitivity(1)
 
@@ -103,3 +103,21 @@ def test_huge_counts_are_answered() -> None:
     found = epsilon(laplace(10**6) * 10**6, 1e-6)
     assert found.width <= 1e-5 * found.upper
     assert epsilon(laplace(10) * 10**18, 1e-6).upper <= 10**18 / 10 * 1.000001
+
+
+def test_what_is_not_known_is_said() -> None:
+    beyond = epsilon(laplace(10) * 10**30, 1e-6)
+    assert (beyond.lower, beyond.upper) == (0.0, inf)
+    only_l2 = LaplaceLoss(Fraction(1), Sensitivity(l2=1))  # in how many coordinates nobody says
+    assert epsilon(only_l2, 1e-6).lower == inf
+    assert delta(only_l2, 5).upper == 1
+    cut = Subsampled(DiscreteGaussianLoss(Fraction(1), ONE), Fraction(1, 2))
+    assert epsilon(cut, 0).upper == inf
+    short = epsilon(DiscreteGaussianLoss(Fraction(9), Sensitivity(l2=Fraction(1, 2))), 1e-6)
+    assert 0 <= short.lower <= short.upper < 1
+
+
+def test_a_claim_that_promises_next_to_nothing() -> None:
+    weak = Claim(Fraction(1), 1 - Fraction(1, 10**12))
+    assert delta(weak, 0).upper == pytest.approx(1)
+    assert delta(weak, 2).lower <= 1 - 1e-12 <= delta(weak, 2).upper

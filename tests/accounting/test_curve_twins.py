@@ -12,8 +12,9 @@ from discreet.accounting.contour import Line
 from discreet.accounting.curve import short_list
 from discreet.accounting.ladder import Parts
 from discreet.accounting.laws import Floats, Law, Ratio
+from discreet.accounting.laws.response import pure_law
 from discreet.accounting.nodes import prepare, short
-from discreet.accounting.pairs import pure_law, side
+from discreet.accounting.pairs import side
 from discreet.accounting.resolve import alternatives
 from discreet.loss import Claim, GaussianLoss, Loss, Subsampled
 from discreet.units import sensitivity

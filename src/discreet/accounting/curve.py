@@ -17,8 +17,10 @@ from discreet.accounting.ladder import Parts
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.pairs import Side, finite_atoms, sides
+from discreet.accounting.pairs import Side, cut_atoms, sides
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sampled import Sampled, sampled_delta
+from discreet.accounting.search import least
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
 from discreet.errors import BadParameter
 from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
@@ -90,8 +92,16 @@ def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
     mu = only_gaussian(parts)
     if mu is not None:
         return gaussian_bounds(mu, eps)
+    law = only_sampled(parts)
+    if law is not None:
+        return sampled_delta(law, eps)
     listed = short_list(parts)
-    return listed.bounds(eps) if listed is not None else finite_delta(parts, eps, rtol)
+    found = (0.0, 1.0) if listed is None else listed.bounds(eps)
+    return found if found[1] - found[0] <= rtol * found[1] else _narrower(found, finite_delta(parts, eps, rtol))
+
+
+def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], two[0]), min(one[1], two[1])
 
 
 def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
@@ -100,7 +110,7 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
         return 0.0, 0.0
     if target < extra[0]:
         return inf, inf
-    if target == 0:
+    if target == 0 and extra[1] == 0:
         return least_pure(one.parts)
     if target <= extra[1]:  # the mass at infinity is not known well enough to say
         return 0.0, inf
@@ -115,8 +125,11 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
             _gaussian_guess(mu, target - extra[0]),
             4e-14,
         )
+    law = only_sampled(one.parts)
+    if law is not None:
+        return _sampled_epsilon(law, target, extra)
     listed = short_list(one.parts)
-    if listed is None:
+    if listed is None or target < 1e9 * listed.outside:
         return finite_epsilon(one.parts, target, rtol, extra)
     aim = listed.guess(target - extra[0])
     return invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
@@ -152,7 +165,8 @@ def _shifted(finite: tuple[float, float], extra: tuple[float, float]) -> tuple[f
 def least_pure(parts: Parts) -> tuple[float, float]:
     """ε at δ = 0: the largest loss of all, Σ times·max L; ∞ where a law has none."""
     total = sum(times * law.most for law, times in parts)
-    return (total * (1 - 1e-14), total * (1 + 1e-14)) if isfinite(total) else (inf, inf)
+    slip = sum(2 * times * float(law.loss_error.max()) for law, times in parts if isinstance(law, AtomsLaw))
+    return (max(0.0, total * (1 - 1e-14) - slip), max(0.0, total * (1 + 1e-14))) if isfinite(total) else (inf, inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +185,26 @@ def only_gaussian(parts: Parts) -> Ratio | None:
     return Ratio(mu * (1 - Fraction(1, 1 << 80)), mu)
 
 
+def only_sampled(parts: Parts) -> Sampled | None:
+    """The law, if one sampled Gaussian or Laplace release is all there is."""
+    law = parts[0][0]
+    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, Sampled) else None
+
+
+def _sampled_epsilon(law: Sampled, target: float, extra: tuple[float, float]) -> tuple[float, float]:
+    guess = least(lambda e: sum(sampled_delta(law, e)) / 2 + extra[0] <= target)
+    return invert(lambda e: _shifted(sampled_delta(law, e), extra), target, 0.0 if guess <= 1e-299 else guess, 1e-10)
+
+
 def short_list(parts: Parts) -> Listed | None:
-    """The composed loss as a list, if it has few values."""
+    """The composed loss as a list, if it has few values, or few that matter."""
     listed: list[tuple[AtomsLaw, int]] = []
+    outside = 0.0
     for law, times in parts:
-        atoms = finite_atoms(law)
-        if atoms is None or len(listed) > 24:
+        found = cut_atoms(law)
+        if found is None or len(listed) > 24:
             return None
-        listed.append((atoms, times))
+        listed.append((found[0], times))
+        outside += times * found[1]
     total = together(listed, _SHORT)
-    return None if total is None else Listed.of(total)
+    return None if total is None else Listed.of(total, outside)

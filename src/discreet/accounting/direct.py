@@ -14,11 +14,12 @@ class Listed:
     """All values of a loss from the largest down, with masses: δ(ε) = Σ p·(1 − e^{ε − l})₊, every term ≥ 0."""
 
     law: AtomsLaw
+    outside: float = 0.0  # mass that the list leaves out, wherever it is
 
     @classmethod
-    def of(cls, law: AtomsLaw) -> "Listed":
+    def of(cls, law: AtomsLaw, outside: float = 0.0) -> "Listed":
         order = np.argsort(-law.loss, kind="stable")
-        return cls(AtomsLaw(law.loss[order], law.log_mass[order], law.loss_error[order], law.mass_error[order]))
+        return cls(AtomsLaw(law.loss[order], law.log_mass[order], law.loss_error[order], law.mass_error[order]), outside)
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """δ at ε between two doubles: each term is moved by the errors of its loss and of its mass.
@@ -26,7 +27,7 @@ class Listed:
         >>> Listed.of(AtomsLaw.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bounds(1.0)[0]
         0.0
         """
-        return self._sum(epsilon, -1), min(1.0, self._sum(epsilon, 1))
+        return self._sum(epsilon, -1), min(1.0, self._sum(epsilon, 1) + self.outside)
 
     def _sum(self, epsilon: float, side: int) -> float:
         loss = self.law.loss + side * (self.law.loss_error + 2 * EPS * (np.abs(self.law.loss) + abs(epsilon)))

@@ -24,7 +24,7 @@ class Ladder:
         total = np.zeros_like(c)
         for law, times in parts:
             value, error = law.real(c)
-            total = total + times * (value + error) * (1 + EPS)
+            total = total + float(times) * (value + error + 2 * EPS * np.abs(value))
         return cls(c, total + 4 * EPS * len(parts) * np.abs(total))
 
     def plus(self, other: "Ladder") -> "Ladder":

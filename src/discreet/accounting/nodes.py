@@ -15,7 +15,7 @@ from discreet.accounting.contour import Line
 from discreet.accounting.ladder import Ladder, Parts, envelope, largest
 from discreet.accounting.laws import EPS, Floats
 
-_BLOCK = 1 << 13  # nodes worked on at once
+_BLOCK = 1 << 17  # nodes times parts worked on at once, but at least 2^13 nodes
 _MANY = 12  # parts from which on a cheap bound is taken first
 
 
@@ -40,7 +40,8 @@ def extend(line: Line, parts: Parts, ladder: Ladder) -> Line:
     # |M(c + is)| ≤ M(c) ≤ e^{base + error}: what parts can contribute at nodes that were dropped before they were looked at.
     excess = exp(min(700.0, fsum(times * float(error[0]) for (_, times), (_, error) in zip(parts, reals, strict=True))))
     products = [base * times for base, (_, times) in zip(bases, parts, strict=True)]
-    blocks = [_block(line, parts, bases, i) for i in range(0, len(line.s), _BLOCK)]
+    size = max(1 << 13, _BLOCK // max(1, len(parts)))
+    blocks = [_block(line, parts, bases, slice(i, i + size)) for i in range(0, len(line.s), size)]
     return replace(
         line,
         s=np.concatenate([block.s for block in blocks]),
@@ -55,17 +56,16 @@ def extend(line: Line, parts: Parts, ladder: Ladder) -> Line:
     )
 
 
-def _block(line: Line, parts: Parts, bases: list[float], first: int) -> Line:
+def _block(line: Line, parts: Parts, bases: list[float], part: slice) -> Line:
     """Some of the nodes with all parts multiplied in; `tail` is what was dropped among them."""
-    part = slice(first, first + _BLOCK)
     block = replace(line, s=line.s[part], logs=line.logs[part], slack=line.slack[part], tail=0.0)
     logs, slack = block.logs, block.slack
     for i, ((law, times), base) in enumerate(zip(parts, bases, strict=True)):
         ratio = law.ratio(line.c, base, block.s)
         size = ratio.log.real
         wide = np.logaddexp(np.log(ratio.error + 1e-300), size) - size  # ln((|r| + error)/|r|)
-        slack = slack + times * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
-        logs = logs + times * ratio.log
+        slack = slack + float(times) * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
+        logs = logs + float(times) * ratio.log
         if i + 1 == len(parts) or i % 8 == 7:
             block = dropped(replace(block, logs=logs, slack=slack), logs.real + slack)
             logs, slack = block.logs, block.slack
@@ -89,7 +89,7 @@ def thin(line: Line, parts: Parts) -> Line:
     near = line.s[:256]
     total, size = replace(line, s=line.s[256:], logs=line.logs[256:], slack=line.slack[256:]), np.zeros(len(line.s) - 256)
     for i, (law, times) in enumerate(parts):
-        size = size + times * law.size(line.c, total.s)
+        size = size + float(times) * law.size(line.c, total.s)
         if i % 8 == 7 or i + 1 == len(parts):
             before = total.s
             total = dropped(total, size)

@@ -1,6 +1,6 @@
 """From a plain composition to its two dominating pairs, one for each direction, as privacy-loss laws.
 
-`Side.removed` compares the data with the unit (P) to the data without it (Q), the other direction the reverse. A fact
+The removed direction compares the data with the unit (P) to the data without it (Q), the added direction the reverse. A fact
 that treats both alike has one law for both; samples do not. Under "replace" the sensitivity already holds both moves.
 
 - *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). For one coordinate the best
@@ -10,7 +10,7 @@ that treats both alike has one law for both; samples do not. Under "replace" the
   dominate too. The same holds for continuous Laplace noise.
 - *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have
   the same ratio.
-- *Discrete Gaussian with an l2 bound only*: see `concentrated`.
+- *Discrete Gaussian with an l2 bound only*: see `_discrete_gaussian`.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,16 @@ from fractions import Fraction
 from math import ceil, expm1, floor, fsum, inf, log1p
 from typing import assert_never
 
-import numpy as np
-
-from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.accounting.laws import EPS, Floats, Law, Ratio
+from discreet.accounting.elementary import log_bounds
+from discreet.accounting.laws import EPS, Law
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.binomial import binomial_law
+from discreet.accounting.laws.concentrated import ConcentratedLaw, Neighbour
 from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
+from discreet.accounting.laws.response import pure_law, response_law
 from discreet.accounting.laws.sampled import SampledGaussianLaw
+from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
 from discreet.accounting.pure import amplified, pure
 from discreet.accounting.resolve import threshold_claim
 from discreet.exact import nearest_float, rational
@@ -51,31 +52,6 @@ from discreet.loss import (
     TruncatedGeometricLoss,
 )
 from discreet.units import Sensitivity
-
-
-@dataclass(frozen=True, slots=True)
-class ConcentratedLaw:
-    """Not a law but a bound: K(c) ≤ ρ·c(c + 1) for every c > 0, which is ρ-zCDP. It has no values off the real line."""
-
-    rho: Fraction
-
-    @property
-    def most(self) -> float:
-        return inf
-
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        value = nearest_float(self.rho) * c * (c + 1)
-        return value, 4 * EPS * value
-
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
-
-    def size(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def envelope(self, c: float, s: float) -> float:
-        return 0.0
-
 
 Part = tuple[Law, int]
 
@@ -118,6 +94,9 @@ def side(choice: Composition, *, removed: bool) -> Side:
     bound: list[tuple[Law, int]] = []
     kept_low, kept_high, squares = [0.0], [0.0], Fraction(0)
     for part, times in choice.parts:
+        if times > _MOST_TIMES:  # past what a double can count: nothing is known
+            kept_low.append(-inf)
+            continue
         if isinstance(part, GaussianLoss):
             squares += times * _rounded(part.sensitivity.l2_squared / part.sigma**2)
             continue
@@ -133,8 +112,8 @@ def side(choice: Composition, *, removed: bool) -> Side:
     kept = fsum(kept_low), fsum(kept_high)
     if not bound:
         return Side(tuple(found), kept)
-    exact = [(law, times) for law, times in found if not isinstance(law, _Neighbour)]
-    plain = tuple((law.law if isinstance(law, _Neighbour) else law, times) for law, times in found)
+    exact = [(law, times) for law, times in found if not isinstance(law, Neighbour)]
+    plain = tuple((law.law if isinstance(law, Neighbour) else law, times) for law, times in found)
     return Side(plain, kept, (*exact, *bound))
 
 
@@ -149,29 +128,6 @@ def _log_kept(p: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbour:
-    """A law that stands for an actual neighbour only: it bounds from below."""
-
-    law: Law
-
-    @property
-    def most(self) -> float:
-        return self.law.most
-
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        return self.law.real(c)
-
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return self.law.ratio(c, base, s)
-
-    def size(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def envelope(self, c: float, s: float) -> float:
-        return self.law.envelope(c, s)
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """What one fact contributes: a law (or none: everything is at infinity, or nothing happens) and its mass at infinity."""
 
@@ -181,6 +137,7 @@ class Piece:
     above: Law | None = None
 
 
+_MOST_TIMES = 10**18
 HOPELESS = Piece(None, 1, (1.0, 1.0))
 
 
@@ -245,30 +202,8 @@ def _discrete_gaussian(sigma: Fraction, moved: Sensitivity) -> Piece:
     least = floor(moved.l2)
     while least**2 > moved.l2_squared:  # l2 is rounded up
         least -= 1
-    lower = _Neighbour(DiscreteGaussianLaw(sigma, least) if least else AtomsLaw.of([0.0], [0.0]))
+    lower = Neighbour(DiscreteGaussianLaw(sigma, least) if least else AtomsLaw.of([0.0], [0.0]))
     return Piece(lower, 1, (0.0, 0.0), ConcentratedLaw(_rounded(moved.l2_squared / (2 * sigma**2))))
-
-
-def pure_law(epsilon: Fraction) -> AtomsLaw:
-    """Randomised response of ε: the loss is ε with mass 1/(1 + e^{-ε}), else −ε."""
-    eps = nearest_float(epsilon)
-    low, high = exp_neg_bounds(epsilon)
-    log_kept = nearest_float(-log_bounds(1 + (low + high) / 2)[0])
-    return AtomsLaw.of([eps, -eps], [log_kept, log_kept - eps], EPS * eps, EPS * (4 + eps))
-
-
-def response_law(truth: Fraction, choices: int) -> AtomsLaw:
-    """k answers, the true one with `truth`: loss ±ln(truth/other), and 0 on the answers that neither input favours."""
-    other = (1 - truth) / (choices - 1)
-    if truth == other:
-        return AtomsLaw.of([0.0], [0.0])
-    odds = nearest_float(sum(log_bounds(truth / other), Fraction(0)) / 2)
-    mass = [nearest_float(sum(log_bounds(p), Fraction(0)) / 2) for p in (truth, other)]
-    loss = [odds, -odds]
-    if choices > 2:
-        loss.append(0.0)
-        mass.append(nearest_float(sum(log_bounds((choices - 2) * other), Fraction(0)) / 2))
-    return AtomsLaw.of(loss, mass, 0.0, EPS)
 
 
 def _claim(epsilon: Fraction, delta: Fraction, times: int) -> Piece:
@@ -277,8 +212,7 @@ def _claim(epsilon: Fraction, delta: Fraction, times: int) -> Piece:
     if delta >= 1:
         return HOPELESS
     response = pure_law(epsilon)
-    p = nearest_float(delta)
-    shift = log1p(-p) if p < 1 else nearest_float(log_bounds(1 - delta)[1])
+    p, shift = nearest_float(delta), nearest_float(sum(log_bounds(1 - delta), Fraction(0)) / 2)
     law = AtomsLaw.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
     return Piece(law, times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
 
@@ -288,18 +222,21 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
 
     choice = inner if isinstance(inner, Composition) else Composition(((inner, 1),))
     below = side(choice, removed=True)
-    if len(below.parts) == 1 and isinstance(below.parts[0][0], GaussianLaw):
-        if below.kept == (0.0, 0.0):
-            yield Piece(SampledGaussianLaw(below.parts[0][0].squared, rate, removed))
+    whole = below.kept == (0.0, 0.0) and below.above is None  # nothing at infinity, and no mere bounds
+    match below.parts:
+        case ((GaussianLaw(squared=squared), 1),) if whole:
+            yield Piece(SampledGaussianLaw(squared, rate, removed))
             return
-    else:
-        cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
-        outside = fsum(times * lost for (_, lost), times in cut)
-        whole = together([(law, times) for (law, _), times in cut]) if len(cut) == len(below.parts) else None
-        if whole is not None and below.above is None and not any(isinstance(p, Subsampled) for p, _ in choice.parts):
-            low, high = below.infinite
-            yield Piece(*_with_mass(sampled(whole, (low, high + outside), rate, removed)))
+        case ((LaplaceLaw(epsilon=ratio), 1),) if whole:
+            yield Piece(SampledLaplaceLaw(ratio, rate, removed))
             return
+    cut = [(found, times) for law, times in below.parts if (found := cut_atoms(law)) is not None]
+    listed = together([(law, times) for (law, _), times in cut]) if len(cut) == len(below.parts) else None
+    if listed is not None and below.above is None and not any(isinstance(p, Subsampled) for p, _ in choice.parts):
+        law, low, high = sampled(listed, below.infinite, rate, removed)
+        # What the lists leave out of P or of Q is at most this in the mixture too: all of it counts as infinite.
+        yield Piece(law, 1, (low, high + 1.01 * fsum(times * lost for (_, lost), times in cut)))
+        return
     epsilon = pure(inner)
     if epsilon != inf:
         yield Piece(pure_law(rational(amplified(epsilon, rate))))  # [BBG18, Thm 8]
@@ -307,10 +244,6 @@ def _sampled(inner: Loss, rate: Fraction, removed: bool) -> Iterator[Piece]:
     for part, times in choice.parts:  # sampling never hurts: the release on everyone dominates
         for piece in pieces(part, removed):
             yield Piece(piece.law, piece.times * times, piece.infinite, piece.above)
-
-
-def _with_mass(found: tuple[AtomsLaw, float, float]) -> tuple[AtomsLaw, int, tuple[float, float]]:
-    return found[0], 1, (found[1], found[2])
 
 
 def cut_atoms(law: Law) -> tuple[AtomsLaw, float] | None:

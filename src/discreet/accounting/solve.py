@@ -1,7 +1,7 @@
 """Where to put the contour: its tilt c, its step and its length, for one side of one composition.
 
 Nothing here can make an interval false: `contour.Line` proves what it returns whatever c, step and length are. A bad
-choice only makes it wide. Work is bounded: at most `_NODES` nodes, fewer for laws that are dear, and a fixed number
+choice only makes it wide. Work is bounded: at most `_NODES` nodes and a fixed number
 of tries.
 """
 
@@ -15,12 +15,9 @@ import numpy as np
 from discreet.accounting.contour import Line
 from discreet.accounting.ladder import Ladder, Parts, envelope, largest
 from discreet.accounting.laws import Floats
-from discreet.accounting.laws.atoms import AtomsLaw
-from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.nodes import prepare, short
 
 _NODES = 1 << 17
-_WORK = 1 << 25  # nodes times points of a law
 _COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
 _NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
 _TRIES = 4
@@ -86,8 +83,8 @@ def line(parts: Parts, tilt: Tilt, tolerance: float, log_delta: float, stretch: 
     c, aim = tilt.c, log_delta + log(tolerance) - 4
     step = short(2 * pi / (stretch * _period(tilt, aim)))
     base = float(tilt.ladder.k[np.searchsorted(tilt.ladder.c, c)])
-    small = aim - (base - c * tilt.epsilon)  # ln of what Σ terms may be wrong by
-    most = int(min(_NODES, max(256, _WORK / _price(parts))))
+    small = aim - (base - c * tilt.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
+    most = _NODES
     for count in natural_counts(parts, c, step, min(most, 4096)):
         if envelope(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
             return prepare(parts, tilt.ladder, c, step, count, 0.0, small - log(count))
@@ -116,17 +113,6 @@ def _period(tilt: Tilt, aim: float) -> float:
     return 1.05 * max(left, right if isfinite(right) else left, 1e-3 / tilt.c)
 
 
-def _price(parts: Parts) -> float:
-    """Points that the dearest law visits for every node."""
-    prices = [1.0]
-    for law, _ in parts:
-        if isinstance(law, AtomsLaw):
-            prices.append(float(len(law.loss)))
-        if isinstance(law, SampledGaussianLaw):
-            prices.append(4096.0)
-    return max(prices)
-
-
 def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, float]:
     """The finite part of δ(ε), by contour."""
     if epsilon >= largest(parts):
@@ -148,7 +134,8 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
     tilt = tilt_for(parts, coarse(parts), aim)
     low, high, share = 0.0, tilt.most, 1.0
-    if tilt.epsilon >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
+    start = tilt.epsilon
+    if start >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
         low = _below(parts, tilt, delta, extra, rtol)
         if high - low <= rtol * high:
             return low, high
@@ -162,10 +149,19 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             guess = newton(path, aim, guess)
         near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
-        if high - low <= rtol * high:
+        if high - low <= rtol * high or near == (0.0, inf):  # done, or out of reach
             break
         share /= 16
-    return low, high
+    return (low, high) if low > 0 else (_some_lower(parts, tilt, delta, extra, min(high, start)), high)
+
+
+def _some_lower(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], high: float) -> float:
+    """An ε where δ is certainly above delta, some way below `high`, where nothing near it could be settled."""
+    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+        there = tilt_at(parts, tilt.ladder, (1 - share) * high)
+        if _with(line(parts, there, 0.1, there.log_delta).bounds(there.epsilon), extra)[0] > delta:
+            return there.epsilon
+    return 0.0
 
 
 def _below(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], rtol: float) -> float:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Complexes, Floats, Ratio
-
-_CHUNK = 1 << 18  # nodes times atoms held at once
+from discreet.accounting.laws import EPS, Floats, Ratio
+from discreet.accounting.laws.oscillate import oscillate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +53,10 @@ class AtomsLaw:
         flat = weight * (self.mass_error + c * self.loss_error + 2 * EPS * (np.abs(exponent) + abs(base) + 4))
         heavy = weight > 1e-24 * float(weight.max())  # what is left out is part of the error
         lost = float(weight[~heavy].sum())
-        total = oscillate(s, self.loss[heavy], weight[heavy])
+        total, method = oscillate(s, self.loss[heavy], weight[heavy])
         size = np.maximum(np.abs(total), 1e-300)
-        error = lost + flat.sum() + s * (weight * (self.loss_error + EPS * np.abs(self.loss))).sum()
-        error = error + EPS * (len(self.loss) + 8) * weight.sum() + 2e-300
+        error = lost + flat.sum() + s * (weight * (self.loss_error + 4 * EPS * np.abs(self.loss))).sum()
+        error = error + (method + 8 * EPS) * weight.sum() + 2e-300
         return Ratio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
 
     def size(self, c: float, s: Floats) -> Floats:
@@ -73,13 +72,3 @@ class AtomsLaw:
 
     def envelope(self, c: float, s: float) -> float:
         return 0.0  # atoms: no decay is proven
-
-
-def oscillate(s: Floats, at: Floats, weight: Floats) -> Complexes:
-    """Σ_j weight_j·e^{i·s·at_j} for every s, a few rows at a time."""
-    total = np.empty(len(s), dtype=np.complex128)
-    rows = max(1, _CHUNK // len(at))
-    for i in range(0, len(s), rows):
-        angle = np.multiply.outer(s[i : i + rows], at)
-        total[i : i + rows] = np.cos(angle) @ weight + 1j * (np.sin(angle) @ weight)
-    return total

@@ -23,12 +23,12 @@ from math import ceil, cos, exp, inf, log, pi, sqrt
 import numpy as np
 
 from discreet.accounting.laws import EPS, Floats, Ratio
-from discreet.accounting.laws.atoms import oscillate
+from discreet.accounting.laws.oscillate import oscillate
 from discreet.exact import nearest_float, sqrt_up
 
 _DIGITS = 38.0  # the quadrature aims at e^{-38}
 _REACH = 9.5
-_WIDEST = 20_000  # points; past that K is not worth its price
+_WIDEST = 400_000  # points; past that K is not worth its price
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +71,22 @@ class SampledGaussianLaw:
     def ratio(self, c: float, base: float, s: Floats) -> Ratio:
         total = np.zeros(s.shape, dtype=np.complex128)
         error = np.full(s.shape, inf)
-        edges = [0, *(i for i in range(1, len(s)) if i & (i - 1) == 0), len(s)]  # the step shrinks as s grows
-        for lo, hi in pairwise(edges):
+        for lo, hi in pairwise(_doublings(s)):  # the step shrinks as s grows
             part = s[lo:hi]
-            grid = self._grid(c, float(part[-1])) if hi > lo else None
+            grid = self._grid(c, float(part[-1]))
             if grid is None:
                 continue
             weight = np.exp(grid.exponent - base)
-            total[lo:hi] = oscillate(part, grid.log_ratio if self.removed else -grid.log_ratio, weight)
+            some = weight > 1e-22 * float(weight.max())  # what is left out is part of the error
+            at = grid.log_ratio[some] if self.removed else -grid.log_ratio[some]
+            total[lo:hi], method = oscillate(part, at, weight[some])
             heavy = float(weight.sum())
             error[lo:hi] = (
-                float((weight * (grid.slip + 2 * EPS * (abs(base) + len(weight)))).sum())
-                + part * float((weight * (grid.log_slip + EPS * np.abs(grid.log_ratio))).sum())
+                float(weight[~some].sum())
+                + float((weight * (grid.slip + 2 * EPS * (abs(base) + 4))).sum())
+                + part * float((weight * (grid.log_slip + 4 * EPS * np.abs(grid.log_ratio))).sum())
                 + exp(grid.ends - base)
-                + 1.01 * heavy * grid.step_error
+                + heavy * (1.01 * grid.step_error + method)
             )
         floor = np.abs(total) < 1e-300
         return Ratio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
@@ -140,6 +142,15 @@ class SampledGaussianLaw:
         factor = log(2.002 * (1 + 1 / step / _REACH))
         ends = float(exponent[[0, -1]].max()) + factor
         return _Grid(y, log_weight, exponent, logs, slip, log_slip, factor, ends, 2.01 * np.exp(-_DIGITS))
+
+
+def _doublings(s: Floats) -> list[int]:
+    """Where to cut ascending s so that each piece ends at most at twice its start, or has 64 of them."""
+    edges = [0]
+    while edges[-1] < len(s):
+        first = edges[-1]
+        edges.append(max(min(first + 64, len(s)), int(np.searchsorted(s, 2 * s[first], side="right"))))
+    return edges
 
 
 @dataclass(frozen=True, slots=True)
