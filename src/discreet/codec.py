@@ -27,6 +27,7 @@ MOST_BITS = 12_000
 def encode(loss: Loss) -> bytes:
     """The fact as one line of JSON.
 
+    >>> from discreet.loss import Claim
     >>> encode(Claim(Fraction(1, 2), Fraction(0)))
     b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}'
     """

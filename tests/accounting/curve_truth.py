@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 
-from flint import arb, arb_poly, ctx, fmpq
-
-ctx.prec = 256
+from flint import arb, arb_poly, fmpq
 
 Outcomes = list[tuple[arb, arb]]
 

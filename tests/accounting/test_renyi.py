@@ -29,7 +29,6 @@ from discreet.units import Sensitivity, sensitivity
 
 from .facts import EVERY
 
-mp.mp.dps = 40
 ORDERS = [Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(7), Fraction(32)]
 
 
