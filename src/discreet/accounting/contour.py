@@ -48,7 +48,7 @@ class Line:
 
     def bounds(self, epsilon: float) -> tuple[float, float]:
         """The finite part of δ at ε between two doubles."""
-        if self.smooth * self.c * (self.c + 1) > 600:  # a smoothing wider than the tilt's own scale says nothing
+        if self._too_smooth():
             return 0.0, 1.0
         low, high = self._smoothed(epsilon, self.smooth)
         if self.smooth == 0:
@@ -57,8 +57,14 @@ class Line:
         _, above = self._smoothed(epsilon, 2 * self.smooth)
         return max(0.0, low - (above - low) / kappa * (1 + 8 * EPS)), high
 
+    def _too_smooth(self) -> bool:
+        """A smoothing wider than the tilt's own scale says nothing, and would overflow."""
+        return self.smooth * self.c * (self.c + 1) > 600
+
     def slope(self, epsilon: float) -> tuple[float, float]:
         """δ of the smoothed total at ε and its derivative, without error bounds: for searching only."""
+        if self._too_smooth():
+            return 0.0, 0.0
         terms = self._terms(epsilon, self.smooth)
         z = self.c + 1j * self.s
         scale = exp(min(700.0, self.base - self.c * epsilon)) * self.step / pi

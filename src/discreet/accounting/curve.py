@@ -79,8 +79,10 @@ def _tolerance(rtol: float) -> float:
 
 def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
     extra = one.infinite
-    if eps == inf or extra[0] == 1 or not one.parts:
+    if eps == inf or not one.parts:
         return extra
+    if extra[0] > 1 - 1e-14:
+        return extra[0], 1.0
     if one.above is not None:
         low, high = finite_delta(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
     else:

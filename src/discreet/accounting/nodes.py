@@ -75,10 +75,10 @@ def _block(line: Line, parts: Parts, bases: list[float], part: slice) -> Line:
 def dropped(line: Line, size: Floats) -> Line:
     """Without the nodes whose terms stay below e^cut, given bounds on ln|Π M/M(c)| there."""
     bound = size - line.smooth / 2 * line.s * line.s - 2 * np.log(np.maximum(line.s, line.c))
-    keep = (bound > line.cut) | (line.s == 0)
+    keep = (bound > min(line.cut, 600.0)) | (line.s == 0)  # e^600 is already no bound at all
     if keep.all():
         return line
-    lost = float(np.exp(bound[~keep]).sum()) * (1 + 1e-9)
+    lost = float(np.exp(np.minimum(bound[~keep], 700.0)).sum()) * (1 + 1e-9)
     return replace(line, s=line.s[keep], logs=line.logs[keep], slack=line.slack[keep], tail=line.tail + lost)
 
 

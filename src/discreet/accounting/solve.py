@@ -121,9 +121,10 @@ def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, floa
     log_delta, low, high = tilt.log_delta, 0.0, 1.0
     tolerance = rtol
     for _ in range(_TRIES):
-        at_low, at_high = line(parts, tilt, tolerance, log_delta).bounds(epsilon)
+        path = line(parts, tilt, tolerance, log_delta)
+        at_low, at_high = path.bounds(epsilon)
         low, high = max(low, at_low), min(high, at_high)
-        if high - low <= rtol * high or high < 1e-305:
+        if high - low <= rtol * high or high < 1e-305 or _longest(path):
             break
         tolerance, log_delta = tolerance / 4, min(log_delta, log(max(low, high * 1e-3)))
     return low, high
@@ -149,10 +150,15 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             guess = newton(path, aim, guess)
         near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
-        if high - low <= rtol * high or near == (0.0, inf):  # done, or out of reach
+        if high - low <= rtol * high or near == (0.0, inf) or _longest(path):  # done, or out of reach
             break
         share /= 16
     return (low, high) if low > 0 else (_some_lower(parts, tilt, delta, extra, min(high, start)), high)
+
+
+def _longest(path: Line) -> bool:
+    """Whether the line has all the nodes it may have: a finer one would only be the same again."""
+    return path.reach / path.step > _NODES - 2
 
 
 def _some_lower(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], high: float) -> float:
