@@ -20,11 +20,11 @@ def account(expression: str, delta: str, *, show_readings: bool, plot: str | Non
     """Price a ledger that is written as text."""
     loss, target = parse(expression), number(delta, "delta")
     bounds = certified_epsilon(loss, target)
-    sides = readings(loss, target) if show_readings or plot else {}
+    sides = readings(loss, target) if show_readings else {}
     if plot:
         from discreet.cli.picture import draw_curve
 
-        draw_curve(loss, sides, target, plot)
+        draw_curve(loss, target, plot)
     if as_json:
         print_json({"epsilon": _interval(bounds), "delta": float(target), "readings": sides})
         return
