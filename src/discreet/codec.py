@@ -16,6 +16,7 @@ from discreet.loss import (
     Group,
     Loss,
     Parallel,
+    SampledWithoutReplacement,
     Subsampled,
 )
 from discreet.units import Sensitivity
@@ -75,7 +76,7 @@ def _check(loss: Loss) -> None:
         case Parallel(branches=branches):
             for branch in branches:
                 _check(branch)
-        case Group(loss=inner) | Subsampled(loss=inner):
+        case Group(loss=inner) | Subsampled(loss=inner) | SampledWithoutReplacement(loss=inner):
             _check(inner)
         case _:
             stored = getattr(loss, "sensitivity", None)

@@ -146,6 +146,14 @@ class Subsampled(Fact, frozen=True, tag=True):
     rate: Fraction
 
 
+class SampledWithoutReplacement(Fact, frozen=True, tag=True):
+    """The release ran on m of the n units, every set of m equally likely, and who was sampled is secret; `rate` is m/n.
+    Neighbours replace one unit, n is public, and the inner loss is stated for such neighbours too."""
+
+    loss: "Loss"
+    rate: Fraction
+
+
 Loss: TypeAlias = (
     LaplaceLoss
     | DiscreteLaplaceLoss
@@ -163,6 +171,7 @@ Loss: TypeAlias = (
     | Parallel
     | Group
     | Subsampled
+    | SampledWithoutReplacement
 )
 """Every kind of fact there is."""
 
@@ -201,6 +210,19 @@ def subsample(loss: Loss, rate: Number) -> Loss:
     return Subsampled(loss, share)
 
 
+def subsample_without_replacement(loss: Loss, rate: Number) -> Loss:
+    """The same release on a fixed share of the units, all sets of that size being equally likely, for neighbours that
+    replace one unit; at rate 1 it is the release itself, at rate 0 nothing happened.
+
+    >>> subsample_without_replacement(Claim(Fraction(1), Fraction(0)), 1)
+    Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1))
+    """
+    share = rational(rate, "rate")
+    if share in (0, 1):
+        return loss if share else NOTHING
+    return SampledWithoutReplacement(loss, share)
+
+
 def _impossible(fact: Loss) -> str | None:
     """What is wrong with the numbers of this fact alone; the facts inside it were checked when they were made."""
     match fact:
@@ -211,7 +233,7 @@ def _impossible(fact: Loss) -> str | None:
             return None
         case Group(size=size):
             return None if size >= 1 else f"a group of {size}"
-        case Subsampled(rate=rate):
+        case Subsampled(rate=rate) | SampledWithoutReplacement(rate=rate):
             return None if 0 <= rate <= 1 else f"a rate of {shown(rate)}"
         case ResponseLoss(truth=truth, choices=choices):
             return None if 0 <= truth <= 1 and choices >= 2 else f"truth {shown(truth)} among {choices} choices"

@@ -16,6 +16,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -58,6 +59,13 @@ NESTED: dict[str, Loss] = {
     "sample of a claim": Subsampled(SINGLE["claim"], Fraction(1, 10)),
     "sample of a threshold": Subsampled(SINGLE["threshold"], Fraction(1, 10)),
     "sample of a sample": Subsampled(Subsampled(SINGLE["gaussian"], Fraction(1, 10)), Fraction(1, 10)),
+    "share of a laplace": SampledWithoutReplacement(SINGLE["laplace"], Fraction(1, 10)),
+    "share of a gaussian": SampledWithoutReplacement(SINGLE["gaussian"], Fraction(1, 100)),
+    "share of an exponential": SampledWithoutReplacement(SINGLE["exponential"], Fraction(1, 10)),
+    "share of a claim": SampledWithoutReplacement(SINGLE["claim"], Fraction(1, 10)),
+    "share of a share": SampledWithoutReplacement(
+        SampledWithoutReplacement(SINGLE["response"], Fraction(1, 2)), Fraction(1, 3)
+    ),
     "sample of everything": Subsampled(compose(*SINGLE.values()), Fraction(1, 2)),
 }
 

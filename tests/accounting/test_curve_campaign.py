@@ -9,8 +9,9 @@ import pytest
 from flint import arb, ctx
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.pairs import Side, side
+from discreet.accounting.pieces import Side
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sides import side
 from discreet.accounting.solve import finite_delta
 from discreet.loss import (
     BinomialLoss,

@@ -6,8 +6,8 @@ from math import inf, log, sqrt
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.pairs import side
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sides import side
 from discreet.accounting.solve import finite_epsilon
 from discreet.errors import BadParameter
 from discreet.loss import NOTHING, Claim, DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, Loss, Subsampled, compose

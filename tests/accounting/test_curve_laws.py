@@ -9,12 +9,12 @@ import pytest
 
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.laws import Law
-from discreet.accounting.pairs import side
 from discreet.accounting.pure import pure
 from discreet.accounting.resolve import alternatives
 from discreet.accounting.risk import advantage, hits, trade_off
 from discreet.accounting.running import RunningTotal
-from discreet.accounting.zcdp import zcdp
+from discreet.accounting.side_by_side import readings
+from discreet.accounting.sides import side
 from discreet.exact import Bounds
 from discreet.loss import (
     NOTHING,
@@ -37,6 +37,8 @@ from discreet.loss import (
     compose,
 )
 from discreet.units import Sensitivity, sensitivity
+
+from .facts import EVERY
 
 ONE, THREE = sensitivity(1), Sensitivity(l0=3, linf=2)
 HALF = Fraction(1, 2)
@@ -128,16 +130,35 @@ def test_a_sample_of_everyone_is_everyone_and_of_nobody_is_free(name: str) -> No
     assert ordered(epsilon(Subsampled(ZOO[name], HALF), 1e-3, 1e-4), whole)
 
 
-@every
-def test_no_reading_is_below_the_certified_lower_end(name: str) -> None:
-    loss = ZOO[name]
+@pytest.mark.parametrize("times", [1, 20])
+@pytest.mark.parametrize("name", {**ZOO, **EVERY})
+def test_no_reading_is_below_the_certified_lower_end(name: str, times: int) -> None:
+    loss = {**ZOO, **EVERY}[name] * times
+    certified = epsilon(loss, 1e-4, 1e-4)
+    for reading, value in readings(loss, 1e-4).items():
+        assert value >= certified.lower * (1 - 1e-12), reading
     if pure(loss) < inf:
-        assert epsilon(loss, 1e-9, 1e-4).lower <= pure(loss) * (1 + 1e-12)
         assert delta(loss, min(700.0, float(pure(loss)) * (1 + 1e-12)), 1e-4).lower == 0
-    rho = zcdp(loss)
-    if rho < inf:
-        classic = float(rho) + 2 * (float(rho) * np.log(1e6)) ** 0.5  # [BS16, Prop. 1.3]
-        assert epsilon(loss, 1e-6, 1e-4).lower <= classic * (1 + 1e-12)
+
+
+def test_the_curve_of_a_choice_of_bounded_range() -> None:
+    """Once it is (1 − e^{(x−ε)/2})²/(1 − e^-ε); many times, no dearer than (ε²/8)-zCDP nor than randomised response."""
+    once = ExponentialLoss(Fraction(1))
+    for x in (0.0, 0.25, 0.9):
+        exact = (1 - exp((x - 1) / 2)) ** 2 / (1 - exp(-1))
+        found = delta(once, x)
+        assert found.lower <= exact * (1 + 1e-12)
+        assert found.upper >= exact * (1 - 1e-12)
+        assert found.width <= 2e-6 * exact
+    assert epsilon(once * 20, 1e-6).upper <= readings(once * 20, 1e-6)["zCDP"] * (1 + 1e-5)
+    assert epsilon(once * 2, 1e-6).upper < epsilon(PermuteAndFlipLoss(Fraction(1)) * 2, 1e-6).lower
+
+
+def test_many_branches_cost_no_more_than_the_worst_one_each_time() -> None:
+    runs = Parallel((PLAIN["response"], PLAIN["laplace"], PLAIN["choices"])) * 30
+    found = epsilon(runs, 1e-5)
+    assert found.lower >= epsilon(PLAIN["response"] * 30, 1e-5).lower * (1 - 1e-5)
+    assert found.upper <= readings(runs, 1e-5)["RDP, best order"] * (1 + 1e-4)
 
 
 def test_truncation_never_costs_more() -> None:

@@ -14,8 +14,8 @@ from discreet.accounting.ladder import Parts
 from discreet.accounting.laws import Floats, Law, Ratio
 from discreet.accounting.laws.response import pure_law
 from discreet.accounting.nodes import prepare, short
-from discreet.accounting.pairs import side
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sides import side
 from discreet.loss import Claim, GaussianLoss, Loss, Subsampled
 from discreet.units import sensitivity
 

@@ -17,10 +17,13 @@ from discreet.accounting.ladder import Parts
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.pairs import Side, cut_atoms, sides
+from discreet.accounting.laws.replaced import ReplacedLaw
+from discreet.accounting.pieces import Side
 from discreet.accounting.resolve import alternatives
 from discreet.accounting.sampled import Sampled, sampled_delta
+from discreet.accounting.samples import cut_atoms
 from discreet.accounting.search import least
+from discreet.accounting.sides import sides
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
 from discreet.errors import BadParameter
 from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
@@ -84,7 +87,8 @@ def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
     if extra[0] > 1 - 1e-14:
         return extra[0], 1.0
     if one.above is not None:
-        low, high = finite_delta(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
+        low, high = _finite(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
+        high = high if one.over is None else min(high, _finite(one.over, eps, rtol)[1])
     else:
         low, high = _finite(one.parts, eps, rtol)
     return min(1.0, low + extra[0]) * (1 - 2**-52), min(1.0, (high + extra[1]) * (1 + 2**-52))
@@ -113,13 +117,26 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
     if target < extra[0]:
         return inf, inf
     if target == 0 and extra[1] == 0:
-        return least_pure(one.parts)
+        low, high = least_pure(one.parts)
+        return (
+            (low, high)
+            if one.above is None
+            else (low, min(least_pure(p)[1] for p in (one.above, one.over) if p is not None))
+        )
     if target <= extra[1]:  # the mass at infinity is not known well enough to say
         return 0.0, inf
     if one.above is not None:
-        low = finite_epsilon(one.parts, target, rtol, extra)[0]
-        return low, chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
-    mu = only_gaussian(one.parts)
+        low = _finite_epsilon(one.parts, target, rtol, extra)[0]
+        high = chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
+        return low, high if one.over is None else min(high, _finite_epsilon(one.over, target, rtol, extra)[1])
+    return _finite_epsilon(one.parts, target, rtol, extra)
+
+
+def _finite_epsilon(parts: Parts, target: float, rtol: float, extra: tuple[float, float]) -> tuple[float, float]:
+    """The ε where δ(ε) = target, with mass `extra` at infinity."""
+    if all(law.most == 0 for law, _ in parts):
+        return 0.0, 0.0
+    mu = only_gaussian(parts)
     if mu is not None:
         return invert(
             lambda e: _shifted(gaussian_bounds(mu, e), extra),
@@ -127,12 +144,12 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
             _gaussian_guess(mu, target - extra[0]),
             4e-14,
         )
-    law = only_sampled(one.parts)
+    law = only_sampled(parts)
     if law is not None:
         return _sampled_epsilon(law, target, extra)
-    listed = short_list(one.parts)
+    listed = short_list(parts)
     if listed is None or target < 1e9 * listed.outside:
-        return finite_epsilon(one.parts, target, rtol, extra)
+        return finite_epsilon(parts, target, rtol, extra)
     aim = listed.guess(target - extra[0])
     return invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
 
@@ -189,8 +206,10 @@ def only_gaussian(parts: Parts) -> Ratio | None:
 
 def only_sampled(parts: Parts) -> Sampled | None:
     """The law, if one sampled Gaussian or Laplace release is all there is."""
+    if len(parts) != 1 or parts[0][1] != 1:
+        return None
     law = parts[0][0]
-    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, Sampled) else None
+    return law.alone if isinstance(law, ReplacedLaw) else law if isinstance(law, Sampled) else None
 
 
 def _sampled_epsilon(law: Sampled, target: float, extra: tuple[float, float]) -> tuple[float, float]:

@@ -35,6 +35,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -74,7 +75,7 @@ def mu_squared(loss: Loss) -> Fraction | float:
             inner = pushed(loss)
             # [DRS22, Thm 2.14 at μ-GDP]: a group of K is Kμ-GDP.
             return size**2 * mu_squared(loss.loss) if isinstance(inner, Group) else mu_squared(inner)
-        case Subsampled(loss=inner, rate=rate):
+        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
             # Mixing with the other law only lifts the trade-off curve: (1−q)(1−α) + q·f(α) ≥ f(α), and so its inverse.
             return Fraction(0) if rate == 0 else min(mu_squared(inner), _from_pure(amplified(pure(inner), rate)))
         case _:

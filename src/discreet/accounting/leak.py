@@ -30,6 +30,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -67,6 +68,8 @@ def split(loss: Loss) -> tuple[Loss, Fraction]:
             return _split_group(loss)
         case Subsampled(loss=inner, rate=rate):
             return _split_sample(inner, rate)
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            return _split_share(inner, rate)
         case (
             LaplaceLoss()
             | DiscreteLaplaceLoss()
@@ -122,3 +125,15 @@ def _split_sample(inner: Loss, rate: Fraction) -> tuple[Loss, Fraction]:
     if epsilon == inf:  # (1−q)Q + qP is the same mixture with the same δ, and its core is the sampled core
         return Subsampled(core, rate), delta
     return Claim(rational(amplified(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 8]
+
+
+def _split_share(inner: Loss, rate: Fraction) -> tuple[Loss, Fraction]:
+    """Given the others who are sampled the pair is (1 − q)·(R, R) + q·(P, P'), R being the release without the replaced
+    unit. If δ of (P, P') leaks, then qδ of this does, and what is left mixes the core with (R, R), which tells nothing."""
+    core, delta = split(inner)
+    if delta == 0:
+        return SampledWithoutReplacement(core, rate), delta
+    epsilon = pure(core)
+    if epsilon == inf:
+        return core, rate * delta
+    return Claim(rational(amplified(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 9]

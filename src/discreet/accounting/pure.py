@@ -21,6 +21,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -59,14 +60,14 @@ def pure(loss: Loss) -> Fraction | float:
             return max((pure(branch) for branch in branches), default=Fraction(0))
         case Group(loss=inner, size=size):
             return size * pure(inner)
-        case Subsampled(loss=inner, rate=rate):
+        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
             return amplified(pure(inner), rate)
         case _:
             assert_never(loss)
 
 
 def amplified(epsilon: Fraction | float, rate: Fraction) -> Fraction | float:
-    """ln(1 + rate·(e^ε − 1)) for a Poisson sample, rounded up [BBG18, Thm 8]; never above ε."""
+    """ln(1 + rate·(e^ε − 1)) for a sample, rounded up; never above ε [BBG18, Thm 8: Poisson; Thm 9: without replacement]."""
     if rate in (0, 1) or epsilon in (0, inf):
         return Fraction(0) if rate == 0 else epsilon
     # 1 + q(e^ε − 1) = e^ε·(q + (1 − q)·e^-ε), whose last factor needs no large exponential.

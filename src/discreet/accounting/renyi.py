@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.accounting import renyi_laws, subsampling
 from discreet.accounting.group import pushed
-from discreet.accounting.pure import pure, response_epsilon
+from discreet.accounting.pure import amplified, pure, response_epsilon
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.exact import Number, ceil_float, rational
@@ -28,6 +28,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -77,6 +78,9 @@ def _renyi(loss: Loss, order: Fraction) -> Fraction | float:
             return min(order * zcdp(inner), from_pure(pure(inner), order))
         case Subsampled(loss=inner, rate=rate):
             return _subsampled(inner, rate, order)
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            # [BBG18, Thm 9] through pure ε; and as D_α is jointly quasi-convex, sampling never hurts.
+            return Fraction(0) if rate == 0 else min(_renyi(inner, order), from_pure(amplified(pure(inner), rate), order))
         case _:
             assert_never(loss)
 

@@ -1,4 +1,5 @@
-"""Rewriting a fact into alternatives, each a plain composition: `Parallel`, `Group` and nested samples disappear.
+"""Rewriting a fact into alternatives, each a plain composition: `Group` and nested samples disappear, `Parallel` too where
+its branches are few.
 
 The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the alternatives. Every rewriting
 is either an identity or replaces a fact by one that dominates it; each says why.
@@ -29,17 +30,19 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
     compose,
     repeat,
+    subsample_without_replacement,
 )
 from discreet.units import Sensitivity
 
-_NESTED = (Composition, Parallel, Group, Subsampled)
+_NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
 _MOST = 64
-"""Alternatives that are followed one by one; past that, parallel branches are charged as if all of them ran."""
+"""Alternatives that are followed one by one; past that, a `Parallel` of them stays in the composition."""
 
 
 def alternatives(loss: Loss) -> tuple[Composition, ...]:
@@ -57,23 +60,25 @@ def alternatives(loss: Loss) -> tuple[Composition, ...]:
             return _all_of([_repeated(alternatives(part), times) for part, times in parts if times])
         case Parallel(branches=branches):
             # One unit is in one branch only, so one branch changes.
-            choices = [choice for branch in branches for choice in alternatives(branch)]
-            return _distinct(choices) if len(choices) <= _MOST else (compose(*choices),)
+            choices = _distinct(choice for branch in branches for choice in alternatives(branch))
+            return choices if len(choices) <= _MOST else (_any(choices),)
         case Group(loss=inner, size=size):
             return alternatives(grouped(inner, size)) if size > 1 else alternatives(inner) if size else (NOTHING,)
         case Subsampled(loss=inner, rate=rate):
             return _distinct(_sampled(choice, rate) for choice in alternatives(inner))
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            return alternatives(inner) if rate == 1 else (_share(alternatives(inner), rate),)
         case _:
             return (compose(loss),)
 
 
 def _all_of(choices: list[tuple[Composition, ...]]) -> tuple[Composition, ...]:
-    """One alternative of each. Where they are too many, a part that has several runs all of them: composition only adds."""
+    """One alternative of each. Where they are too many, the choice is left to each part."""
     count = 1
     for options in choices:
         count *= len(options)
     if count > _MOST:
-        return (compose(*(choice for options in choices for choice in options)),)
+        return (compose(*(_any(options) for options in choices)),)
     return _distinct(compose(*combination) for combination in product(*choices))
 
 
@@ -82,8 +87,26 @@ def _repeated(options: tuple[Composition, ...], times: int) -> tuple[Composition
     if len(options) == 1:
         return (repeat(options[0], times),)
     if times > _MOST or comb(len(options) + times - 1, times) > _MOST:
-        return (repeat(compose(*options), times),)
+        return (repeat(_any(options), times),)
     return tuple(compose(*runs) for runs in combinations_with_replacement(options, times))
+
+
+def _any(options: tuple[Composition, ...]) -> Composition:
+    """Some one of these, as a single part."""
+    return options[0] if len(options) == 1 else Composition(((Parallel(options), 1),))
+
+
+def _share(options: tuple[Composition, ...], rate: Fraction) -> Composition:
+    """A share of a share is a share. The three laws that [BBG18, Thm 9] compares may meet different alternatives."""
+    inner = _any(options)
+    if rate == 0 or not inner.parts:
+        return NOTHING
+    if len(inner.parts) == 1 and inner.parts[0][1] == 1:
+        part = inner.parts[0][0]
+        if isinstance(part, SampledWithoutReplacement):
+            return compose(SampledWithoutReplacement(part.loss, part.rate * rate))
+        return compose(SampledWithoutReplacement(part, rate))
+    return compose(SampledWithoutReplacement(inner, rate))
 
 
 def _distinct(choices: Iterable[Composition]) -> tuple[Composition, ...]:
@@ -136,6 +159,11 @@ def grouped(loss: Loss, size: int) -> Loss:
             # hockey-stick divergences are jointly convex, so the mixture is dominated by the worst, `size` apart; and
             # [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the divergence of that part.
             return Subsampled(Group(inner, size), 1 - (1 - rate) ** size)
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            # At least one of `size` units is sampled with probability at most size·rate. Putting other units in the places
+            # of those that are gives a sample without any of them, `size` replacements away: [BBG18, Thm 9] holds as it
+            # stands, and its bound rises with the rate.
+            return subsample_without_replacement(Group(inner, size), min(Fraction(1), size * rate))
         case _:
             assert_never(loss)
 

@@ -14,11 +14,12 @@ from discreet.accounting.contour import Line
 from discreet.accounting.curve import epsilon
 from discreet.accounting.ladder import Ladder
 from discreet.accounting.nodes import extend
-from discreet.accounting.pairs import Side, side
+from discreet.accounting.pieces import Side
 from discreet.accounting.resolve import alternatives
+from discreet.accounting.sides import directed, side
 from discreet.accounting.solve import coarse, invert, line, newton, reading, tilt_for
 from discreet.exact import Bounds, Number, floor_float, open_unit
-from discreet.loss import NOTHING, Composition, Loss, Subsampled, compose, repeat
+from discreet.loss import NOTHING, Composition, Loss, compose, repeat
 
 _FEW = 32  # parts up to which reading from scratch is as good
 _DRIFT = 0.5  # how far ln c may be from its best
@@ -102,7 +103,7 @@ class RunningTotal:
             return replace(self, facts=facts, plain=False)
         removed = self.removed.append(more).laid(self.delta, self.rtol)
         # Only samples tell the directions apart; until there is one, both are one track.
-        if self.removed is self.added and not any(isinstance(part, Subsampled) for part, _ in choice.parts):
+        if self.removed is self.added and not directed(choice):
             return replace(self, removed=removed, added=removed, facts=facts)
         added = self.added.append(side(choice, removed=False)).laid(self.delta, self.rtol)
         return replace(self, removed=removed, added=added, facts=facts)

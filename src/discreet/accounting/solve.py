@@ -135,6 +135,8 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
     tilt = tilt_for(parts, coarse(parts), aim)
     low, high, share = 0.0, tilt.most, 1.0
+    if delta > extra[1]:
+        high = min(high, tilt.ladder.epsilon((delta - extra[1]) * (1 - 2**-50)) * (1 + 2**-50))  # Chernoff's, come what may
     start = tilt.epsilon
     if start >= tilt.most * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
         low = _below(parts, tilt, delta, extra, rtol)
@@ -150,7 +152,10 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             guess = newton(path, aim, guess)
         near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
-        if high - low <= rtol * high or near == (0.0, inf) or _longest(path):  # done, or out of reach
+        if near == (0.0, inf) and attempt < 2:  # out of reach: less will have to do
+            share *= 256
+            continue
+        if high - low <= rtol * high or near == (0.0, inf) or share > 1 or _longest(path):
             break
         share /= 16
     return (low, high) if low > 0 else (_some_lower(parts, tilt, delta, extra, min(high, start)), high)

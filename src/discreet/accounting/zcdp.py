@@ -23,6 +23,7 @@ from discreet.loss import (
     Parallel,
     PermuteAndFlipLoss,
     ResponseLoss,
+    SampledWithoutReplacement,
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
@@ -57,7 +58,7 @@ def zcdp(loss: Loss) -> Fraction | float:
             return max((zcdp(branch) for branch in branches), default=Fraction(0))
         case Group(loss=inner, size=size):
             return size**2 * zcdp(inner)  # [BS16, Prop. 1.9]
-        case Subsampled(loss=inner, rate=rate):
+        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
             # Sampling never hurts; where a pure bound survives it may be smaller, else ρ itself is all that is proven.
             return min(zcdp(inner), _from_pure(amplified(pure(inner), rate)))
         case _:

@@ -15,7 +15,7 @@ t)·cos(2η). So it is at most the largest value on the panel times e^{5.2η(ρ 
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, exp, inf, log
+from math import ceil, exp, expm1, inf, log
 
 import numpy as np
 
@@ -31,6 +31,8 @@ _MOST = 1 << 18  # points; past that K is not worth its price
 class SampledLaplaceLaw:
     """Poisson sample at `rate` of Laplace noise with shift/scale `epsilon`, for the unit that is removed or added.
 
+    Without its `ends` the law of t is that of `BoundedRangeLaw`, which is the same between the atoms but for a factor.
+
     >>> law = SampledLaplaceLaw(Fraction(1), Fraction(1, 2), removed=False)
     >>> round(float(np.exp(law.real(np.array([1.0]))[0][0])), 12)  # E_Q[1/A], by quadrature elsewhere
     1.17075130442
@@ -39,6 +41,7 @@ class SampledLaplaceLaw:
     epsilon: Fraction
     rate: Fraction
     removed: bool
+    ends: bool = True
 
     @property
     def most(self) -> float:
@@ -77,9 +80,12 @@ class SampledLaplaceLaw:
             return None
         half = eps / panels
         middles = -eps + half * (2 * np.arange(panels) + 1)
-        t = np.concatenate([[-eps, eps], np.add.outer(middles, half * _POINTS).ravel()])
-        inside = np.tile(np.log(_WEIGHTS * half / 4), panels) - (t[2:] + eps) / 2
-        mass = np.concatenate([[log(0.5), log(0.5) - eps], inside])  # of Q
+        t = np.add.outer(middles, half * _POINTS).ravel()
+        mass = np.tile(np.log(_WEIGHTS * half), panels) - (t + eps) / 2  # of Q
+        if self.ends:
+            t, mass = np.concatenate([[-eps, eps], t]), np.concatenate([[log(0.5), log(0.5) - eps], mass - log(4)])
+        else:
+            mass = mass - log(-2 * expm1(-eps))
         logs = np.logaddexp(log(nearest_float(1 - self.rate)), log(q) + t)
         if q <= 0.5:
             logs = np.where(t < 30, np.log1p(q * np.expm1(np.minimum(t, 30))), logs)

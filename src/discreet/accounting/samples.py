@@ -1,0 +1,136 @@
+"""Dominating pairs of samples, from those of the release on everyone.
+
+Where the release is one Gaussian or Laplace law or a list, the sample's pair is known exactly. Where it is not, several
+bounds are: of the sample of what dominates the release, of the (ε, δ) that a sample amplifies, of the release on everyone
+(sampling never hurts). Then an actual neighbour bounds from below: one that is sampled itself.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import fsum, inf
+
+from discreet.accounting.approx import approx
+from discreet.accounting.either import EitherLaw
+from discreet.accounting.laws import Law
+from discreet.accounting.laws.atoms import AtomsLaw
+from discreet.accounting.laws.bounded_range import BoundedRangeLaw
+from discreet.accounting.laws.concentrated import Neighbour
+from discreet.accounting.laws.convolve import sampled, together
+from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
+from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
+from discreet.accounting.laws.replaced import ReplacedLaw, replaced
+from discreet.accounting.laws.sampled import SampledGaussianLaw
+from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
+from discreet.accounting.pairs import claim_piece
+from discreet.accounting.pieces import Part, Piece, Side
+from discreet.accounting.pure import amplified
+from discreet.exact import rational
+from discreet.loss import Loss
+
+
+def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored: bool) -> Iterator[Piece]:
+    """The pieces of a Poisson sample; `mirrored` if the release on everyone treats both directions alike."""
+    exact = everyone.above is None and mirrored
+    single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
+    if single is not None:
+        yield Piece(_sample(single, rate, removed))
+        return
+    listed = listing(everyone.parts) if exact else None
+    if listed is not None:
+        law, low, high = sampled(listed[0], everyone.infinite, rate, removed)
+        # What the list leaves out of P or of Q is at most this in the mixture too: all of it counts as infinite.
+        yield Piece(law, 1, (low, high + listed[1]))
+        return
+    yield Piece(_reached(everyone, rate, removed) if mirrored else NOBODY)
+    better: tuple[Part, ...] | None = None
+    match everyone.dominating:
+        case ((BoundedRangeLaw(epsilon=ratio), 1),) if mirrored and everyone.kept == (0.0, 0.0):
+            better = ((SampledLaplaceLaw(ratio, rate, removed, ends=False), 1),)
+    yield _bounded(inner, everyone, rate, better)
+
+
+def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: bool) -> Iterator[Piece]:
+    """The pieces of a sample without replacement [proof in `laws.replaced`]."""
+    exact = everyone.above is None and mirrored
+    single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
+    if single is not None:
+        yield Piece(ReplacedLaw(single, rate))
+        return
+    listed = listing(everyone.parts) if exact else None
+    if listed is not None:
+        law, low, high = replaced(listed[0], everyone.infinite, rate)
+        yield Piece(law, 1, (low, high + 2 * listed[1]))
+        return
+    # Where all others are alike, so that R = P', the Poisson sample's removed pair is reached.
+    yield Piece(_reached(everyone, rate, removed=True) if mirrored else NOBODY)
+    yield _bounded(inner, everyone, rate, None)
+
+
+NOBODY = Neighbour(AtomsLaw.of([0.0], [0.0]))
+"""Neighbours that give the same answers: they bound every curve from below."""
+
+
+def _bounded(inner: Loss, everyone: Side, rate: Fraction, better: tuple[Part, ...] | None) -> Piece:
+    """What is known from above: the least K of all bounds that are proven, and one composition that dominates."""
+    point = approx(inner)
+    unsampled = Piece(None, 1, (0.0, everyone.infinite[1]), everyone.bounds, everyone.dominating)
+    if point.epsilon == inf or point.delta >= 1:
+        return unsampled
+    claim = claim_piece(rational(amplified(point.epsilon, rate)), rate * rational(point.delta))  # [BBG18, Thms 8 and 9]
+    if claim.law is None:
+        return unsampled
+    dominating = ((claim.law, 1),)
+    if point.delta > 0 or everyone.infinite[1] > 0:
+        return Piece(None, 1, (0.0, claim.infinite[1]), dominating, dominating)
+    known = [parts for parts in (dominating, everyone.bounds, better) if parts]
+    return Piece(None, 1, (0.0, 0.0), ((EitherLaw(tuple(known), worst=False), 1),), better or dominating)
+
+
+def _reached(everyone: Side, rate: Fraction, removed: bool) -> Neighbour:
+    """The sample of neighbours that are reached: of all parts if they can be listed, else of the first one that can be
+    (to ignore the others is post-processing). What is at infinity is left out: that too only bounds from below."""
+    for parts in (everyone.parts, *(((law, 1),) for law, _ in everyone.parts)):
+        single = _single(parts)
+        if single is not None:
+            return Neighbour(_sample(single, rate, removed))
+        listed = listing(parts)
+        if listed is not None and listed[1] == 0 and everyone.kept == (0.0, 0.0):
+            return Neighbour(sampled(listed[0], (0.0, 0.0), rate, removed)[0])
+    return NOBODY
+
+
+def _sample(law: GaussianLaw | LaplaceLaw, rate: Fraction, removed: bool) -> Law:
+    if isinstance(law, GaussianLaw):
+        return SampledGaussianLaw(law.squared, rate, removed)
+    return SampledLaplaceLaw(law.epsilon, rate, removed)
+
+
+def _single(parts: tuple[Part, ...]) -> GaussianLaw | LaplaceLaw | None:
+    match parts:
+        case ((GaussianLaw() | LaplaceLaw() as law, 1),):
+            return law
+    return None
+
+
+def listing(parts: tuple[Part, ...]) -> tuple[AtomsLaw, float] | None:
+    """All parts together as a list, and what it leaves out; None where it would be too long."""
+    cut = [(found, times) for law, times in parts if (found := cut_atoms(law)) is not None]
+    listed = together([(law, times) for (law, _), times in cut]) if len(cut) == len(parts) else None
+    return None if listed is None else (listed, 1.01 * fsum(times * lost for (_, lost), times in cut))
+
+
+def cut_atoms(law: Law) -> tuple[AtomsLaw, float] | None:
+    """The law as a list of atoms, and what the list leaves out."""
+    if isinstance(law, DiscreteGaussianLaw):
+        return law.atoms()
+    finite = finite_atoms(law)
+    return None if finite is None else (finite, 0.0)
+
+
+def finite_atoms(law: Law) -> AtomsLaw | None:
+    """The law as a list of atoms, where it is one and the list is short."""
+    if isinstance(law, AtomsLaw):
+        return law
+    if isinstance(law, DiscreteLaplaceLaw):
+        return law.atoms()
+    return None

@@ -1,0 +1,156 @@
+"""Sampling without replacement against brute force: every sample, every answer, every pair of neighbours."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from discreet.accounting.approx import approx
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.laws.gaussian import GaussianLaw
+from discreet.accounting.laws.laplace import LaplaceLaw
+from discreet.accounting.laws.replaced import ReplacedLaw
+from discreet.errors import BadParameter
+from discreet.loss import (
+    NOTHING,
+    Claim,
+    GaussianLoss,
+    Loss,
+    ResponseLoss,
+    SampledWithoutReplacement,
+    Subsampled,
+    compose,
+    subsample_without_replacement,
+)
+from discreet.units import sensitivity
+
+from .curve_truth import Outcomes, ball, composed, hockey_stick
+from .facts import EVERY
+
+EPSILONS = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10)]
+
+
+def answers(data: tuple[int, ...], m: int, truth: Fraction) -> list[Fraction]:
+    """How many ones a sample of m holds, through randomised response among 0 … m."""
+    law, wrong = [Fraction(0)] * (m + 1), (1 - truth) / m
+    samples = list(combinations(data, m))
+    for sample in samples:
+        for told in range(m + 1):
+            law[told] += (truth if told == sum(sample) else wrong) / len(samples)
+    return law
+
+
+def neighbours(n: int, m: int, truth: Fraction) -> list[Outcomes]:
+    """The laws of all pairs of data sets that differ in one unit's bit."""
+    pairs = []
+    for data in product((0, 1), repeat=n):
+        for i in range(n):
+            other = (*data[:i], 1 - data[i], *data[i + 1 :])
+            p, q = answers(data, m, truth), answers(other, m, truth)
+            pairs.append([(ball(a), ball(b)) for a, b in zip(p, q, strict=True)])
+    return pairs
+
+
+def covers(loss: Loss, pairs: list[Outcomes]) -> bool:
+    claimed = {eps: delta(loss, eps).upper for eps in EPSILONS}
+    return not any(hockey_stick(pair, eps) > claimed[eps] for pair in pairs for eps in EPSILONS)
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 1), (4, 2), (4, 3)])
+@pytest.mark.parametrize("truth", [Fraction(3, 4), Fraction(9, 10), Fraction(1)])
+def test_the_curve_covers_every_pair_of_neighbours(n: int, m: int, truth: Fraction) -> None:
+    loss = SampledWithoutReplacement(
+        ResponseLoss(truth, m + 1) if truth < 1 else Claim(Fraction(0), Fraction(1)), Fraction(m, n)
+    )
+    pairs = neighbours(n, m, truth)
+    assert covers(loss, pairs)
+    twice = [composed([one, two]) for one in pairs[::5] for two in pairs[::3]]
+    assert covers(loss * 2, twice)
+
+
+def test_the_curve_is_reached() -> None:
+    """Otherwise covering would be easy: at m = 1 and everyone else alike, the worst pair is an actual one."""
+    loss, pairs = (
+        SampledWithoutReplacement(ResponseLoss(Fraction(3, 4), 2), Fraction(1, 4)),
+        neighbours(4, 1, Fraction(3, 4)),
+    )
+    for eps in EPSILONS[:3]:
+        most = max(float(hockey_stick(pair, eps).mid()) for pair in pairs)
+        assert delta(loss, eps).lower <= most * (1 + 1e-9) + 1e-300
+
+
+def test_a_rate_that_is_too_small_is_noticed() -> None:
+    """Wrong twin: m/(n + 1) for m/n."""
+    pairs = neighbours(4, 2, Fraction(9, 10))
+    response = ResponseLoss(Fraction(9, 10), 3)
+    assert covers(SampledWithoutReplacement(response, Fraction(1, 2)), pairs)
+    assert not covers(SampledWithoutReplacement(response, Fraction(2, 5)), pairs)
+
+
+def test_the_removed_direction_alone_is_too_little() -> None:
+    """Wrong twin: composed, the pair of a Poisson sample for the unit that is removed does not cover the other one."""
+    loss, rate = ResponseLoss(Fraction(9, 10), 2), Fraction(1, 4)
+    two_sided = delta(SampledWithoutReplacement(loss, rate) * 8, Fraction(1, 2))
+    assert two_sided.lower > delta(Subsampled(loss, rate) * 8, Fraction(1, 2)).upper
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_laws_of_the_rate(name: str) -> None:
+    loss = EVERY[name]
+    assert subsample_without_replacement(loss, 1) == loss
+    assert subsample_without_replacement(loss, 0) == NOTHING
+    whole = epsilon(loss, 1e-3, 1e-4)
+    assert epsilon(SampledWithoutReplacement(loss, Fraction(1)), 1e-3, 1e-4) == whole
+    assert epsilon(SampledWithoutReplacement(loss, Fraction(0)), 0).upper == 0
+    assert epsilon(SampledWithoutReplacement(loss, Fraction(1, 3)), 1e-3, 1e-4).lower <= whole.upper * (1 + 1e-12)
+
+
+def test_a_share_of_a_claim_is_the_amplified_point() -> None:
+    claim = SampledWithoutReplacement(Claim(Fraction(1), Fraction(1, 1000)), Fraction(1, 10))
+    point = approx(claim)
+    assert point.delta == Fraction(1, 10000)
+    assert abs(float(point.epsilon) - np.log1p(0.1 * np.expm1(1))) < 1e-12
+    assert delta(claim, point.epsilon).upper <= 1e-4 * (1 + 1e-9)
+    with pytest.raises(BadParameter):
+        SampledWithoutReplacement(claim, Fraction(3, 2))
+
+
+@pytest.mark.parametrize("inner", [GaussianLaw(Fraction(1, 4)), GaussianLaw(Fraction(4)), LaplaceLaw(Fraction(2))])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(9, 10)])
+@pytest.mark.parametrize("c", [0.5, 3.0])
+def test_the_quadrature_agrees_with_another(inner: GaussianLaw | LaplaceLaw, rate: Fraction, c: float) -> None:
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    q = float(rate)
+
+    def both(t: float) -> float:
+        a = 1 - q + q * np.exp(t)
+        return a ** (c + 1) + a**-c
+
+    if isinstance(inner, GaussianLaw):
+        mu = float(inner.squared) ** 0.5
+        inside = (quad(lambda t: norm.pdf(t, -mu * mu / 2, mu) * both(t), k * mu, (k + 2) * mu)[0] for k in range(0, 40, 2))
+        total = sum(inside) + (1 - q) * (1 - 2 * norm.cdf(-mu / 2))
+    else:
+        e = float(inner.epsilon)
+        total = quad(lambda t: np.exp(-(t + e) / 2) / 4 * both(t), 0, e)[0] + np.exp(-e) / 2 * both(e)
+        total += (1 - q) * -np.expm1(-e / 2)
+    assert abs(float(ReplacedLaw(inner, rate).real(np.array([c]))[0][0]) - np.log(total)) < 1e-9
+
+
+def test_many_gaussian_shares_lie_between_their_neighbours() -> None:
+    """Above the Poisson sample's removed pair, which is reached; below the release on everyone."""
+    noise = GaussianLoss(Fraction(2), sensitivity(1))
+    share = epsilon(SampledWithoutReplacement(noise, Fraction(1, 10)) * 50, 1e-5)
+    assert share.width <= 0.1 * share.upper
+    assert share.upper < 0.5 * epsilon(noise * 50, 1e-5).lower
+    assert share.upper >= epsilon(Subsampled(noise, Fraction(1, 10)) * 50, 1e-5).lower
+    mixed = compose(SampledWithoutReplacement(compose(noise, EVERY["laplace"]), Fraction(1, 2)), EVERY["response"])
+    assert (
+        0
+        < epsilon(mixed, 1e-5).lower
+        <= epsilon(mixed, 1e-5).upper
+        < epsilon(compose(noise, EVERY["laplace"], EVERY["response"]), 1e-5).upper * 1.001
+    )
