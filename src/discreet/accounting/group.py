@@ -77,8 +77,14 @@ def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
 
 
 def _many(one: Sensitivity, size: int) -> Sensitivity:
+    """Norms that stand for a sum of `size` changes.
+
+    The changes may hit different coordinates, so a bound on their number is lost, except where each hits one: symmetric
+    log-concave noise is told apart best when all of l1 sits on one coordinate (threshold tests: the power maps compose as
+    G_s∘G_t = G_{s+t}), so one coordinate that moves by size·linf stands for every such sum.
+    """
     return Sensitivity(
-        l0=None if one.l0 is None else one.l0 * size,
+        l0=1 if one.l0 == 1 else None,
         l1=None if one.l1 is None else one.l1 * size,
         l2_squared=one.l2_squared * size**2,
         linf=one.linf * size,

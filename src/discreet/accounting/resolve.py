@@ -11,9 +11,9 @@ from itertools import combinations_with_replacement, product
 from math import comb
 from typing import assert_never
 
-import msgspec
-
-from discreet.accounting.elementary import exp_neg_bounds
+from discreet.accounting.elementary import log_bounds
+from discreet.accounting.group import pushed
+from discreet.accounting.leak import any_of, singleton_shown
 from discreet.loss import (
     NOTHING,
     BinomialLoss,
@@ -38,7 +38,6 @@ from discreet.loss import (
     repeat,
     subsample_without_replacement,
 )
-from discreet.units import Sensitivity
 
 _NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
 _MOST = 64
@@ -129,25 +128,24 @@ def grouped(loss: Loss, size: int) -> Loss:
     """A fact for neighbours one unit apart that dominates `loss` for neighbours `size` > 1 units apart."""
     match loss:
         case (
-            LaplaceLoss(sensitivity=moved)
-            | DiscreteLaplaceLoss(sensitivity=moved)
-            | TruncatedGeometricLoss(sensitivity=moved)
-            | GaussianLoss(sensitivity=moved)
-            | DiscreteGaussianLoss(sensitivity=moved)
-            | BinomialLoss(sensitivity=moved)
+            LaplaceLoss()
+            | DiscreteLaplaceLoss()
+            | TruncatedGeometricLoss()
+            | GaussianLoss()
+            | DiscreteGaussianLoss()
+            | BinomialLoss()
+            | ExponentialLoss()
+            | PermuteAndFlipLoss()
+            | Claim()
         ):
-            return msgspec.structs.replace(loss, sensitivity=_moved_by(moved, size))
-        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon):
-            return msgspec.structs.replace(loss, epsilon=size * epsilon)  # the scores move `size` times as far
+            return pushed(Group(loss, size))
         case ResponseLoss():
             return repeat(loss, size)  # `size` people may each have answered; one answer of theirs is part of that
-        case Claim(epsilon=epsilon, delta=delta):
-            return _group_claim(epsilon, delta, size)
         case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
-            return _group_claim(groups * epsilon, 1 - (1 - delta) ** groups, size)
+            return pushed(Group(Claim(groups * epsilon, any_of(delta, groups)), size))
         case ThresholdLoss(groups=groups):
             claim = threshold_claim(loss)
-            return _group_claim(groups * claim.epsilon, 1 - (1 - claim.delta) ** groups, size)
+            return pushed(Group(Claim(groups * claim.epsilon, any_of(claim.delta, groups)), size))
         case Composition(parts=parts):
             return Composition(tuple((Group(part, size), times) for part, times in parts))
         case Parallel(branches=branches):
@@ -168,30 +166,6 @@ def grouped(loss: Loss, size: int) -> Loss:
             assert_never(loss)
 
 
-def _moved_by(moved: Sensitivity, size: int) -> Sensitivity:
-    """Norms of a sum of `size` changes. Which coordinates they hit may differ, so l0 survives only where there is one."""
-    return Sensitivity(
-        l0=1 if moved.l0 == 1 else None,
-        l1=None if moved.l1 is None else size * moved.l1,
-        l2_squared=size**2 * moved.l2_squared,
-        linf=size * moved.linf,
-    )
-
-
-def _group_claim(epsilon: Fraction, delta: Fraction, size: int) -> Claim:
-    """(Kε, δ·(1 + e^ε + … + e^{(K−1)ε})) [DR14, Lemma 2.2 iterated], δ rounded up and at most 1."""
-    low = exp_neg_bounds(epsilon)[0]  # e^ε ≤ 1/low
-    if delta == 0:
-        return Claim(size * epsilon, delta)
-    if low == 0 or size * epsilon > 1000:
-        return Claim(size * epsilon, Fraction(1))
-    total = delta * sum((1 / low) ** i for i in range(size))
-    return Claim(
-        size * epsilon,
-        min(Fraction(1), Fraction(-((-total.numerator << 200) // total.denominator), 1 << 200)),
-    )
-
-
 def threshold_claim(loss: ThresholdLoss) -> Claim:
     """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
     without it.
@@ -201,16 +175,5 @@ def threshold_claim(loss: ThresholdLoss) -> Claim:
     p). Both are (max(1/scale, −ln(1 − p)), p), and the pair of `Claim` dominates everything that is [KOV15, Thm 3.3
     and its proof].
     """
-    rate = 1 / loss.scale
-    tail, a_low = exp_neg_bounds(rate * max(0, loss.threshold - 1))[1], exp_neg_bounds(rate)[0]
-    # P(1 + noise ≥ τ) = P(noise ≥ τ − 1), τ ≥ 1
-    p = min(Fraction(1), tail / (1 + a_low)) if loss.threshold >= 1 else Fraction(1)
-    if p == 1:
-        return Claim(rate, p)
-    return Claim(max(rate, _minus_log(1 - p)), p)
-
-
-def _minus_log(x: Fraction) -> Fraction:
-    from discreet.accounting.elementary import log_bounds
-
-    return -log_bounds(x)[0]
+    rate, p = 1 / loss.scale, singleton_shown(loss.scale, loss.threshold)
+    return Claim(rate, p) if p == 1 else Claim(max(rate, -log_bounds(1 - p)[0]), p)
