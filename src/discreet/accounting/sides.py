@@ -134,4 +134,4 @@ def _any(options: list[Side]) -> Iterator[Piece]:
 
 def _weight(option: Side) -> tuple[float, float]:
     """Roughly how bad one of several is: any choice is sound."""
-    return option.infinite[0], float(Ladder.of(option.parts, np.array([4.0])).k[0]) if option.parts else 0.0
+    return option.infinite[0], float(Ladder.of(option.parts, np.array([0.5])).k[0]) if option.parts else 0.0

@@ -168,7 +168,7 @@ def _longest(path: Line) -> bool:
 
 def _some_lower(parts: Parts, tilt: Tilt, delta: float, extra: tuple[float, float], high: float) -> float:
     """An ε where δ is certainly above delta, some way below `high`, where nothing near it could be settled."""
-    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5):
+    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.5):
         there = tilt_at(parts, tilt.ladder, (1 - share) * high)
         if _with(line(parts, there, 0.1, there.log_delta).bounds(there.epsilon), extra)[0] > delta:
             return there.epsilon

@@ -1,0 +1,97 @@
+"""What the error bounds assume of NumPy's and SciPy's functions, measured against Arb: at most half of it is used up."""
+
+from collections.abc import Callable
+from math import pi
+
+import flint
+import numpy as np
+import pytest
+from flint import acb, arb
+from scipy.special import erfcx, gammaln
+
+from discreet.accounting.gaussian import SPECIAL_ERROR
+from discreet.accounting.laws import EPS
+
+MANY = 4000
+
+
+@pytest.fixture(autouse=True)
+def _precision():
+    before, flint.ctx.prec = flint.ctx.prec, 256
+    yield
+    flint.ctx.prec = before
+
+
+def logs(low: float, high: float, seed: int) -> np.ndarray:
+    """Numbers of every size between the two."""
+    return np.exp(np.random.default_rng(seed).uniform(np.log(low), np.log(high), MANY))
+
+
+def signed(x: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(x)) % 2, x, -x)
+
+
+NEAR_ONE = 1 + signed(logs(1e-16, 0.5, 1))
+TURNS = np.concatenate([np.arange(1, 500) * pi / 2, logs(1e-12, 1e7, 2)])  # sin and cos are smallest near the first ones
+
+REAL: dict[str, tuple[Callable[..., np.ndarray], Callable[[arb], arb], np.ndarray]] = {
+    "exp": (np.exp, lambda x: x.exp(), signed(logs(1e-12, 700, 3))),
+    "log": (np.log, lambda x: x.log(), np.concatenate([NEAR_ONE, logs(1e-300, 1e300, 4)])),
+    "log1p": (np.log1p, lambda x: x.log1p(), np.concatenate([logs(1e-300, 1e300, 5), -logs(1e-17, 0.999, 6)])),
+    "expm1": (np.expm1, lambda x: x.expm1(), signed(logs(1e-17, 700, 7))),
+    "sin": (np.sin, lambda x: x.sin(), TURNS),
+    "cos": (np.cos, lambda x: x.cos(), TURNS),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_functions_keep_half_of_what_is_trusted(name: str) -> None:
+    mine, exact, points = REAL[name]
+    worst = max(_relative(value, exact(arb(x))) for x, value in zip(points.tolist(), mine(points).tolist(), strict=True))
+    assert worst <= 2 * EPS
+
+
+COMPLEX: dict[str, tuple[Callable[..., np.ndarray], Callable[[acb], acb]]] = {
+    "exp": (np.exp, lambda z: z.exp()),
+    "expm1": (np.expm1, lambda z: z.exp() - 1),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_exponentials_keep_half_of_what_is_trusted(name: str) -> None:
+    mine, exact = COMPLEX[name]
+    z = -logs(1e-9, 300, 8) + 1j * signed(logs(1e-9, 1e6, 9))
+    for point, value in zip(z.tolist(), mine(z).tolist(), strict=True):
+        truth = exact(acb(point.real, point.imag))
+        assert float(abs(truth - acb(value.real, value.imag)).upper()) <= 2 * EPS * float(abs(truth).upper())
+
+
+def test_the_complex_logarithm_keeps_half_of_what_is_trusted() -> None:
+    """What is used is its exponential, so its absolute error counts, beside the rounding of its own size."""
+    z = logs(1e-200, 1e10, 10) * np.exp(1j * np.random.default_rng(11).uniform(-pi, pi, MANY))
+    for point, value in zip(z.tolist(), np.log(z).tolist(), strict=True):
+        truth = acb(point.real, point.imag).log()
+        assert float(abs(truth - acb(value.real, value.imag)).upper()) <= 2 * EPS * max(1.0, float(abs(truth).upper()))
+
+
+def test_the_scaled_error_function_keeps_half_of_what_is_trusted() -> None:
+    x = np.concatenate([logs(1e-12, 1e8, 12), np.linspace(0, 60, MANY)])  # a table of Chebyshev fits, then an expansion
+    for point, value in zip(x.tolist(), erfcx(x).tolist(), strict=True):
+        assert _relative(value, _erfcx(point)) <= SPECIAL_ERROR / 2
+
+
+def _erfcx(x: float) -> arb:
+    """e^{x²}·erfc(x); far out by U(1/2, 1/2, x²)/√π, which does not cancel."""
+    ball = arb(x)
+    return (ball * ball).exp() * ball.erfc() if x < 1e3 else (ball * ball).hypgeom_u(arb(0.5), arb(0.5)) / arb.pi().sqrt()
+
+
+def test_the_logarithm_of_factorials_keeps_half_of_what_is_trusted() -> None:
+    n = np.unique(np.concatenate([np.arange(1.0, 3000), np.floor(logs(3000, 2**20, 13))]))
+    for point, value in zip(n.tolist(), gammaln(n).tolist(), strict=True):
+        truth = arb(point).lgamma()
+        assert value == 0 if point in (1, 2) else _relative(value, truth) <= SPECIAL_ERROR / 2
+
+
+def _relative(value: float, truth: arb) -> float:
+    return float((abs(arb(value) - truth) / abs(truth)).upper()) if value or truth != 0 else 0.0
