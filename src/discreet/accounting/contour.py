@@ -19,7 +19,7 @@ substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integra
 """
 
 from dataclasses import dataclass
-from math import exp, expm1, inf, log, log1p, pi, sqrt
+from math import exp, expm1, inf, isfinite, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Line:
         if self.smooth == 0:
             return low, high
         kappa = sqrt(2) * exp(-self.smooth / 8) * (1 - 4 * EPS) - 1
+        if kappa < 0.1:  # past μ² = 2.77 the lemma is silent, and just before it says next to nothing
+            return 0.0, high
         _, above = self._smoothed(epsilon, 2 * self.smooth)
         return max(0.0, low - (above - low) / kappa * (1 + 8 * EPS)), high
 
@@ -97,6 +99,8 @@ class Line:
             self.base_error + 4 * EPS * (abs(self.base) + self.c * abs(epsilon)),
         )
         width = self.step / pi
+        if not (isfinite(total) and isfinite(error) and isfinite(scale + slip)):
+            return 0.0, 1.0  # some double overflowed on the way: nothing is known
         high = _exp_up(scale + slip + _log(width * (total + error) * (1 + 8 * EPS)))
         low = _exp_down(scale - slip + _log(width * (total - error) * (1 - 8 * EPS)))
         return max(0.0, low - self._aliases(epsilon, smooth)), min(1.0, high)

@@ -7,6 +7,7 @@ For every alternative (`resolve`) and both directions (`pairs`) one of three eng
 The answer is the worst over alternatives and directions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite, log, pi, sqrt
@@ -19,7 +20,7 @@ from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
 from discreet.accounting.laws.replaced import ReplacedLaw
 from discreet.accounting.pieces import Side
-from discreet.accounting.resolve import alternatives
+from discreet.accounting.resolve import alternatives, reached
 from discreet.accounting.sampled import Sampled, sampled_delta
 from discreet.accounting.samples import cut_atoms
 from discreet.accounting.search import least
@@ -40,8 +41,7 @@ def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     True
     """
     eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
-    found = [_delta(one, eps, tolerance) for choice in alternatives(loss) for one in sides(choice)]
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+    return _worst(loss, lambda one: _delta(one, eps, tolerance))
 
 
 def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -53,8 +53,17 @@ def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
     (311.7676, 311.7676)
     """
     target, tolerance = _delta_value(delta), _tolerance(rtol)
-    found = [_epsilon_of(one, target, tolerance) for choice in alternatives(loss) for one in sides(choice)]
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+    return _worst(loss, lambda one: _epsilon_of(one, target, tolerance))
+
+
+def _worst(loss: Loss, read: Callable[[Side], tuple[float, float]]) -> Bounds:
+    """The worst over alternatives and directions; the lower end over neighbours that are reached."""
+    found = [read(one) for choice in alternatives(loss) for one in sides(choice)]
+    high = max(high for _, high in found)
+    lower = reached(loss)
+    if lower != loss:
+        found = [read(one) for choice in alternatives(lower) for one in sides(choice)]
+    return Bounds(min(high, max(low for low, _ in found)), high)
 
 
 def _epsilon(value: Number) -> float:

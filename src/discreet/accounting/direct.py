@@ -1,7 +1,7 @@
 """δ(ε) of a loss with few values, term by term: k-fold randomised response is a binomial, for example."""
 
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum, inf, isfinite
 
 import numpy as np
 
@@ -31,11 +31,14 @@ class Listed:
 
     def _sum(self, epsilon: float, side: int) -> float:
         loss = self.law.loss + side * (self.law.loss_error + 2 * EPS * (np.abs(self.law.loss) + abs(epsilon)))
-        count = int(np.searchsorted(-loss, -epsilon))  # nearly sorted: the terms past the kink are cut at 0 below
-        last = min(len(loss), count + 64)
+        # The list is sorted but for its errors: past the last loss above ε every term is 0.
+        above = (loss > epsilon).nonzero()[0]
+        last = int(above[-1]) + 1 if above.size else 0
         gain = -np.expm1(np.minimum(0.0, epsilon - loss[:last]))
         terms = np.exp(np.minimum(self.law.log_mass[:last] + side * self.law.mass_error[:last], 0.0)) * gain
         value = fsum(terms.tolist()) if last < 512 else float(terms.sum()) * (1 + side * EPS * 64)
+        if not isfinite(value):  # some double overflowed on the way: nothing is known
+            return float(side > 0)
         return max(0.0, value * (1 + side * 16 * EPS) + side * 1e-320 * last)
 
     def guess(self, delta: float) -> float:

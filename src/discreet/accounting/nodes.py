@@ -66,6 +66,7 @@ def _block(line: Line, parts: Parts, bases: list[float], part: slice) -> Line:
         wide = np.logaddexp(np.log(ratio.error + 1e-300), size) - size  # ln((|r| + error)/|r|)
         slack = slack + float(times) * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
         logs = logs + float(times) * ratio.log
+        slack = slack + EPS * np.abs(logs)  # the rounding of this addition
         if i + 1 == len(parts) or i % 8 == 7:
             block = dropped(replace(block, logs=logs, slack=slack), logs.real + slack)
             logs, slack = block.logs, block.slack

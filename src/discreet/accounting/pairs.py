@@ -13,8 +13,10 @@ Under "replace" the sensitivity already holds both moves.
 """
 
 from fractions import Fraction
-from math import ceil, floor
+from math import floor, isqrt
 from typing import assert_never
+
+import msgspec
 
 from discreet.accounting.either import EitherLaw
 from discreet.accounting.elementary import log_bounds
@@ -26,7 +28,7 @@ from discreet.accounting.laws.concentrated import ConcentratedLaw, Neighbour
 from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
 from discreet.accounting.laws.response import pure_law, response_law
-from discreet.accounting.pieces import HOPELESS, Piece
+from discreet.accounting.pieces import HOPELESS, UNKNOWN, Piece
 from discreet.accounting.resolve import threshold_claim
 from discreet.exact import nearest_float
 from discreet.loss import (
@@ -51,9 +53,58 @@ from discreet.loss import (
 )
 from discreet.units import Sensitivity
 
+NOBODY = Neighbour(AtomsLaw.of([0.0], [0.0]))
+"""Neighbours that give the same answers: they bound every curve from below."""
+
 
 def piece(loss: Loss) -> Piece:
     """The law of one plain fact."""
+    if not in_range(loss):
+        return UNKNOWN
+    moved = getattr(loss, "sensitivity", None)
+    if moved is not None and moved.linf < 1 and isinstance(loss, _WHOLE):
+        # Whole answers that move by less than one do not move at all; who states that may have meant another unit, so
+        # the upper end is that of a move by one.
+        one = piece(msgspec.structs.replace(loss, sensitivity=_stretched(moved)))
+        parts = () if one.law is None else ((one.law, one.times),)
+        return Piece(NOBODY, 1, (0.0, one.infinite[1]), parts, parts)
+    return _piece(loss)
+
+
+_WHOLE = (DiscreteLaplaceLoss, TruncatedGeometricLoss, DiscreteGaussianLoss, BinomialLoss)
+_WIDEST = Fraction(10) ** 280
+
+
+def _stretched(moved: Sensitivity) -> Sensitivity:
+    """The same shape with every moved coordinate moving by one."""
+    if moved.l0 is not None:
+        return Sensitivity(l0=moved.l0, linf=1)
+    if moved.l1 is not None:
+        return Sensitivity(l1=max(Fraction(1), moved.l1), linf=1)
+    return Sensitivity(l2_squared=max(Fraction(1), moved.l2_squared), linf=1)
+
+
+def in_range(loss: Loss) -> bool:
+    """Whether the ratios that become doubles are ordinary ones."""
+    match loss:
+        case LaplaceLoss(scale=scale, sensitivity=moved) | DiscreteLaplaceLoss(scale=scale, sensitivity=moved):
+            ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
+        case TruncatedGeometricLoss(scale=scale, sensitivity=moved):
+            ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
+        case GaussianLoss(sigma=sigma, sensitivity=moved) | DiscreteGaussianLoss(sigma=sigma, sensitivity=moved):
+            ratios = [sigma**2, moved.l2_squared / sigma**2]
+        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon) | Claim(epsilon=epsilon):
+            ratios = [epsilon] if epsilon else []
+        case KeepLoss(epsilon=epsilon):
+            ratios = [epsilon] if epsilon else []
+        case ThresholdLoss(scale=scale):
+            ratios = [scale]
+        case _:
+            ratios = []
+    return all(1 / _WIDEST < ratio < _WIDEST for ratio in ratios)
+
+
+def _piece(loss: Loss) -> Piece:
     match loss:
         case LaplaceLoss(scale=scale, sensitivity=moved):
             shape = _shape(moved, whole=False)
@@ -92,11 +143,11 @@ def piece(loss: Loss) -> Piece:
 
 def _shape(moved: Sensitivity, *, whole: bool) -> tuple[int, Fraction] | None:
     """(coordinates, shift of each) of a dominating change; None where no norm that would bound it is known."""
-    up = (lambda x: Fraction(ceil(x))) if whole else (lambda x: x)
-    single = None if moved.l1 is None else (1, up(moved.l1))
+    down = (lambda x: Fraction(floor(x))) if whole else (lambda x: x)  # whole answers move by whole numbers
+    single = None if moved.l1 is None else (1, down(moved.l1))
     if moved.l0 is None:
         return single
-    many = (moved.l0 if not whole or moved.l1 is None else min(moved.l0, ceil(moved.l1)), up(moved.linf))
+    many = (moved.l0 if not whole or moved.l1 is None else min(moved.l0, floor(moved.l1)), down(moved.linf))
     return many if single is None or many[0] * many[1] ** 2 <= single[1] ** 2 else single
 
 
@@ -104,16 +155,18 @@ def _discrete_gaussian(sigma: Fraction, moved: Sensitivity) -> Piece:
     """By shape where that is good; by zCDP where only l2 says enough [CKS20, Thm 4 and Cor. 16].
 
     No single neighbour is worst then, so the curve is bounded from above by K ≤ ρ·c(c + 1) and from below by an
-    actual neighbour, one coordinate moved by the whole part of l2.
+    actual neighbour: as many coordinates as all norms allow, each moved by the same whole number.
     """
     shape = _shape(moved, whole=True)
     if shape is not None and shape[0] * shape[1] ** 2 <= Fraction(5, 4) * moved.l2_squared:
         return Piece(DiscreteGaussianLaw(sigma, int(shape[1])), shape[0])
-    least = floor(moved.l2)
-    while least**2 > moved.l2_squared:  # l2 is rounded up
-        least -= 1
-    lower = Neighbour(DiscreteGaussianLaw(sigma, least) if least else AtomsLaw.of([0.0], [0.0]))
-    return Piece(lower, 1, (0.0, 0.0), ((ConcentratedLaw(rounded(moved.l2_squared / (2 * sigma**2))), 1),))
+    least = min(isqrt(floor(moved.l2_squared)), floor(moved.linf))
+    above = ((ConcentratedLaw(rounded(moved.l2_squared / (2 * sigma**2))), 1),)
+    if least == 0:
+        return Piece(NOBODY, 1, (0.0, 0.0), above)
+    most = [floor(moved.l2_squared / least**2), moved.l0 or 1]
+    most += [] if moved.l1 is None else [floor(moved.l1 / least)]
+    return Piece(Neighbour(DiscreteGaussianLaw(sigma, least)), min(most), (0.0, 0.0), above)
 
 
 def _exponential(epsilon: Fraction) -> Piece:

@@ -24,6 +24,10 @@ class Piece:
 
 
 HOPELESS = Piece(None, 1, (1.0, 1.0))
+"""Neighbours are told apart for certain."""
+
+UNKNOWN = Piece(None, 1, (0.0, 1.0))
+"""Nothing is known: the honest answer where a ratio of noise to sensitivity is past the doubles."""
 
 
 @dataclass(frozen=True, slots=True)

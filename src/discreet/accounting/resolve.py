@@ -11,6 +11,8 @@ from itertools import combinations_with_replacement, product
 from math import comb
 from typing import assert_never
 
+import msgspec
+
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.group import pushed
 from discreet.accounting.leak import any_of, singleton_shown
@@ -177,3 +179,48 @@ def threshold_claim(loss: ThresholdLoss) -> Claim:
     """
     rate, p = 1 / loss.scale, singleton_shown(loss.scale, loss.threshold)
     return Claim(rate, p) if p == 1 else Claim(max(rate, -log_bounds(1 - p)[0]), p)
+
+
+def reached(loss: Loss) -> Loss:
+    """A fact whose worst neighbours are among those of `loss`; `loss` itself unless a `Group` in it is only dominated.
+
+    A group that sits on one coordinate, or under Gaussian noise, or under a claim is exactly as bad as `grouped` says.
+    Otherwise its members may all move the same coordinates, or sit in one branch, or there may be just one of them: these
+    are neighbours too, and bound the curve from below.
+    """
+    match loss:
+        case Group(loss=inner, size=size) if size > 1:
+            return _reached_by_all(inner, size)
+        case Composition(parts=parts) if any(isinstance(part, _NESTED) for part, _ in parts):
+            lower = compose(*(repeat(reached(part), times) for part, times in parts))
+            return loss if lower == loss else lower
+        case Parallel(branches=branches):
+            return Parallel(tuple(reached(branch) for branch in branches))
+        case Subsampled(loss=inner, rate=rate):
+            return Subsampled(reached(inner), rate)
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            return SampledWithoutReplacement(reached(inner), rate)
+        case _:
+            return loss
+
+
+def _reached_by_all(loss: Loss, size: int) -> Loss:
+    match loss:
+        case Composition(parts=parts):
+            return compose(*(repeat(_reached_by_all(part, size), times) for part, times in parts))
+        case Parallel(branches=branches):
+            return Parallel(tuple(_reached_by_all(branch, size) for branch in branches))
+        case Group(loss=inner, size=more):
+            return _reached_by_all(inner, size * more)
+        case Subsampled() | SampledWithoutReplacement() | ThresholdLoss() | KeepLoss():
+            return reached(loss)
+        case (
+            LaplaceLoss(sensitivity=moved)
+            | DiscreteLaplaceLoss(sensitivity=moved)
+            | TruncatedGeometricLoss(sensitivity=moved)
+            | DiscreteGaussianLoss(sensitivity=moved)
+            | BinomialLoss(sensitivity=moved)
+        ) if moved.l0 != 1:
+            return msgspec.structs.replace(loss, sensitivity=moved.times(size))
+        case _:
+            return Group(loss, size)

@@ -15,7 +15,7 @@ from discreet.accounting.curve import epsilon
 from discreet.accounting.ladder import Ladder
 from discreet.accounting.nodes import extend
 from discreet.accounting.pieces import Side
-from discreet.accounting.resolve import alternatives
+from discreet.accounting.resolve import alternatives, reached
 from discreet.accounting.sides import directed, side
 from discreet.accounting.solve import coarse, invert, line, newton, reading, tilt_for
 from discreet.exact import Bounds, Number, floor_float, open_unit
@@ -69,8 +69,8 @@ class Track:
 class RunningTotal:
     """What has been released so far, kept ready to read its ε at one δ.
 
-    A fact with alternatives (parallel branches) is charged as if all of them ran, and one that is known only by a bound
-    on its Rényi divergences makes the total read by `curve.epsilon`, as slowly as that is.
+    A fact with alternatives (parallel branches), a group that is only dominated, or one that is known only by a bound on
+    its Rényi divergences makes the total read by `curve.epsilon`, as slowly as that is.
 
     >>> from fractions import Fraction
     >>> from discreet.loss import Claim
@@ -96,10 +96,13 @@ class RunningTotal:
 
     def append(self, loss: Loss, times: int = 1) -> "RunningTotal":
         """The total after `times` more of this release."""
-        choice = compose(*alternatives(repeat(loss, times)))
-        facts = Composition((*self.facts.parts, *choice.parts))
+        runs = repeat(loss, times)
+        facts = Composition((*self.facts.parts, *runs.parts))
+        choice, *others = alternatives(runs)
+        if others or not self.plain or reached(runs) != runs:
+            return replace(self, facts=facts, plain=False)
         more = side(choice, removed=True)
-        if not self.plain or more.above is not None:
+        if more.above is not None:
             return replace(self, facts=facts, plain=False)
         removed = self.removed.append(more).laid(self.delta, self.rtol)
         # Only samples tell the directions apart; until there is one, both are one track.

@@ -7,11 +7,11 @@ bounds are: of the sample of what dominates the release, of the (ε, δ) that a 
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import fsum, inf
+from math import fsum, inf, log1p
 
 from discreet.accounting.approx import approx
 from discreet.accounting.either import EitherLaw
-from discreet.accounting.laws import Law
+from discreet.accounting.laws import EPS, Law
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.bounded_range import BoundedRangeLaw
 from discreet.accounting.laws.concentrated import Neighbour
@@ -21,8 +21,8 @@ from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
 from discreet.accounting.laws.replaced import ReplacedLaw, replaced
 from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
-from discreet.accounting.pairs import claim_piece
-from discreet.accounting.pieces import Part, Piece, Side
+from discreet.accounting.pairs import NOBODY, claim_piece
+from discreet.accounting.pieces import UNKNOWN, Part, Piece, Side
 from discreet.accounting.pure import amplified
 from discreet.exact import rational
 from discreet.loss import Loss
@@ -30,6 +30,9 @@ from discreet.loss import Loss
 
 def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored: bool) -> Iterator[Piece]:
     """The pieces of a Poisson sample; `mirrored` if the release on everyone treats both directions alike."""
+    if everyone.infinite[1] >= 1:
+        yield _told_apart(rate, removed) if everyone.kept[1] == -inf else UNKNOWN
+        return
     exact = everyone.above is None and mirrored
     single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
     if single is not None:
@@ -51,6 +54,9 @@ def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored
 
 def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: bool) -> Iterator[Piece]:
     """The pieces of a sample without replacement [proof in `laws.replaced`]."""
+    if everyone.infinite[1] >= 1:
+        yield UNKNOWN
+        return
     exact = everyone.above is None and mirrored
     single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
     if single is not None:
@@ -66,8 +72,13 @@ def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: b
     yield _bounded(inner, everyone, rate, None)
 
 
-NOBODY = Neighbour(AtomsLaw.of([0.0], [0.0]))
-"""Neighbours that give the same answers: they bound every curve from below."""
+def _told_apart(rate: Fraction, removed: bool) -> Piece:
+    """Everyone's release is told apart for certain, so only the luck of not being sampled hides anything: (1 − q)·Q against
+    Q, with q at infinity; or Q against (1 − q)·Q and something else."""
+    away = log1p(-float(rate))
+    if removed:
+        return Piece(AtomsLaw.of([away], [away]), 1, (float(rate) * (1 - EPS), min(1.0, float(rate) * (1 + EPS))))
+    return Piece(AtomsLaw.of([-away], [0.0]))
 
 
 def _bounded(inner: Loss, everyone: Side, rate: Fraction, better: tuple[Part, ...] | None) -> Piece:

@@ -16,9 +16,9 @@ from discreet.accounting.laws import EPS
 from discreet.accounting.laws.bounded_range import BoundedRangeLaw
 from discreet.accounting.laws.concentrated import Neighbour
 from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.pairs import piece, rounded
+from discreet.accounting.pairs import NOBODY, in_range, piece, rounded
 from discreet.accounting.pieces import Part, Piece, Side
-from discreet.accounting.samples import NOBODY, poisson, without_replacement
+from discreet.accounting.samples import poisson, without_replacement
 from discreet.loss import (
     Composition,
     ExponentialLoss,
@@ -69,8 +69,8 @@ def side(choice: Composition, *, removed: bool) -> Side:
     bounded, squares = False, Fraction(0)
     kept_low, kept_high = [0.0], [0.0]
     for part, times in choice.parts:
-        if times > _MOST_TIMES:  # past what a double can count: nothing is known
-            kept_low.append(-inf)
+        if times > _MOST_TIMES or (isinstance(part, GaussianLoss) and not in_range(part)):
+            kept_low.append(-inf)  # past what a double can count: nothing is known
             continue
         if isinstance(part, GaussianLoss):
             squares += times * rounded(part.sensitivity.l2_squared / part.sigma**2)
