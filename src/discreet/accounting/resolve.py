@@ -189,8 +189,8 @@ def reached(loss: Loss) -> Loss:
     are neighbours too, and bound the curve from below.
     """
     match loss:
-        case Group(loss=inner, size=size) if size > 1:
-            return _reached_by_all(inner, size)
+        case Group(loss=inner, size=size):
+            return _reached_by_all(inner, size) if size > 1 else reached(inner)
         case Composition(parts=parts) if any(isinstance(part, _NESTED) for part, _ in parts):
             lower = compose(*(repeat(reached(part), times) for part, times in parts))
             return loss if lower == loss else lower
