@@ -38,3 +38,12 @@ class BadValues(DiscreetError, TypeError, ValueError):
     def __init__(self, problem: str, way_out: str) -> None:
         self.problem, self.way_out = problem, way_out
         super().__init__(f"the values {problem}; {way_out}")
+
+
+class QuestionRefused(DiscreetError, ValueError):
+    """A question that is not in the language, or cannot be answered safely. It says where and what to write instead."""
+
+    def __init__(self, reason: str, way_out: str, line: int | None = None, column: int | None = None) -> None:
+        self.reason, self.way_out, self.line, self.column = reason, way_out, line, column
+        where = "" if line is None else f"line {line}, column {column}: "
+        super().__init__(f"{where}{reason}; {way_out}")
