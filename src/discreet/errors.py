@@ -47,3 +47,18 @@ class QuestionRefused(DiscreetError, ValueError):
         self.reason, self.way_out, self.line, self.column = reason, way_out, line, column
         where = "" if line is None else f"line {line}, column {column}: "
         super().__init__(f"{where}{reason}; {way_out}")
+
+
+class SourceRefused(DiscreetError):
+    """A source that cannot be opened."""
+
+    def __init__(self, reason: str, way_out: str) -> None:
+        self.reason, self.way_out = reason, way_out
+        super().__init__(f"{reason}; {way_out}")
+
+
+class EngineFailed(DiscreetError):
+    """The engine raised. Its own words may hold somebody's value, so they go to the owner's log only."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine could not answer; the data owner's log says why")
