@@ -10,8 +10,8 @@ from typing import Any
 HOME = Path(__file__).parent / ".peers"
 
 
-def ask(name: str, packages: list[str], script: str) -> Any:
-    """What `script` (a file beside this one) prints as JSON, run in the environment `name` that holds `packages`."""
+def interpreter(name: str, packages: list[str]) -> Path:
+    """The Python of the environment `name` that holds `packages`, made on first use."""
     python = HOME / name / "bin" / "python"
     ready = HOME / name / ".ready"
     wanted = "\n".join(packages)
@@ -20,5 +20,11 @@ def ask(name: str, packages: list[str], script: str) -> Any:
         venv.create(HOME / name, with_pip=True, clear=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
         ready.write_text(wanted)
+    return python
+
+
+def ask(name: str, packages: list[str], script: str) -> Any:
+    """What `script` (a file beside this one) prints as JSON, run in the environment `name` that holds `packages`."""
+    python = interpreter(name, packages)
     out = subprocess.run([python, Path(__file__).parent / script], check=True, capture_output=True, text=True)
     return json.loads(out.stdout.splitlines()[-1])

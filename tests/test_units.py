@@ -30,14 +30,18 @@ def test_what_is_filled_in_always_covers_the_true_change(vector: list[Fraction],
         assert bound is None or bound >= value
 
 
-@given(changes, st.integers(-6, 4))
-def test_on_grid_covers_every_rounded_pair(vector: list[Fraction], exponent: int) -> None:
+SHAPES = [{"l0", "l1", "l2_squared", "linf"}, {"l0", "linf"}, {"l0", "l1"}, {"l0", "l2_squared"}, {"l0", "l1", "linf"}]
+
+
+@given(changes, st.integers(-6, 4), st.sampled_from(SHAPES))
+def test_on_grid_covers_every_rounded_pair(vector: list[Fraction], exponent: int, stated: set[str]) -> None:
     """Start anywhere: round x and x + change to the grid; the change in steps stays within what on_grid says."""
     from math import floor
 
     grid = Fraction(2) ** exponent
     assume(grid != 1)
-    moved = Sensitivity(**norms(vector)).on_grid(grid)  # type: ignore[arg-type]
+    true = norms(vector)
+    moved = Sensitivity(**{name: true[name] for name in stated}).on_grid(grid)  # type: ignore[arg-type]
     for start in (Fraction(0), Fraction(1, 3), grid / 2, -grid / 2, Fraction(17, 32)):
         steps = [abs(floor((start + x) / grid + Fraction(1, 2)) - floor(start / grid + Fraction(1, 2))) for x in vector if x]
         rounded = norms([Fraction(s) for s in steps]) if any(steps) else None
@@ -54,6 +58,12 @@ CONTRADICTIONS = [
     {"l1": 1, "linf": 2}, {"l2": 1, "linf": 2}, {"l1": 1, "l2": 2}, {"l0": 1, "l1": 2, "linf": 1},
     {"l0": 2, "l2": 3, "linf": 1}, {"l0": 4, "l1": 9, "l2": 4}, {"l1": 1, "l2": Fraction(9, 10), "linf": Fraction(1, 10)},
 ]  # fmt: skip
+
+
+def test_a_root_rounded_by_hand_is_no_contradiction_and_one_norm_is_stated_once() -> None:
+    assert Sensitivity(l0=2, linf=1, l2=sqrt(2)).l1 == 2
+    with pytest.raises(BadParameter, match="one of the two"):
+        Sensitivity(l2=1, l2_squared=100)
 
 
 @pytest.mark.parametrize("norms", CONTRADICTIONS, ids=str)

@@ -7,9 +7,34 @@
 (3.0, Fraction(1, 1))
 """
 
-from discreet.accounting import gaussian_delta, gaussian_epsilon, pure, zcdp
-from discreet.errors import BadParameter, BadValues, DiscreetError, HypothesisFails
+from discreet.accounting import (
+    RunningTotal,
+    advantage,
+    approx,
+    delta,
+    epsilon,
+    gaussian_delta,
+    gaussian_epsilon,
+    gdp,
+    hits,
+    pure,
+    readings,
+    renyi,
+    tcdp,
+    trade_off,
+    zcdp,
+)
+from discreet.errors import (
+    BadExpression,
+    BadFact,
+    BadParameter,
+    BadValues,
+    BudgetExceeded,
+    DiscreetError,
+    HypothesisFails,
+)
 from discreet.exact import Bounds
+from discreet.loss import Loss, compose, group, parallel, repeat, subsample
 from discreet.mechanisms import (
     Binomial,
     DiscreteGaussian,
@@ -21,6 +46,7 @@ from discreet.mechanisms import (
     RandomizedResponse,
     Threshold,
     TruncatedGeometric,
+    calibrate,
 )
 from discreet.noise import Race
 from discreet.units import Neighbours, Sensitivity
@@ -28,10 +54,13 @@ from discreet.units import Neighbours, Sensitivity
 __version__ = "0.1.0"
 
 __all__ = [
+    "BadExpression",
+    "BadFact",
     "BadParameter",
     "BadValues",
     "Binomial",
     "Bounds",
+    "BudgetExceeded",
     "DiscreetError",
     "DiscreteGaussian",
     "Exponential",
@@ -39,16 +68,34 @@ __all__ = [
     "Geometric",
     "HypothesisFails",
     "Laplace",
+    "Loss",
     "Neighbours",
     "OptimalThreshold",
     "Race",
     "RandomizedResponse",
+    "RunningTotal",
     "Sensitivity",
     "Threshold",
     "TruncatedGeometric",
     "__version__",
+    "advantage",
+    "approx",
+    "calibrate",
+    "compose",
+    "delta",
+    "epsilon",
     "gaussian_delta",
     "gaussian_epsilon",
+    "gdp",
+    "group",
+    "hits",
+    "parallel",
     "pure",
+    "readings",
+    "renyi",
+    "repeat",
+    "subsample",
+    "tcdp",
+    "trade_off",
     "zcdp",
 ]

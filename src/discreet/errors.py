@@ -3,8 +3,13 @@
 DiscreetError
 ├── BadParameter         a scale, probability, ε, δ or sensitivity that makes no sense
 ├── HypothesisFails      a theorem was asked for outside the range where it holds
-└── BadValues            values that a mechanism cannot take (the message never shows a value)
+├── BadValues            values that a mechanism cannot take (the message never shows a value)
+├── BadExpression        a ledger written as text that cannot be read; says at which column
+├── BadFact              stored bytes that are no fact, or none that this version knows
+└── BudgetExceeded       a release costs more than what is left
 """
+
+from fractions import Fraction
 
 
 class DiscreetError(Exception):
@@ -38,6 +43,37 @@ class BadValues(DiscreetError, TypeError, ValueError):
     def __init__(self, problem: str, way_out: str) -> None:
         self.problem, self.way_out = problem, way_out
         super().__init__(f"the values {problem}; {way_out}")
+
+
+class BadExpression(DiscreetError, ValueError):
+    """A text that describes releases cannot be read. Columns count from 1."""
+
+    def __init__(self, text: str, column: int, problem: str, way_out: str) -> None:
+        self.text, self.column, self.problem, self.way_out = text, column, problem, way_out
+        super().__init__(f"column {column}: {problem}; {way_out}\n  {text}\n  {' ' * (column - 1)}^")
+
+
+class BadFact(DiscreetError, ValueError):
+    """Stored bytes are not a fact in the form that this version writes."""
+
+    def __init__(self, problem: str, way_out: str) -> None:
+        self.problem, self.way_out = problem, way_out
+        super().__init__(f"this is no stored fact: {problem}; {way_out}")
+
+
+class BudgetExceeded(DiscreetError):
+    """A release does not fit. Nothing was spent."""
+
+    def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction) -> None:
+        self.currency, self.asked, self.left = currency, asked, left
+        super().__init__(
+            f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; ask for less, or for a coarser answer"
+        )
+
+
+def _short(amount: Fraction | float) -> str:
+    text = str(amount)
+    return text if len(text) <= 16 else f"{float(amount):.9g}"
 
 
 class QuestionRefused(DiscreetError, ValueError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isfinite, isinf, isqrt, nextafter
+from numbers import Integral, Real
 from typing import TypeAlias
 
 from discreet.errors import BadParameter
@@ -23,12 +24,17 @@ def rational(value: Number, name: str = "value") -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, bool) or (not isinstance(value, int | float | Decimal) and not hasattr(value, "item")):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
     try:
-        return Fraction(value.item() if hasattr(value, "item") else value)
-    except (ValueError, OverflowError, TypeError):
+        if isinstance(value, Integral | Decimal):
+            return Fraction(value)
+        exact = Fraction(float(value))
+    except (ValueError, OverflowError):
         raise BadParameter(name, value, "not a finite number", "give a finite one") from None
+    if exact != value:
+        raise BadParameter(name, value, "finer than a double", "give a Fraction instead")
+    return exact
 
 
 def positive(value: Number, name: str) -> Fraction:
@@ -100,8 +106,7 @@ def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
     if isqrt(top) ** 2 == top and isqrt(bottom) ** 2 == bottom:
         return Fraction(isqrt(top), isqrt(bottom))
     # √(top/bottom) = √(top·bottom)/bottom; shifting first keeps `bits` bits of it.
-    shift = bits + max(0, -(top * bottom).bit_length())
-    return Fraction(isqrt((top * bottom) << (2 * shift)) + 1, bottom << shift)
+    return Fraction(isqrt((top * bottom) << (2 * bits)) + 1, bottom << bits)
 
 
 def is_power_of_two(exact: Fraction) -> bool:

@@ -5,19 +5,25 @@ neighbours depends on both. The union `Loss` is closed: `match` on it and end wi
 """
 
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import TypeAlias, assert_never, cast
 
 import msgspec
 
-from discreet.exact import whole
+from discreet.errors import BadParameter
+from discreet.exact import Number, rational, shown, whole
 from discreet.units import Sensitivity
 
 
 class Fact(msgspec.Struct, frozen=True, tag=True):
-    """What all facts share: they are frozen, comparable, carry their name on the wire, and compose with + and *."""
+    """What all facts share: they are frozen and comparable, compose with + and *, and none can state the impossible."""
+
+    def __post_init__(self) -> None:
+        impossible = _impossible(cast("Loss", self))
+        if impossible:
+            raise BadParameter(type(self).__name__, impossible, "no release could have been like that", "state what ran")
 
     def __add__(self, other: "Loss") -> "Composition":
-        return compose(cast("Loss", self), other)
+        return compose(cast("Loss", self), other) if isinstance(other, Fact) else NotImplemented
 
     def __mul__(self, times: int) -> "Composition":
         return repeat(cast("Loss", self), times)
@@ -160,9 +166,6 @@ Loss: TypeAlias = (
 )
 """Every kind of fact there is."""
 
-NOTHING = Composition()
-"""The loss of a release that looked at nobody."""
-
 
 def compose(*losses: Loss) -> Composition:
     """All of these happened. Equal facts are counted, not listed twice; the order of first appearance is kept."""
@@ -178,3 +181,58 @@ def repeat(loss: Loss, times: int) -> Composition:
     whole(times, "times")
     parts = loss.parts if isinstance(loss, Composition) else ((loss, 1),)
     return Composition(tuple((part, count * times) for part, count in parts if times))
+
+
+def parallel(*branches: Loss) -> Parallel:
+    """Releases about disjoint parts of the units."""
+    return Parallel(branches)
+
+
+def group(loss: Loss, size: int) -> Loss:
+    """The same release, for neighbours that differ in up to `size` units; a group of one is the release itself."""
+    return loss if whole(size, "size", 1) == 1 else Group(loss, size)
+
+
+def subsample(loss: Loss, rate: Number) -> Loss:
+    """The same release on a Poisson sample; at rate 1 it is the release itself, at rate 0 nothing happened."""
+    share = rational(rate, "rate")
+    if share in (0, 1):
+        return loss if share else NOTHING
+    return Subsampled(loss, share)
+
+
+def _impossible(fact: Loss) -> str | None:
+    """What is wrong with the numbers of this fact alone; the facts inside it were checked when they were made."""
+    match fact:
+        case Composition(parts=parts):
+            wrong = any(times < 1 or isinstance(part, Composition) for part, times in parts)
+            return "a part that ran less than once, or is itself a composition" if wrong else None
+        case Parallel():
+            return None
+        case Group(size=size):
+            return None if size >= 1 else f"a group of {size}"
+        case Subsampled(rate=rate):
+            return None if 0 <= rate <= 1 else f"a rate of {shown(rate)}"
+        case ResponseLoss(truth=truth, choices=choices):
+            return None if 0 <= truth <= 1 and choices >= 2 else f"truth {shown(truth)} among {choices} choices"
+        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon):
+            return None if epsilon >= 0 else f"ε = {shown(epsilon)}"
+        case Claim(epsilon=epsilon, delta=delta):
+            return None if epsilon >= 0 and 0 <= delta <= 1 else f"ε = {shown(epsilon)}, δ = {shown(delta)}"
+        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
+            fine = epsilon >= 0 and 0 <= delta <= 1 and groups >= 1
+            return None if fine else f"ε = {shown(epsilon)}, δ = {shown(delta)} for {groups} groups"
+        case ThresholdLoss(scale=scale, groups=groups):
+            return None if scale > 0 and groups >= 1 else f"scale {shown(scale)} for {groups} groups"
+        case BinomialLoss(n=n):
+            return None if n >= 1 else f"n = {n}"
+        case GaussianLoss(sigma=width) | DiscreteGaussianLoss(sigma=width):
+            return None if width > 0 else f"σ = {shown(width)}"
+        case LaplaceLoss(scale=width) | DiscreteLaplaceLoss(scale=width) | TruncatedGeometricLoss(scale=width):
+            return None if width > 0 else f"scale {shown(width)}"
+        case _:
+            assert_never(fact)
+
+
+NOTHING = Composition()
+"""The loss of a release that looked at nobody."""

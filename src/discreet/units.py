@@ -56,6 +56,8 @@ class Sensitivity:
         linf: Number | None = None,
         l2_squared: Number | None = None,
     ) -> None:
+        if l2 is not None and l2_squared is not None:
+            raise BadParameter("l2", shown(rational(l2)), "l2_squared says the same thing", "give one of the two")
         if l2 is not None:
             l2_squared = positive(l2, "l2") ** 2
         count = None if l0 is None else whole(l0, "l0", 1)
@@ -191,19 +193,22 @@ def _refuse_contradictions(l0: int | None, l1: Fraction | None, squares: Fractio
     ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
     known = [(name, square) for name, square in ascending if square is not None]
     for (small, low), (large, high) in pairwise(known):
-        if low > high:
+        if low > high * _ROUNDED:
             _contradict(small, low, f"cannot exceed {large} = {_text(sqrt_up(high))}")
-    if linf is not None and l1 is not None and squares is not None and squares > l1 * linf:
+    if linf is not None and l1 is not None and squares is not None and squares > l1 * linf * _ROUNDED:
         _contradict("l2", squares, f"cannot exceed √(l1·linf) = {_text(sqrt_up(l1 * linf))}")
     if l0 is None:
         return
-    if linf is not None and l1 is not None and l1 > l0 * linf:
+    if linf is not None and l1 is not None and l1 > l0 * linf * _ROUNDED:
         _contradict("l1", l1**2, f"cannot exceed l0·linf = {_text(l0 * linf)}")
-    if linf is not None and squares is not None and squares > l0 * linf**2:
+    if linf is not None and squares is not None and squares > l0 * linf**2 * _ROUNDED:
         _contradict("l2", squares, f"cannot exceed √l0·linf = {_text(sqrt_up(l0 * linf**2))}")
-    if squares is not None and l1 is not None and l1**2 > l0 * squares:
+    if squares is not None and l1 is not None and l1**2 > l0 * squares * _ROUNDED:
         _contradict("l1", l1**2, f"cannot exceed √l0·l2 = {_text(sqrt_up(l0 * squares))}")
 
 
 def _contradict(name: str, square: Fraction, reason: str) -> None:
     raise BadParameter(name, _text(sqrt_up(square)), reason, "state norms of one and the same change")
+
+
+_ROUNDED = 1 + Fraction(1, 1 << 40)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction

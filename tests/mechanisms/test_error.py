@@ -61,3 +61,19 @@ def test_tail_of_the_rounded_gaussian_against_arb() -> None:
         assert erfc((t + 0.5) / (4 * sqrt(2))) == pytest.approx(
             float((arb(t + 0.5) / (arb(2).sqrt() * 4)).erfc()), rel=1e-14
         )
+
+
+@pytest.mark.parametrize("m", [Laplace(5), Gaussian(5), DiscreteGaussian(5), Binomial(100)], ids=repr)
+def test_extreme_confidence_ends_and_grows(m) -> None:  # type: ignore[no-untyped-def]
+    sure = 1 - Fraction(1, 10**32)
+    assert m.error(0.95) < m.error(1 - Fraction(1, 10**17)) < m.error(sure) < 600
+    assert m.error(0.95, 10**26) < 600
+
+
+@pytest.mark.parametrize("m", [Laplace(5), Gaussian(5), DiscreteGaussian(5)], ids=repr)
+@pytest.mark.parametrize("grid", [0, -1, 3])
+def test_error_refuses_a_bad_grid(m, grid: int) -> None:  # type: ignore[no-untyped-def]
+    from discreet import BadParameter
+
+    with pytest.raises(BadParameter):
+        m.error(0.95, grid=grid)

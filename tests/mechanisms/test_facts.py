@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import (
+    BadParameter,
     BadValues,
     Binomial,
     DiscreteGaussian,
@@ -30,7 +31,7 @@ from discreet.units import histogram, sensitivity
 from tests.laws.evidence import refuted
 from tests.laws.laws import coin_cdf, discrete_laplace_cdf
 
-SIX_SIGMA = 6.2  # two-sided false alarm 6e-10
+SIGMAS = 7.5  # two-sided false alarm 6e-14 for each comparison
 
 
 # Mechanisms -----------------------------------------------------------------------------------------------------------
@@ -65,8 +66,8 @@ def test_fact_randomised_response_estimate_is_unbiased_with_stated_deviation(eps
     truth = np.repeat([1, 0], [1300, n - 1300])
     estimates = np.array([m.estimate(m.release(truth))[1] for _ in range(runs)])
     error = m.standard_deviation(n) / sqrt(runs)
-    assert abs(estimates.mean() - 1300) < SIX_SIGMA * error
-    assert abs(estimates.std() / m.standard_deviation(n) - 1) < SIX_SIGMA / sqrt(2 * runs)
+    assert abs(estimates.mean() - 1300) < SIGMAS * error
+    assert abs(estimates.std() / m.standard_deviation(n) - 1) < SIGMAS / sqrt(2 * runs)
 
 
 def test_fact_randomised_response_tail_of_s4() -> None:
@@ -193,6 +194,21 @@ def test_fact_binomial_has_no_pure_epsilon_and_calibrates() -> None:
     assert binomial_delta(m.n, 1, Fraction(1)) <= 1e-6 < binomial_delta(m.n - 2, 1, Fraction(1))
 
 
+def test_binomial_divides_its_price_over_the_moved_coordinates() -> None:
+    one, three = (Binomial.for_epsilon(1, 1e-6, Sensitivity(l0=l0, linf=1)) for l0 in (1, 3))
+    assert three.n > 5 * one.n
+    assert binomial_delta(three.n, 1, Fraction(1, 3)) * 3 <= 1e-6
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, Fraction(1, 10**308)), (10**400, 1e-6), (1e-200, 1e-100)])
+def test_gaussian_targets_past_the_doubles_are_refused_or_met(epsilon, delta) -> None:  # type: ignore[no-untyped-def]
+    try:
+        m = Gaussian.for_epsilon(epsilon, delta, 1)
+    except BadParameter:
+        return
+    assert gaussian_delta(1 / m.sigma, epsilon).upper <= delta
+
+
 def test_fact_discrete_gaussian_is_rho_zcdp_but_not_gdp() -> None:
     assert zcdp(DiscreteGaussian.for_rho(Fraction(1, 50), 3).loss(3)) <= Fraction(1, 50)
     weights = np.exp(-(np.arange(-60, 61) ** 2) / 2.0)
@@ -215,7 +231,7 @@ def test_fact_name_and_shame_exposes_n_delta() -> None:
     m = NameAndShame(Fraction(1, 100))
     exposed = len(m.release(list(range(100_000))))
     assert m.expected_exposed(100_000) == 1000
-    assert abs(exposed - 1000) < SIX_SIGMA * sqrt(1000)
+    assert abs(exposed - 1000) < SIGMAS * sqrt(1000)
     assert pure(m.loss()) == zcdp(m.loss()) == inf
 
 
@@ -225,14 +241,14 @@ def test_fact_name_and_shame_exposes_n_delta() -> None:
 def test_fact_continuous_laplace_moments_and_tail() -> None:
     scale, grid = 2.0, Laplace(2).grid
     z = np.abs(Laplace(2).release(np.zeros(10**6)))
-    assert abs(z.mean() - utility.laplace_mean_absolute(scale)) < SIX_SIGMA * scale / 1000 + float(grid)
+    assert abs(z.mean() - utility.laplace_mean_absolute(scale)) < SIGMAS * scale / 1000 + float(grid)
     assert abs(np.sqrt((z**2).mean()) / utility.laplace_root_mean_square(scale) - 1) < 0.01
     for t in (0.5, 1, 3):
-        assert (z > t * scale).mean() == pytest.approx(utility.laplace_tail(t), abs=SIX_SIGMA / 2000)
+        assert (z > t * scale).mean() == pytest.approx(utility.laplace_tail(t), abs=SIGMAS / 2000)
 
 
 def test_fact_lattice_quantiles_are_larger_by_at_most_the_stated_factor() -> None:
-    """P(|X| > t) of the lattice law over e^{-tε}… is 2a/(1+a) ≤ 2/(1 + e^-ε) times the continuous tail at whole t."""
+    """P(|X| > t) of the lattice law is at most 2/(1 + e^-ε) times the continuous tail e^{-tε}, at whole t."""
     for epsilon in (0.1, 1.0, 4.0):
         cdf = discrete_laplace_cdf(1 / Fraction(epsilon))
         for t in range(5):
@@ -243,7 +259,7 @@ def test_fact_largest_of_d_laplace() -> None:
     d, runs = 200, 4000
     largest = np.abs(Laplace(1).release(np.zeros((runs, d)))).max(axis=1)
     assert largest.mean() <= utility.laplace_expected_max(1, d)
-    assert (largest > log(d) + 2).mean() <= utility.laplace_max_tail(2) + SIX_SIGMA * sqrt(0.14 / runs)
+    assert (largest > log(d) + 2).mean() <= utility.laplace_max_tail(2) + SIGMAS * sqrt(0.14 / runs)
 
 
 def test_fact_3143_counties() -> None:

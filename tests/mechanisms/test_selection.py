@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import BadParameter, BadValues, Exponential, OptimalThreshold, Race, Sensitivity, Threshold
+from discreet.accounting.leak import singleton_shown
 from discreet.mechanisms.keep import PRECISION, probabilities
-from discreet.mechanisms.threshold import new_key_probability
 from tests.laws.evidence import refuted
 from tests.laws.laws import coin_cdf, discrete_laplace_cdf
 
@@ -45,16 +45,43 @@ def test_both_rules_draw_their_probabilities() -> None:
 def test_noise_and_threshold_keeps_delta_for_m_groups(groups: int) -> None:
     """δ = 1 − (1 − p)^m with p = a^{τ−1}/(1+a); a rule proven for one group and used with m is the wrong twin."""
     rule = Threshold.for_epsilon(1, 1e-6, Sensitivity(l0=groups, linf=1))
-    p = float(new_key_probability(rule.scale, rule.threshold))
+    p = float(singleton_shown(rule.scale, rule.threshold))
     a = exp(-1 / float(rule.scale))
     assert p == pytest.approx(a ** (rule.threshold - 1) / (1 + a), rel=1e-12)
     assert 1 - (1 - p) ** groups <= 1e-6
-    lower = float(new_key_probability(rule.scale, rule.threshold - 1))
+    lower = float(singleton_shown(rule.scale, rule.threshold - 1))
     assert groups * lower > 1e-6  # no lower threshold would do
     assert -log(1 - p) <= 1 / float(rule.scale)
     twin = Threshold.for_epsilon(1, 1e-6, 1)
     if groups > 1:
-        assert 1 - (1 - float(new_key_probability(rule.scale, twin.threshold))) ** groups > 1e-6
+        assert 1 - (1 - float(singleton_shown(rule.scale, twin.threshold))) ** groups > 1e-6
+
+
+def test_a_tiny_delta_neither_hangs_nor_is_missed() -> None:
+    rule = Threshold.for_epsilon(1, 1e-40, 1)
+    assert 85 < rule.threshold < 100
+    assert singleton_shown(rule.scale, rule.threshold) <= Fraction(1e-40) < singleton_shown(rule.scale, rule.threshold - 2)
+
+
+class Words:
+    """The given words, and then the given refinement for ever."""
+
+    tainted = True
+
+    def __init__(self, first: int, later: int) -> None:
+        self.first, self.later = first, later
+
+    def words(self, count: int):  # type: ignore[no-untyped-def]
+        word, self.first = self.first, self.later
+        return np.full(count, word, np.uint64)
+
+
+def test_the_optimal_rule_refines_a_draw_that_64_bits_leave_open() -> None:
+    chance = probabilities(Fraction(1), Fraction(1e-3))[5]
+    leading = chance >> (PRECISION - 64)
+    rule = OptimalThreshold(1, 1e-3)
+    assert rule.release(5, Words(leading, 0)) is True
+    assert rule.release(5, Words(leading, 2**64 - 1)) is False
 
 
 def test_optimal_shows_smaller_keys_than_noise_and_threshold() -> None:

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, table, uniform
+from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, race, table, uniform
 from discreet.noise.lazy import Uniform
 from discreet.testing import seeded
 from tests.laws.laws import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, geometric_cdf, rounded_gaussian_cdf
@@ -108,28 +108,38 @@ def test_bit_tree_of_box_muller() -> None:
     assert not consistent(outcomes, 2 * depth, left_open, rounded_gaussian_cdf(sigma * Fraction(4, 5)))
 
 
+class Constant:
+    """The same word for ever: two draws that need more bits then get the same ones."""
+
+    tainted = True
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.full(count, 0x9E3779B97F4A7C15, np.uint64)
+
+
 class Script:
-    """The given words first; after that, seeded ones."""
+    """The given words first; after that, one word for ever."""
 
     tainted = True
 
     def __init__(self, words: list[int]) -> None:
-        self.given, self.rest = np.array(words, np.uint64), seeded(5)
+        self.given = np.array(words, np.uint64)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         given, self.given = self.given[:count], self.given[count:]
-        return np.append(given, self.rest.words(count - given.size))
+        return np.append(given, Constant().words(count - given.size))
 
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(1000), Fraction(1 << 30), Fraction(1 << 38), Fraction(1 << 42)]
 
 
 def near_boundaries(scale: Fraction, shift: float) -> list[int]:
-    """Words whose V lies within a few thousand steps of a place where the discrete Laplace variate changes."""
+    """Words whose V lies within a few units of a double's last place of where the discrete Laplace variate changes."""
     pick, words = Random(9), []
     for _ in range(3000):
         k = pick.randrange(1, max(2, int(9 * scale)))
-        v = int(exp(shift - k / float(scale)) * 2.0**63) + pick.randrange(-4000, 4000)
+        v = int(exp(shift - k / float(scale)) * 2.0**63)
+        v += pick.randrange(-(v >> 51) - 2, (v >> 51) + 3)
         words.append(min(max(v, 0), (1 << 63) - 1) << 1)
     return words
 
@@ -139,7 +149,7 @@ def test_fast_discrete_laplace_agrees_with_exact(scale: Fraction) -> None:
     kappa, shift = laplace._shifts(scale)
     words = near_boundaries(scale, kappa)
     fast, _ = laplace._floors(scale, kappa, shift, len(words), Script(words))
-    exact = [laplace.settle(Uniform(seeded(5), word >> 1, 63), scale, shift) for word in words]
+    exact = [laplace.settle(Uniform(Constant(), word >> 1, 63), scale, shift) for word in words]
     assert fast.tolist() == exact
 
 
@@ -147,7 +157,7 @@ def box_muller(sigma: Fraction, count: int) -> tuple[NDArray[np.int64], list[int
     words = seeded(11).words(2 * count)
     fast = gaussian._pairs(sigma, count, Script(words.tolist()))
     pairs = [
-        gaussian.settle(Uniform(seeded(5), int(u), 64), int(a), sigma)
+        gaussian.settle(Uniform(Constant(), int(u), 64), int(a), sigma)
         for u, a in zip(words[:count], words[count:], strict=True)
     ]
     return fast, [x for x, _ in pairs] + [y for _, y in pairs]
@@ -165,6 +175,15 @@ def test_without_its_margin_the_fast_path_errs(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gaussian, "INVERSE", 0.0)
     fast, exact = box_muller(Fraction(1 << 42), 4000)
     assert fast.tolist() != exact
+
+
+def test_without_its_margin_the_fast_laplace_errs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laplace, "MARGIN", 0.0)
+    scale = Fraction(1 << 38)
+    kappa, shift = laplace._shifts(scale)
+    words = near_boundaries(scale, kappa)
+    fast, _ = laplace._floors(scale, kappa, shift, len(words), Script(words))
+    assert fast.tolist() != [laplace.settle(Uniform(Constant(), word >> 1, 63), scale, shift) for word in words]
 
 
 @pytest.mark.parametrize("law", [partial(lattice_gaussian.weights, Fraction(100)), partial(fair_coins.weights, 1001)])
@@ -195,6 +214,72 @@ def test_rejection_of_the_discrete_gaussian_is_exact() -> None:
         assert error < Fraction(1, 1 << 64)
         assert abs(float(value) - float(integral(k))) < 1e-14
         assert float(1 - chance) <= (k / 2000**2) ** 2 / 8 + 1e-15
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_rejection_turns_exactly_at_its_probability(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words just below and just above 2⁶⁴·A(0)/A(k): accepted, rejected, in the bulk and in the scalar path."""
+    from flint import acb, arb, ctx
+
+    ctx.prec = 200
+    sigma, k = 1025, 9000
+
+    def integral(k: int) -> arb:
+        return acb.integral(
+            lambda t, _: (-(t**2) / (2 * sigma**2)).exp() * (t * k / sigma**2).cosh(), acb(-0.5), acb(0.5)
+        ).real
+
+    edge = int((integral(0) / integral(k) * arb(2) ** 64).floor().unique_fmpz())
+    assert edge < 2**64 - 2**40  # the pair is one where rejection has some probability
+    if not few:
+        monkeypatch.setattr(lattice_gaussian, "FEW", 0)
+    for word, rejected in ((edge - 2, False), (edge + 2, True), (2**64 - 1, True), (0, False)):
+        out = lattice_gaussian._rejected(np.array([k], np.int64), Fraction(sigma), Script([word]))
+        assert out.tolist() == [rejected]
+    assert not lattice_gaussian._rejected(np.array([0], np.int64), Fraction(sigma), Script([2**64 - 2])).any()
+
+
+def test_race_intervals_hold_the_key_by_arb() -> None:
+    """Doubles and fixed point, on edge words and random ones: the true key lies in both intervals."""
+    from flint import arb, ctx
+
+    ctx.prec = 300
+    words = [
+        1,
+        2,
+        1 << 10,
+        1 << 40,
+        (1 << 63) - 1,
+        1 << 63,
+        (1 << 64) - (1 << 12),
+        (1 << 64) - 2,
+        *seeded(6).words(200).tolist(),
+    ]
+    deficits = [Fraction(i % 7, 3) for i in range(len(words))]
+    for kind in noise.Race:
+        low, high = race._keys(deficits, np.array(words, np.uint64), kind)
+        for i, word in enumerate(words):
+            for bits in (word, word + 1):  # the ends of what 64 bits leave open
+                e = -(arb(bits) / arb(2) ** 64).log() if bits < 1 << 64 else arb(0)
+                if kind is noise.Race.EXPONENTIAL and bits == 1 << 64:
+                    continue  # the key goes to infinity there
+                key = (e if kind is noise.Race.PERMUTE_AND_FLIP else -e.log()) - arb(deficits[i].numerator) / deficits[
+                    i
+                ].denominator
+                assert low[i] <= key
+                assert key <= high[i] or high[i] == float("inf")
+                exact_low, exact_high = race._interval(Uniform(NoBits(), word, 64), deficits[i], kind)
+                assert float(exact_low) <= float(key) + 1e-12
+                assert float(key) <= float(exact_high) + 1e-12
+
+
+@pytest.mark.parametrize("kind", noise.Race)
+def test_a_race_that_doubles_cannot_settle_goes_to_whoever_is_ahead(kind: noise.Race) -> None:
+    """Equal scores and almost equal words: the smaller U has the larger −ln U, and loses under Gumbel's rule."""
+    word = (1 << 63) + 12345
+    ahead = 1 if kind is noise.Race.EXPONENTIAL else 0
+    assert noise.select([1, 1], 1, kind, Script([word, word + 1])) == ahead
+    assert noise.select([1, 1], 1, kind, Script([word + 1, word])) == 1 - ahead
 
 
 def test_a_uniform_at_zero_is_refined_until_it_is_not() -> None:

@@ -1,7 +1,9 @@
-"""ln, e^-x and tanh of a rational between two rationals about 2^-128 apart: no float, so no ulp to trust."""
+"""ln, e^x, √ and tanh of a rational between two rationals about 2^-128 apart: no float, so no ulp to trust."""
 
 from fractions import Fraction
+from math import ceil, floor, log
 
+from discreet.exact import sqrt_up
 from discreet.noise import fixed
 
 PRECISION = 128
@@ -29,3 +31,39 @@ def tanh_half_up(x: Fraction) -> Fraction:
     """tanh(x/2) = (1 − e^-x)/(1 + e^-x), x ≥ 0, rounded up; at most x/2."""
     low, _ = exp_neg_bounds(x)
     return min(x / 2, (1 - low) / (1 + low))
+
+
+LARGEST_EXPONENT = 1 << 17
+
+
+def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+    """e^x with *relative* width about 2^-120, however small e^x is; x at most `LARGEST_EXPONENT`.
+
+    >>> low, high = exp_bounds(Fraction(-700))
+    >>> low < high < low * (1 + Fraction(1, 1 << 100))
+    True
+    """
+    if x > LARGEST_EXPONENT:
+        raise OverflowError(f"e^x is only taken up to x = {LARGEST_EXPONENT}")
+    if x < -LARGEST_EXPONENT:
+        return Fraction(0), Fraction(1, 1 << LARGEST_EXPONENT)
+    # e^x = 2^k·e^-r with r = k·ln 2 − x between 0.6 and 1.5, so that e^-r keeps its leading bits.
+    k = floor(float(x) / log(2)) + 2
+    places = PRECISION + k.bit_length()
+    near, unit = fixed.ln2(places), Fraction(1, 1 << places)
+    r_low, r_high = (k * near - abs(k)) * unit - x, (k * near + abs(k)) * unit - x
+    power = Fraction(1 << k) if k >= 0 else Fraction(1, 1 << -k)
+    return power * exp_neg_bounds(r_high)[0], power * exp_neg_bounds(r_low)[1]
+
+
+def sqrt_down(exact: Fraction) -> Fraction:
+    """A rational at or just below √exact: x/√x with the root rounded up."""
+    return exact / sqrt_up(exact) if exact else Fraction(0)
+
+
+def shorter(exact: Fraction) -> Fraction:
+    """At or just above `exact` > 0, with `PRECISION` leading bits: sums of many such stay short."""
+    places = PRECISION + exact.denominator.bit_length() - exact.numerator.bit_length()
+    if places <= 0 or exact.denominator.bit_length() <= PRECISION:
+        return exact
+    return Fraction(ceil(exact * (1 << places)), 1 << places)

@@ -1,9 +1,9 @@
 """The exact curve of one Gaussian: δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), μ = Δ₂/σ [BW18, Thm 8].
 
 With a = ε/μ − μ/2, b = ε/μ + μ/2 and the Mills ratio R(x) = Φ(−x)/φ(x), e^ε·φ(b) = φ(a), so δ = φ(a)·(R(a) − R(b)): no
-overflow, and full relative accuracy however small δ is. Any two doubles a < b are *exactly* the curve's arguments at
-μ' = b − a and ε' = (b² − a²)/2; so it is enough to choose doubles that are provably on the cautious side, and to bound the
-errors of erfcx and exp.
+overflow, and relative accuracy however small δ is (unless μ is tiny: then R(a) and R(b) cancel, and the interval says so).
+Any two doubles a < b are *exactly* the curve's arguments at μ' = b − a and ε' = (b² − a²)/2; so it is enough to choose
+doubles that are provably on the cautious side, and to bound the errors of erfcx and exp.
 """
 
 from fractions import Fraction
@@ -90,6 +90,8 @@ def _lower_curve(a: float, b: float) -> float:
 
 def _density(a: float) -> tuple[float, float]:
     """φ(a) and its relative error: the exponent is rounded twice, exp and the constant lose a few units."""
+    if abs(a) > 40:  # below the smallest double that is not subnormal: the 1e-307 of the callers covers it
+        return 0.0, 0.0
     return exp(-a * a / 2) / sqrt(2 * pi), 2.0**-52 * (a * a + 16)
 
 

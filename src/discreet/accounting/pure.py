@@ -5,7 +5,7 @@ from math import inf
 from typing import assert_never
 
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.exact import ceil_float, rational
+from discreet.exact import rational
 from discreet.loss import (
     BinomialLoss,
     Claim,
@@ -71,13 +71,15 @@ def amplified(epsilon: Fraction | float, rate: Fraction) -> Fraction | float:
         return Fraction(0) if rate == 0 else epsilon
     # 1 + q(e^ε − 1) = e^ε·(q + (1 − q)·e^-ε), whose last factor needs no large exponential.
     exact = rational(epsilon)
-    return min(epsilon, ceil_float(exact + log_bounds(rate + (1 - rate) * exp_neg_bounds(exact)[1])[1]))
+    return min(exact, exact + log_bounds(rate + (1 - rate) * exp_neg_bounds(exact)[1])[1])
 
 
-def response_epsilon(truth: Fraction, choices: int) -> float:
+def response_epsilon(truth: Fraction, choices: int) -> Fraction | float:
     """ln of the largest ratio of two answers' probabilities, truth : (1 − truth)/(choices − 1), rounded up [S4, B2]."""
+    if truth in (0, 1):
+        return inf
     odds = truth * (choices - 1) / (1 - truth)
-    return ceil_float(log_bounds(max(odds, 1 / odds))[1])
+    return log_bounds(max(odds, 1 / odds))[1]
 
 
 def response_truth(epsilon: Fraction, choices: int) -> Fraction:

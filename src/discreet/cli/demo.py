@@ -1,12 +1,10 @@
 """`discreet demo`: the whole idea on one screen."""
 
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from typing import Any
 
 from discreet import Gaussian, Laplace, gaussian_epsilon, pure
+from discreet.cli.output import number, print_json
 from discreet.cli.sample import REGIONS, people
-from discreet.errors import BadParameter
 from discreet.exact import ceil_float
 from discreet.units import histogram
 
@@ -34,21 +32,10 @@ def run(epsilon: str, delta: str, *, as_json: bool) -> None:
             "delta": float(fail),
         },
     ]
-    _print_json(columns) if as_json else _print_table(columns)
-
-
-def number(text: str, name: str) -> Fraction:
-    """Exactly the decimal that was typed."""
-    try:
-        return Fraction(Decimal(text))
-    except (InvalidOperation, ValueError, OverflowError):
-        raise BadParameter(name, repr(text), "not a number", "type a decimal such as 0.5 or 1e-6") from None
-
-
-def _print_json(columns: list[dict[str, Any]]) -> None:
-    import json
-
-    print(json.dumps({"regions": REGIONS, "confidence": CONFIDENCE, "releases": columns}))
+    if as_json:
+        print_json({"regions": REGIONS, "confidence": CONFIDENCE, "releases": columns})
+    else:
+        _print_table(columns)
 
 
 def _print_table(columns: list[dict[str, Any]]) -> None:

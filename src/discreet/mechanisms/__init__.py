@@ -5,6 +5,7 @@ All share one shape: `release(values, bits=None)`, `loss(sensitivity, grid=1)`, 
 """
 
 from discreet.mechanisms.binomial import Binomial
+from discreet.mechanisms.calibrate import calibrate
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
@@ -25,4 +26,5 @@ __all__ = [
     "RandomizedResponse",
     "Threshold",
     "TruncatedGeometric",
+    "calibrate",
 ]

@@ -4,6 +4,7 @@ A count can only move by n/2, so some outputs tell neighbours apart for certain:
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -13,7 +14,7 @@ from discreet.accounting.binomial import binomial_delta
 from discreet.errors import BadParameter, BadValues
 from discreet.exact import Number, open_unit, positive, rational, whole
 from discreet.loss import BinomialLoss
-from discreet.mechanisms.quantile import largest_error, tail_of
+from discreet.mechanisms.quantile import largest_of_law
 from discreet.mechanisms.values import Values, add_saturating, read
 from discreet.noise import Bits, binomial
 from discreet.noise.fair_coins import LARGEST_N, weights
@@ -73,4 +74,4 @@ class Binomial:
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        return float(largest_error(tail_of(weights(self.n, 64)), confidence, size))
+        return float(largest_of_law(partial(weights, self.n), confidence, size))

@@ -6,14 +6,15 @@ It is ρ-zCDP with ρ = l2²/2σ², as the continuous one, but *not* l2/σ-GDP: 
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import erfc, sqrt
 from typing import Any
 
 from discreet.accounting.elementary import log_bounds
-from discreet.exact import Number, open_unit, positive, rational, sqrt_up
+from discreet.exact import Number, nearest_float, open_unit, positive, rational, sqrt_up
 from discreet.loss import DiscreteGaussianLoss
 from discreet.mechanisms.calibrated import l2, scale_for
-from discreet.mechanisms.quantile import in_units, largest_error, tail_of
+from discreet.mechanisms.quantile import grid_of, in_units, largest_error, largest_of_law
 from discreet.mechanisms.values import Values, default_grid, noised
 from discreet.noise import Bits, discrete_gaussian
 from discreet.noise.lattice_gaussian import weights
@@ -38,7 +39,7 @@ class DiscreteGaussian:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
 
     def __repr__(self) -> str:
-        return f"DiscreteGaussian(sigma={float(self.sigma):.12g})"
+        return f"DiscreteGaussian(sigma={nearest_float(self.sigma):.12g})"
 
     @classmethod
     def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
@@ -70,9 +71,9 @@ class DiscreteGaussian:
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        sigma = self.sigma / rational(grid, "grid")
+        sigma = self.sigma / grid_of(grid)
         if sigma <= EXACT_SUM:
-            return in_units(largest_error(tail_of(weights(sigma**2, 64)), confidence, size), grid)
+            return in_units(largest_of_law(partial(weights, sigma**2), confidence, size), grid)
         # Σ_{k>t} e^{-k²/2σ²} ≤ ∫_t^∞, and Σ_k e^{-k²/2σ²} ≥ σ√2π by Poisson summation: P(|X| > t) ≤ P(|Z| > t).
         spread = float(sigma) * sqrt(2)
         return in_units(largest_error(lambda t: erfc(t / spread), confidence, size), grid)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any
 
-from discreet.errors import BadValues
-from discreet.exact import Number, ceil_float, open_unit, positive, whole
+import numpy as np
+
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, open_unit, positive, rational, whole
 from discreet.loss import ExponentialLoss, PermuteAndFlipLoss
 from discreet.noise import Bits, Race, select
 from discreet.units import Sensitivity
@@ -44,8 +45,8 @@ class Exponential:
 
     def release(self, values: Sequence[Number], bits: Bits | None = None) -> int:
         """The index of the chosen one; `values` are the scores, whole numbers or rationals or floats taken exactly."""
-        if len(values) == 0:
-            raise BadValues("are empty", "give at least one candidate")
+        if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) == 0:
+            raise BadValues("are no list of scores", "give at least one candidate")
         return select([_score(value) for value in values], self.rate, self.race, bits)
 
     def loss(
@@ -59,18 +60,11 @@ class Exponential:
         """Among `size` candidates the chosen score falls short of the best by at most this: (ln size + ln 1/β)/rate
         [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2]."""
         fail = float(1 - open_unit(confidence, "confidence"))
-        return ceil_float(rate_of(log(whole(size, "size", 1) / fail), self.rate))
+        return log(whole(size, "size", 1) / fail) / float(self.rate) * (1 + 1e-12)
 
 
-def rate_of(reach: float, rate: Fraction) -> float:
-    """reach/rate as a double, raised by what its own rounding may have lost."""
-    return reach / float(rate) * (1 + 1e-12)
-
-
-def _score(value: Any) -> Fraction:
-    if isinstance(value, bool) or (not isinstance(value, int | float | Fraction) and not hasattr(value, "item")):
-        raise BadValues(f"hold a score of type {type(value).__name__}", "give numbers")
+def _score(value: Number) -> Fraction:
     try:
-        return Fraction(value.item() if hasattr(value, "item") else value)
-    except (ValueError, OverflowError, TypeError):
-        raise BadValues("hold NaN or an infinity", "give finite scores") from None
+        return rational(value, "score")
+    except BadParameter:
+        raise BadValues("hold a score that is no finite number", "give integers, rationals or finite floats") from None

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.gaussian import gaussian_mu
 from discreet.errors import BadParameter, HypothesisFails
-from discreet.exact import Number, open_unit, positive, rational, sqrt_up
+from discreet.exact import Number, nearest_float, open_unit, positive, rational, shown, sqrt_up
 from discreet.loss import GaussianLoss
 from discreet.mechanisms.calibrated import l2, scale_for
-from discreet.mechanisms.quantile import in_units, largest_error
+from discreet.mechanisms.quantile import grid_of, in_units, largest_error
 from discreet.mechanisms.values import Values, default_grid, noised
 from discreet.noise import Bits, rounded_gaussian
 from discreet.units import Sensitivity
@@ -40,7 +40,7 @@ class Gaussian:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
 
     def __repr__(self) -> str:
-        return f"Gaussian(sigma={float(self.sigma):.12g})"
+        return f"Gaussian(sigma={nearest_float(self.sigma):.12g})"
 
     @classmethod
     def for_epsilon(
@@ -55,7 +55,7 @@ class Gaussian:
         """The σ that a rule asks for at (ε, δ); "exact" is the least that the curve allows, for every ε."""
         eps, fail = positive(epsilon, "epsilon"), open_unit(delta, "delta")
         if rule == "exact":
-            ratio = 1 / Fraction(gaussian_mu(eps, fail))
+            ratio = 1 / _ratio(eps, fail)
         elif rule in _CLASSICAL:
             ratio = classical_ratio(eps, fail, _CLASSICAL[rule])
         else:
@@ -78,8 +78,17 @@ class Gaussian:
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
-        spread = float(self.sigma / rational(grid, "grid")) * sqrt(2)
+        spread = float(self.sigma / grid_of(grid)) * sqrt(2)
         return in_units(largest_error(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
+
+
+def _ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+    mu = gaussian_mu(epsilon, delta)
+    if mu == 0:
+        raise BadParameter(
+            "delta", shown(delta), "too small for doubles at this ε", "take a δ above 1e-300 and an ordinary ε"
+        )
+    return Fraction(mu)
 
 
 def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fraction:

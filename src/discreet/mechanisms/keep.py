@@ -10,7 +10,7 @@ truncated geometric noise and a threshold.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import ceil, expm1, log
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from discreet.accounting.elementary import exp_neg_bounds
 from discreet.errors import BadParameter
 from discreet.exact import Number, open_unit, positive, shown
 from discreet.loss import KeepLoss
+from discreet.mechanisms.quantile import allowed_tail
 from discreet.mechanisms.threshold import counts_of, groups_of
 from discreet.mechanisms.values import Values
 from discreet.noise import SYSTEM, Bits
@@ -54,7 +55,7 @@ class OptimalThreshold:
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """For each count, whether its key may be shown. A count of 0 is a key that nobody has: never."""
         counts, restore = counts_of(values)
-        chances, source = probabilities(self.epsilon, self.delta), bits or SYSTEM
+        chances, source = probabilities(self.epsilon, self.delta), SYSTEM if bits is None else bits
         leading = np.array([chance >> (PRECISION - 64) for chance in chances], np.uint64)
         words = source.words(counts.size).reshape(counts.shape)
         index = np.clip(counts, 0, len(chances) - 1)
@@ -70,8 +71,7 @@ class OptimalThreshold:
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """All of `size` keys with at least this many units are shown with the given confidence."""
-        missed = -expm1(log(float(open_unit(confidence, "confidence"))) / size)
-        enough = ceil((1 - missed) * (1 << 64)) << (PRECISION - 64)
+        enough = (1 << PRECISION) - int(Fraction(allowed_tail(confidence, size)) * (1 << PRECISION))
         chances = probabilities(self.epsilon, self.delta)
         return float(next((n for n, chance in enumerate(chances) if chance >= enough), len(chances)))
 

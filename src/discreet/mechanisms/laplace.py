@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, positive, rational
+from discreet.exact import Number, positive, rational, shown
 from discreet.loss import DiscreteLaplaceLoss
 from discreet.mechanisms.calibrated import l1, scale_for
-from discreet.mechanisms.quantile import in_units, largest_error
+from discreet.mechanisms.quantile import grid_of, in_units, largest_error
 from discreet.mechanisms.values import Values, default_grid, noised
 from discreet.noise import Bits, discrete_laplace
 from discreet.units import Sensitivity
@@ -32,7 +32,7 @@ class Laplace:
         object.__setattr__(self, "scale", positive(scale, "scale"))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(scale={self.scale})"
+        return f"Laplace(scale={shown(self.scale)})"
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
@@ -55,7 +55,7 @@ class Laplace:
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: P(|X| > t) = 2a^{t+1}/(1+a)."""
-        decay = float(rational(grid, "grid") / self.scale)
+        decay = float(grid_of(grid) / self.scale)
         return in_units(largest_error(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size), grid)
 
 

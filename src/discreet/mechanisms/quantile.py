@@ -3,22 +3,25 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
-from math import expm1, log
+from math import ceil, expm1, log1p, log2
 
-from discreet.exact import Number, ceil_float, open_unit, rational, whole
-from discreet.noise.table import Weights
+from discreet.errors import BadParameter
+from discreet.exact import Number, ceil_float, is_power_of_two, open_unit, rational, shown, whole
+from discreet.noise.table import Law, Weights
 
 CAUTION = 1 + 1e-9
 """Tails are computed in doubles; they are raised by this factor, and the allowance lowered by it."""
 
 
-def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -> int:
-    """The least whole t with P(all of `size` independent errors ≤ t) ≥ confidence, tail(t) being P(|error| > t).
+def allowed_tail(confidence: Number, size: int) -> float:
+    """How often one error may be too large if all of `size` shall hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
+    missed = float(1 - open_unit(confidence, "confidence"))
+    return -expm1(log1p(-missed) / whole(size, "size", 1)) / CAUTION
 
-    (1 − tail)^size ≥ c exactly if tail ≤ 1 − c^{1/size}.
-    """
-    sure = float(open_unit(confidence, "confidence"))
-    allowed = -expm1(log(sure) / whole(size, "size", 1)) / CAUTION
+
+def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -> int:
+    """The least whole t with P(all of `size` independent errors ≤ t) ≥ confidence; tail(t), P(|error| > t), falls to 0."""
+    allowed = allowed_tail(confidence, size)
     high = 1
     while tail(high) * CAUTION > allowed:
         high *= 2
@@ -27,6 +30,12 @@ def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -
         middle = (low + high) // 2
         low, high = (low, middle) if tail(middle) * CAUTION <= allowed else (middle, high)
     return high
+
+
+def largest_of_law(law: Law, confidence: Number, size: int) -> int:
+    """The same for a tabulated law, with enough bits that what the table leaves out stays far below what is allowed."""
+    bits = 64 + ceil(-log2(allowed_tail(confidence, size)))
+    return largest_error(tail_of(law(bits)), confidence, size)
 
 
 def tail_of(weights: Weights) -> Callable[[int], float]:
@@ -38,5 +47,13 @@ def tail_of(weights: Weights) -> Callable[[int], float]:
 
 def in_units(steps: int, grid: Number) -> float:
     """Grid steps as a distance; on a grid of reals the input's own rounding adds up to half a step."""
-    step = rational(grid, "grid")
+    step = grid_of(grid)
     return ceil_float(steps * step if step == 1 else (steps + Fraction(1, 2)) * step)
+
+
+def grid_of(grid: Number) -> Fraction:
+    """`grid` as a rational, refused unless it is a power of two."""
+    step = rational(grid, "grid")
+    if not is_power_of_two(step):
+        raise BadParameter("grid", shown(step), "must be a power of two", "take 2^k, for example 1/1024")
+    return step

@@ -51,7 +51,7 @@ class RandomizedResponse:
     @property
     def epsilon(self) -> float:
         """ln of the odds of the true answer against any one other, rounded up."""
-        return response_epsilon(self.truth, self.choices)
+        return ceil_float(response_epsilon(self.truth, self.choices))
 
     @property
     def other(self) -> Fraction:
@@ -62,7 +62,7 @@ class RandomizedResponse:
         """One randomised answer per person, in the same shape. With a predicate, `values` are whatever it takes; it is
         applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
         if self.predicate is not None:
-            values = [int(self.predicate(record)) for record in values]  # type: ignore[union-attr]
+            values = [self.predicate(record) for record in values]  # type: ignore[union-attr]
         answers = _answers(values, self.choices)
         honest = bernoulli(self.truth, answers.size, bits)
         shift = 1 + below(self.choices - 1, answers.size, bits)
@@ -96,7 +96,7 @@ class RandomizedResponse:
         """An estimated number from `size` people is off by at most this with the given confidence (Hoeffding: each answer
         moves the estimate by 1/(truth − other); [S4, ex. 2.5] with 2e^{-2t²} = 1 − confidence)."""
         fail = float(1 - open_unit(confidence, "confidence"))
-        return ceil_float(sqrt(log(2 / fail) / 2 * whole(size, "size", 1)) / float(self.truth - self.other))
+        return sqrt(log(2 / fail) / 2 * whole(size, "size", 1)) / float(self.truth - self.other) * (1 + 1e-12)
 
 
 def _answers(values: Any, choices: int) -> NDArray[np.int64]:

@@ -44,10 +44,9 @@ class Threshold:
         """The lowest threshold at scale l0/ε with l0·p ≤ δ, p being the probability that a new key shows."""
         groups, fail = groups_of(sensitivity), open_unit(delta, "delta")
         scale = groups / positive(epsilon, "epsilon")
-        lowest = max(2, ceil(scale * log_bounds(groups / (2 * fail))[0]))  # p ≥ e^{-(τ−1)/scale}/2
-        while groups * new_key_probability(scale, lowest) > fail:
-            lowest += 1
-        return cls(scale, lowest)
+        # l0·a^{τ−1}/(1+a) ≤ δ is τ − 1 ≥ scale·(ln(l0/δ) − ln(1+a)), in logarithms so that no δ is too small.
+        needed = log_bounds(groups / fail)[1] - log_bounds(1 + exp_neg_bounds(1 / scale)[0])[0]
+        return cls(scale, max(2, 1 + ceil(scale * needed)))
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """For each count, whether its key may be shown. A count of 0 is a key that nobody has: never."""
@@ -65,11 +64,6 @@ class Threshold:
         decay = float(1 / self.scale)
         short = largest_error(lambda t: exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size)
         return float(self.threshold + short)
-
-
-def new_key_probability(scale: Fraction, threshold: int) -> Fraction:
-    """P(1 + noise ≥ threshold) = a^{threshold−1}/(1+a), a = e^{-1/scale}, rounded up; for thresholds of at least 1."""
-    return exp_neg_bounds((threshold - 1) / scale)[1] / (1 + exp_neg_bounds(1 / scale)[0])
 
 
 def groups_of(moved: Sensitivity | Number) -> int:

@@ -71,7 +71,7 @@ class FloatLaplace:
     def release(self, values: NDArray[np.float64], bits: Bits | None = None) -> NDArray[np.float64]:
         """x ± scale·ln U with a 53-bit U, in floating point."""
         array = np.asarray(values, np.float64)
-        words = (bits or SYSTEM).words(array.size).reshape(array.shape)
+        words = (SYSTEM if bits is None else bits).words(array.size).reshape(array.shape)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
         noise: NDArray[np.float64] = np.where(words & np.uint64(1), self.scale, -self.scale) * np.log(uniform)
         return array + noise

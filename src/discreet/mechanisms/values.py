@@ -27,6 +27,7 @@ Draw: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
 """A sampler from `discreet.noise`: called with the scale in grid steps, the number of variates and the bits."""
 
 DOUBLE_MAX = float_info.max
+BLOCK = 1 << 16
 STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
 
 
@@ -38,6 +39,8 @@ def default_grid(scale: Fraction) -> Fraction:
         exponent -= 1
     if abs(exponent) > 900:
         raise BadParameter("scale", shown(scale), "no double lies on its grid", "change the unit of the values")
+    if exponent == STEPS_PER_SCALE:
+        exponent -= 1  # 1 is the grid of whole numbers: a loss on it would not pay for rounding
     return Fraction(2) ** (exponent - STEPS_PER_SCALE)
 
 
@@ -52,9 +55,17 @@ def noised(values: Values, draw: Draw, scale: Fraction, bits: Bits | None, grid:
     if array.dtype == np.int64:
         if grid is not None and rational(grid, "grid") != 1:
             raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
-        return restore(add_saturating(array, draw(scale, array.size, bits).reshape(array.shape)))
+        return restore(_blockwise(array, lambda block: add_saturating(block, draw(scale, block.size, bits))))
     steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
-    return restore(_on_grid(array, draw(steps, array.size, bits).reshape(array.shape), exponent))
+    return restore(_blockwise(array, lambda block: _on_grid(block, draw(steps, block.size, bits), exponent)))
+
+
+def _blockwise(array: NDArray[Any], work: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """The work done in blocks, so that memory beyond the result stays small."""
+    flat, out = array.reshape(-1), np.empty(array.size, array.dtype)
+    for start in range(0, array.size, BLOCK):
+        out[start : start + BLOCK] = work(flat[start : start + BLOCK])
+    return out.reshape(array.shape)
 
 
 @lru_cache(maxsize=256)
@@ -75,7 +86,7 @@ def read(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
     """An int64 or float64 array, and the way back to the shape that came in."""
     if type(values) is int:
         return np.array([saturate(values)], np.int64), _first
-    if isinstance(values, np.ndarray):
+    if type(values) is np.ndarray:  # no subclass: a masked array would carry its mask, which is data, around the noise
         return _checked(values), _same
     if isinstance(values, list | tuple):
         return _checked(_from_list(values)), _listed
@@ -97,7 +108,10 @@ def _listed(out: NDArray[Any]) -> Any:
 
 
 def _from_list(values: Sequence[Any]) -> NDArray[Any]:
-    cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
+    try:
+        cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
+    except (ValueError, RuntimeError):
+        raise BadValues("are nested irregularly or too deeply", "give a list, or a list of lists of one length") from None
     kinds = {type(cell) for cell in cells.flat}
     if kinds <= {int}:
         clamped = [saturate(int(cell)) for cell in cells.flat]
@@ -114,12 +128,12 @@ def _checked(array: NDArray[Any]) -> NDArray[Any]:
         array = np.minimum(array, np.asarray(LARGEST, np.uint64))
         return array.astype(np.int64)
     if array.dtype.kind == "i":
-        return array.astype(np.int64)
+        return array.astype(np.int64, copy=False)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise BadValues(f"have dtype {array.dtype}", "give integers, or floats of at most 64 bits")
     if not np.isfinite(array).all():
         raise BadValues("hold NaN or an infinity", "decide by rule what such records count as, before the mechanism")
-    return array.astype(np.float64)
+    return array.astype(np.float64, copy=False)
 
 
 def add_saturating(values: Ints, noise: Ints) -> Ints:
@@ -145,21 +159,18 @@ def one_on_grid(value: float, noise: int, exponent: int) -> float:
 def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
     """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
 
-    x/g is exact (g is a power of two; what would overflow is clamped first). ⌊t + ½⌋ is t's floor plus one if the
+    x/g is exact (g is a power of two). ⌊t + ½⌋ is t's floor plus one if the
     fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
     summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
-    function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and takes the long way.
+    function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and values near the largest double would
+    overflow: both go through `one_on_grid`.
     """
-    clamped = _clamp(values, ldexp(DOUBLE_MAX, min(exponent, 0)))
-    scaled = np.ldexp(clamped, -exponent)
+    widest = ldexp(DOUBLE_MAX, -abs(exponent))
+    hard = (np.abs(values) >= widest) | (np.abs(noise) >= 1 << 53)
+    scaled = np.ldexp(np.where(hard, 0.0, values), -exponent)
     steps = np.floor(scaled)
     steps += scaled - steps >= 0.5
-    total = steps + noise.astype(np.float64)
-    for i in (np.abs(noise) >= 1 << 53).ravel().nonzero()[0]:
-        total.flat[i] = float(int(steps.flat[i]) + int(noise.flat[i]))
-    result: Reals = np.ldexp(_clamp(total, ldexp(DOUBLE_MAX, -max(exponent, 0))), exponent)
+    result: Reals = np.ldexp(steps + noise, exponent)
+    for i in hard.nonzero()[0]:
+        result[i] = one_on_grid(float(values[i]), int(noise[i]), exponent)
     return result
-
-
-def _clamp(values: Reals, limit: float) -> Reals:
-    return np.minimum(np.maximum(values, -limit), limit)

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
@@ -46,7 +47,7 @@ class Keystream:
         self._seed, self._tainted = seed, tainted
         self._stream: CipherContext
         self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        _STREAMS.add(self)
 
     @property
     def tainted(self) -> bool:
@@ -75,6 +76,14 @@ class Keystream:
         self._calls -= 1
         return self._stream
 
+
+def _forget_all() -> None:
+    for stream in _STREAMS:
+        stream._forget()
+
+
+_STREAMS: "WeakSet[Keystream]" = WeakSet()
+os.register_at_fork(after_in_child=_forget_all)
 
 SYSTEM: Bits = Keystream(lambda: os.urandom(SEED_BYTES), tainted=False)
 """The stream that every mechanism uses unless a test says otherwise."""

@@ -21,7 +21,7 @@ def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
     >>> binomial(0, 2).tolist()
     [0, 0]
     """
-    n, source = whole(n, "n"), bits or SYSTEM
+    n, source = whole(n, "n"), SYSTEM if bits is None else bits
     if n > LARGEST_N:
         raise BadParameter("n", n, "the table would not fit", "take at most 2**28, or a Gaussian: nearer than 1e-4")
     table, half, odd = _table(n), n // 2, n % 2

@@ -12,7 +12,8 @@ GUARD = 32
 _TABLE = 7  # log splits [1, 2) into 2^7 parts
 
 
-def _round(value: int, drop: int = GUARD) -> int:
+def cut(value: int, drop: int = GUARD) -> int:
+    """`value` without its last `drop` bits, rounded to nearest."""
     return (value + (1 << (drop - 1))) >> drop
 
 
@@ -34,7 +35,7 @@ def exp_neg(x: Fraction, precision: int) -> int:
     # 2^10·max x·e^{-x/2} < 2^10 in all: e₀·2^10 < 2^31 for every work below 2^20.
     for _ in range(halvings):
         total = total * total >> work
-    return _round(total)
+    return cut(total)
 
 
 @lru_cache(maxsize=1024)
@@ -62,7 +63,7 @@ def log_int(n: int, precision: int) -> int:
     c = head << (work - _TABLE)
     z = ((m - c) << work) // (m + c)
     total = 2 * _atanh(z, work) + _log_ratio(head, 1 << _TABLE, work)
-    return _round(total + exponent * _log_ratio(2, 1, work))  # ln 2 is low by ≤ work units: exponent·work < 2^31
+    return cut(total + exponent * _log_ratio(2, 1, work))  # ln 2 is low by ≤ work units: exponent·work < 2^31
 
 
 @lru_cache(maxsize=64)
@@ -75,7 +76,7 @@ def ln2(precision: int) -> int:
 def half_pi(precision: int) -> int:
     """2^P·π/2, within 1. Machin: π/4 = 4·arctan(1/5) − arctan(1/239)."""
     work = precision + GUARD
-    return _round(2 * (4 * _arctan_inverse(5, work) - _arctan_inverse(239, work)))
+    return cut(2 * (4 * _arctan_inverse(5, work) - _arctan_inverse(239, work)))
 
 
 def _arctan_inverse(n: int, work: int) -> int:
@@ -100,4 +101,4 @@ def cos_sin(angle: int, precision: int) -> tuple[int, int]:
         odd = (odd * square >> work) // ((k + 1) * (k + 2))
         cosine, sine = (cosine - power, sine - odd) if k & 2 == 0 else (cosine + power, sine + odd)
         k += 2
-    return _round(cosine), _round(sine)
+    return cut(cosine), cut(sine)

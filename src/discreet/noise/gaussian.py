@@ -39,7 +39,7 @@ def rounded_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints
     >>> rounded_gaussian(10, 3).dtype
     dtype('int64')
     """
-    exact, source = in_range(sigma, "sigma"), bits or SYSTEM
+    exact, source = in_range(sigma, "sigma"), SYSTEM if bits is None else bits
     return in_chunks(size, lambda count: _pairs(exact, (count + 1) // 2, source)[:count], np.int64)
 
 
@@ -97,7 +97,7 @@ def _settled(u: Uniform, theta: Uniform, sigma: Fraction) -> tuple[int, int] | N
     e_low, e_high = u.neg_log(precision)
     r_low, r_high = isqrt(2 * e_low << precision), isqrt(2 * e_high << precision) + 1
     # Within its quadrant θ lies in [t, t + w]; cos falls and sin rises, each by at most w; each is computed within 1 unit,
-    # of an angle that is 2 units low at worst.
+    # of an angle that is 3 units low at worst.
     start = theta.number * (fixed.half_pi(precision) - 1) >> theta.known
     spread = (fixed.half_pi(precision) >> theta.known) + 8
     cosine, sine = fixed.cos_sin(start, precision)

@@ -50,7 +50,7 @@ def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
     >>> bool((geometric(2, 1000) >= 0).all())
     True
     """
-    s, source = in_range(scale), bits or SYSTEM
+    s, source = in_range(scale), SYSTEM if bits is None else bits
     return in_chunks(size, lambda count: _floors(s, 0.0, _no_shift, count, source)[0], np.int64)
 
 
@@ -60,7 +60,7 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     >>> discrete_laplace(5, 4).shape
     (4,)
     """
-    s, source = in_range(scale), bits or SYSTEM
+    s, source = in_range(scale), SYSTEM if bits is None else bits
     kappa, shift = _shifts(s)
     return in_chunks(size, lambda count: signed(*_floors(s, kappa, shift, count, source)), np.int64)
 
@@ -116,4 +116,4 @@ def _kappa(s: Fraction, precision: int) -> int:
     """2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
     finer = precision + 40
     one_plus_a = (1 << finer) + fixed.exp_neg(1 / s, finer)
-    return ((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer)) >> 40
+    return fixed.cut((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer), 40)

@@ -33,7 +33,7 @@ def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Int
     >>> discrete_gaussian(Fraction(1, 100), 3).tolist()
     [0, 0, 0]
     """
-    exact, source = in_range(sigma, "sigma"), bits or SYSTEM
+    exact, source = in_range(sigma, "sigma"), SYSTEM if bits is None else bits
     if exact.numerator <= exact.denominator * LARGEST_TABLE:
         table = _table(exact)
         return in_chunks(size, lambda count: signed(*table.draw(count, source)), np.int64)

@@ -43,7 +43,7 @@ def select(
     exact = [rational(score, "score") for score in scores]
     if not exact:
         raise BadParameter("scores", "empty", "there is nothing to choose from", "give at least one candidate")
-    speed, best, source = positive(rate, "rate"), max(exact), bits or SYSTEM
+    speed, best, source = positive(rate, "rate"), max(exact), SYSTEM if bits is None else bits
     deficits = [speed * (best - score) for score in exact]
     words = source.words(len(exact))
     low, high = _keys(deficits, words, race)

@@ -25,7 +25,7 @@ def below(bound: int, size: int, bits: Bits | None = None) -> Ints:
     bound = whole(bound, "bound", 1)
     if bound > 1 << 63:
         raise BadParameter("bound", bound, "the results are int64", "take at most 2**63")
-    source = bits or SYSTEM
+    source = SYSTEM if bits is None else bits
     # Words at or above the largest multiple of `bound` are drawn again: what remains is uniform by symmetry.
     last = np.uint64((1 << 64) - (1 << 64) % bound - 1)
 
@@ -70,7 +70,7 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
 
 def coins(p: Probability, size: int, bits: Bits | None = None) -> Coins:
     """`size` coins, each True if U < p. A first word settles nearly all; those in between get more bits."""
-    source = bits or SYSTEM
+    source = SYSTEM if bits is None else bits
     low, high = p(64)
     if low >= 1 << 64:
         return np.ones(whole(size, "size"), np.bool_)

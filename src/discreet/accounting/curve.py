@@ -1,0 +1,212 @@
+"""The certified curve: δ(ε) and ε(δ) of any loss, as proven intervals.
+
+For every alternative (`resolve`) and both directions (`pairs`) one of three engines answers:
+- a closed form: nothing at all, or Gaussians only;
+- a list, where the composed loss has few values (`direct`);
+- the contour (`solve`, `contour`) for everything else.
+The answer is the worst over alternatives and directions.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite, log, pi, sqrt
+
+from discreet.accounting.direct import Listed
+from discreet.accounting.gaussian import gaussian_delta
+from discreet.accounting.ladder import Parts
+from discreet.accounting.laws.atoms import AtomsLaw
+from discreet.accounting.laws.convolve import together
+from discreet.accounting.laws.gaussian import GaussianLaw
+from discreet.accounting.pairs import Side, cut_atoms, sides
+from discreet.accounting.resolve import alternatives
+from discreet.accounting.sampled import Sampled, sampled_delta
+from discreet.accounting.search import least
+from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
+from discreet.errors import BadParameter
+from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
+from discreet.loss import Loss
+
+_SHORT = 1 << 12
+
+
+def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
+    """δ at ε ≥ 0: the largest P(E) − e^ε·P'(E) over events and neighbours, between two doubles.
+
+    >>> from discreet.loss import Claim
+    >>> delta(Claim(Fraction(1), Fraction(1, 1000)), 1).upper < 0.0010001
+    True
+    """
+    eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
+    found = [_delta(one, eps, tolerance) for choice in alternatives(loss) for one in sides(choice)]
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+
+def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
+    """The least ε ≥ 0 with δ(ε) ≤ delta, between two doubles; ∞ where there is none.
+
+    >>> from discreet.loss import Claim
+    >>> bounds = epsilon(500 * Claim(Fraction(1), Fraction(0)), 1e-5)
+    >>> round(bounds.lower, 4), round(bounds.upper, 4)
+    (311.7676, 311.7676)
+    """
+    target, tolerance = _delta_value(delta), _tolerance(rtol)
+    found = [_epsilon_of(one, target, tolerance) for choice in alternatives(loss) for one in sides(choice)]
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+
+def _epsilon(value: Number) -> float:
+    """ε as a double at or below it: δ only grows there. ∞ is allowed: there only the mass at infinity is left."""
+    if isinstance(value, float) and value == inf:
+        return inf
+    exact = rational(value, "epsilon")
+    if exact < 0:
+        raise BadParameter("epsilon", shown(exact), "must not be negative", "give 0 or more")
+    return floor_float(exact)
+
+
+def _delta_value(value: Number) -> float:
+    exact = rational(value, "delta")
+    if not 0 <= exact <= 1:
+        raise BadParameter("delta", shown(exact), "must lie between 0 and 1", "give a probability, for example 1e-6")
+    return floor_float(exact)
+
+
+def _tolerance(rtol: float) -> float:
+    if not 0 < rtol < 1:
+        raise BadParameter("rtol", rtol, "must lie strictly between 0 and 1", "give for example 1e-6")
+    return max(float(rtol), 1e-12)
+
+
+def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
+    extra = one.infinite
+    if eps == inf or not one.parts:
+        return extra
+    if extra[0] > 1 - 1e-14:
+        return extra[0], 1.0
+    if one.above is not None:
+        low, high = finite_delta(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
+    else:
+        low, high = _finite(one.parts, eps, rtol)
+    return min(1.0, low + extra[0]) * (1 - 2**-52), min(1.0, (high + extra[1]) * (1 + 2**-52))
+
+
+def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
+    mu = only_gaussian(parts)
+    if mu is not None:
+        return gaussian_bounds(mu, eps)
+    law = only_sampled(parts)
+    if law is not None:
+        return sampled_delta(law, eps)
+    listed = short_list(parts)
+    found = (0.0, 1.0) if listed is None else listed.bounds(eps)
+    return found if found[1] - found[0] <= rtol * found[1] else _narrower(found, finite_delta(parts, eps, rtol))
+
+
+def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], two[0]), min(one[1], two[1])
+
+
+def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
+    extra = one.infinite
+    if target >= 1 or (not one.parts and target >= extra[1]):
+        return 0.0, 0.0
+    if target < extra[0]:
+        return inf, inf
+    if target == 0 and extra[1] == 0:
+        return least_pure(one.parts)
+    if target <= extra[1]:  # the mass at infinity is not known well enough to say
+        return 0.0, inf
+    if one.above is not None:
+        low = finite_epsilon(one.parts, target, rtol, extra)[0]
+        return low, chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
+    mu = only_gaussian(one.parts)
+    if mu is not None:
+        return invert(
+            lambda e: _shifted(gaussian_bounds(mu, e), extra),
+            target,
+            _gaussian_guess(mu, target - extra[0]),
+            4e-14,
+        )
+    law = only_sampled(one.parts)
+    if law is not None:
+        return _sampled_epsilon(law, target, extra)
+    listed = short_list(one.parts)
+    if listed is None or target < 1e9 * listed.outside:
+        return finite_epsilon(one.parts, target, rtol, extra)
+    aim = listed.guess(target - extra[0])
+    return invert(lambda e: _shifted(listed.bounds(e), extra), target, max(0.0, aim), min(rtol / 8, 1e-12))
+
+
+def gaussian_bounds(mu: "Ratio", eps: float) -> tuple[float, float]:
+    """The Gaussian's exact curve at ε, at both ends of what is known of μ."""
+    return gaussian_delta(mu.low, Fraction(eps)).lower, gaussian_delta(mu.high, Fraction(eps)).upper
+
+
+def _gaussian_guess(mu: "Ratio", target: float) -> float:
+    """Where δ_μ(ε) = target, in plain doubles: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ."""
+    from scipy.special import erfcx
+
+    m, eps = nearest_float(mu.high), 0.0
+    for _ in range(60):
+        a, b = eps / m - m / 2, eps / m + m / 2
+        # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
+        near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
+        if not near - far > 0 or not isfinite(near):
+            return eps
+        move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
+        eps = max(0.0, eps + move)
+        if abs(move) <= 1e-14 * eps or eps == 0:
+            break
+    return eps
+
+
+def _shifted(finite: tuple[float, float], extra: tuple[float, float]) -> tuple[float, float]:
+    return (finite[0] + extra[0]) * (1 - 2**-52), (finite[1] + extra[1]) * (1 + 2**-52)
+
+
+def least_pure(parts: Parts) -> tuple[float, float]:
+    """ε at δ = 0: the largest loss of all, Σ times·max L; ∞ where a law has none."""
+    total = sum(times * law.most for law, times in parts)
+    slip = sum(2 * times * float(law.loss_error.max()) for law, times in parts if isinstance(law, AtomsLaw))
+    return (max(0.0, total * (1 - 1e-14) - slip), max(0.0, total * (1 + 1e-14))) if isfinite(total) else (inf, inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """μ = Δ/σ of one Gaussian, between two rationals."""
+
+    low: Fraction
+    high: Fraction
+
+
+def only_gaussian(parts: Parts) -> Ratio | None:
+    """μ, if Gaussians are all there is."""
+    if len(parts) != 1 or not isinstance(parts[0][0], GaussianLaw):
+        return None
+    mu = sqrt_up(parts[0][1] * parts[0][0].squared)  # at most 2^-90 above the truth
+    return Ratio(mu * (1 - Fraction(1, 1 << 80)), mu)
+
+
+def only_sampled(parts: Parts) -> Sampled | None:
+    """The law, if one sampled Gaussian or Laplace release is all there is."""
+    law = parts[0][0]
+    return law if len(parts) == 1 and parts[0][1] == 1 and isinstance(law, Sampled) else None
+
+
+def _sampled_epsilon(law: Sampled, target: float, extra: tuple[float, float]) -> tuple[float, float]:
+    guess = least(lambda e: sum(sampled_delta(law, e)) / 2 + extra[0] <= target)
+    return invert(lambda e: _shifted(sampled_delta(law, e), extra), target, 0.0 if guess <= 1e-299 else guess, 1e-10)
+
+
+def short_list(parts: Parts) -> Listed | None:
+    """The composed loss as a list, if it has few values, or few that matter."""
+    listed: list[tuple[AtomsLaw, int]] = []
+    outside = 0.0
+    for law, times in parts:
+        found = cut_atoms(law)
+        if found is None or len(listed) > 24:
+            return None
+        listed.append((found[0], times))
+        outside += times * found[1]
+    total = together(listed, _SHORT)
+    return None if total is None else Listed.of(total, outside)

@@ -1,0 +1,168 @@
+"""Filters: budgets that stay sound when every next release, and its parameters, are chosen after seeing the last answers.
+
+The budget and its one currency are fixed before the first answer. A release fits if the running sum stays within the budget;
+the decision looks only at sums of prices, and those are what the theorems allow to adapt:
+- `pure`: Σε ≤ ε and Σδ ≤ δ make all of it (ε, δ)-private [RRUV16];
+- `zcdp`: Σρ ≤ ρ and Σδ ≤ δ make all of it δ-approximately ρ-zCDP [WRRW23, Thm 1];
+- `rdp`: ΣD_α ≤ ε̄ at *one* order fixed in advance makes all of it (α, ε̄)-RDP [FZ21; Lec21]; no leak is allowed;
+- `gdp`: Σμ² ≤ μ² and Σδ ≤ δ: all of it is a leak of δ in front of a μ-GDP core, δ(ε) ≤ δ_μ(ε) + δ [ST22; KTH23].
+  With leaks: weight every path by Π(1−δᵢ) of its steps; what is cut off weighs at most Σδᵢ ≤ δ.
+There is no filter on the composed curve δ(ε) and none on "the best order so far": neither is sound [TKRH26], see
+docs/decisions/0002-no-filter-on-the-curve.md.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import TypeAlias, assert_never
+
+from discreet.accounting.conversions import epsilon_from_gdp, epsilon_from_rdp, epsilon_from_zcdp
+from discreet.accounting.gdp import mu_squared
+from discreet.accounting.leak import split
+from discreet.accounting.pure import pure as pure_epsilon
+from discreet.accounting.renyi import renyi
+from discreet.accounting.zcdp import zcdp as zcdp_rho
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.exact import Number, ceil_float, open_unit, positive, rational, sqrt_up
+from discreet.loss import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """Prices are ε."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zcdp:
+    """Prices are ρ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rdp:
+    """Prices are Rényi divergences at this order, which was fixed before the first answer."""
+
+    order: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Gdp:
+    """Prices are μ²."""
+
+
+Currency: TypeAlias = Pure | Zcdp | Rdp | Gdp
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A budget in one currency, and what has been spent of it. Paying makes a new filter.
+
+    >>> from discreet.loss import GaussianLoss
+    >>> from discreet.units import sensitivity
+    >>> budget, release = zcdp(Fraction(1, 100)), GaussianLoss(Fraction(10), sensitivity(1))  # ρ = 1/200
+    >>> budget.after(release).after(release).left
+    Fraction(0, 1)
+    >>> budget.after(release * 3)
+    Traceback (most recent call last):
+    discreet.errors.BudgetExceeded: this costs 3/200 (zCDP ρ) but 1/100 is left; ask for less, or for a coarser answer
+    """
+
+    currency: Currency
+    limit: Fraction
+    leak_limit: Fraction = Fraction(0)
+    spent: Fraction = Fraction(0)
+    leaked: Fraction = Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """What is left in the currency."""
+        return self.limit - self.spent
+
+    @property
+    def leak_left(self) -> Fraction:
+        """What is left of the δ for leaks."""
+        return self.leak_limit - self.leaked
+
+    def after(self, loss: Loss) -> "Filter":
+        """The filter once `loss` is paid; refused, and unchanged, if it does not fit."""
+        amount, leak = price(self.currency, loss)
+        if amount > self.left:
+            raise BudgetExceeded(_NAMES[type(self.currency)], asked=amount, left=self.left)
+        if leak > self.leak_left:
+            raise BudgetExceeded("δ for leaks", asked=leak, left=self.leak_left)
+        return replace(self, spent=self.spent + rational(amount), leaked=self.leaked + leak)
+
+    def epsilon(self, delta: Number) -> float:
+        """The ε that the whole *budget* promises at δ, of which `leak_limit` is kept for leaks; rounded up."""
+        target = rational(delta, "delta")
+        if isinstance(self.currency, Pure):
+            return ceil_float(self.limit) if target >= self.leak_limit else inf
+        rest = open_unit(target, "delta") - self.leak_limit
+        return inf if rest <= 0 else _converted(self.currency, self.limit, rest)
+
+
+def price(currency: Currency, loss: Loss) -> tuple[Fraction | float, Fraction]:
+    """What a release costs in this currency, and its leak δ; an infinite price never fits.
+
+    >>> from discreet.loss import Claim
+    >>> price(Pure(), Claim(Fraction(1), Fraction(1, 1000)))
+    (Fraction(1, 1), Fraction(1, 1000))
+    """
+    core, leak = split(loss)
+    match currency:
+        case Pure():
+            return pure_epsilon(core), leak
+        case Zcdp():
+            return zcdp_rho(core), leak
+        case Rdp(order=order):
+            return (renyi(core, order), leak) if leak == 0 else (inf, Fraction(0))
+        case Gdp():
+            return mu_squared(core), leak
+        case _:
+            assert_never(currency)
+
+
+def pure(epsilon: Number, delta: Number = 0) -> Filter:
+    """Σε ≤ epsilon and Σδ ≤ delta."""
+    return Filter(Pure(), positive(epsilon, "epsilon"), _leak(delta))
+
+
+def zcdp(rho: Number, delta: Number = 0) -> Filter:
+    """Σρ ≤ rho, and Σδ ≤ delta for releases that leak."""
+    return Filter(Zcdp(), positive(rho, "rho"), _leak(delta))
+
+
+def rdp(order: Number, divergence: Number) -> Filter:
+    """ΣD_α ≤ divergence at this one order; releases that leak are refused."""
+    alpha = rational(order, "order")
+    if alpha <= 1:
+        raise BadParameter("order", order, "must exceed 1", "fix an order above 1, for example 16")
+    return Filter(Rdp(alpha), positive(divergence, "divergence"))
+
+
+def gdp(mu: Number, delta: Number = 0) -> Filter:
+    """Σμ² ≤ mu², and Σδ ≤ delta for releases that leak."""
+    return Filter(Gdp(), positive(mu, "mu") ** 2, _leak(delta))
+
+
+def _leak(delta: Number) -> Fraction:
+    exact = rational(delta, "delta")
+    if not 0 <= exact < 1:
+        raise BadParameter(
+            "delta", delta, "must lie in [0, 1)", "give 0, or something far below one in the number of people"
+        )
+    return exact
+
+
+def _converted(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
+    match currency:
+        case Zcdp():
+            return epsilon_from_zcdp(limit, delta)
+        case Rdp(order=order):
+            return epsilon_from_rdp(order, limit, delta)
+        case Gdp():
+            return epsilon_from_gdp(sqrt_up(limit), delta)
+        case _:
+            assert_never(currency)
+
+
+_NAMES = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}

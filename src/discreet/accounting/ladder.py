@@ -1,0 +1,67 @@
+"""K = ln M of a whole composition at real points: what Chernoff bounds and the choice of a tilt need."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, fsum, inf, log
+
+import numpy as np
+
+from discreet.accounting.laws import EPS, Floats, Law
+
+Parts = Sequence[tuple[Law, int]]
+"""Independent losses, each as often as its number says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """K of a whole composition at real points, rounded up: what Chernoff bounds and the choice of c need."""
+
+    c: Floats
+    k: Floats
+
+    @classmethod
+    def of(cls, parts: Parts, c: Floats) -> "Ladder":
+        total = np.zeros_like(c)
+        for law, times in parts:
+            value, error = law.real(c)
+            total = total + float(times) * (value + error + 2 * EPS * np.abs(value))
+        return cls(c, total + 4 * EPS * len(parts) * np.abs(total))
+
+    def plus(self, other: "Ladder") -> "Ladder":
+        """K of both together, on the same points."""
+        total = self.k + other.k
+        return Ladder(self.c, total + 2 * EPS * np.abs(total))
+
+    def epsilons(self, delta: float) -> Floats:
+        """For every c the ε at which its Chernoff bound is delta: all of them are upper bounds."""
+        with np.errstate(invalid="ignore"):
+            above = (self.chernoff(0.0) - log(delta) + 1e-13 * abs(log(delta))) / self.c
+        return np.where(np.isfinite(above), above * (1 + 2**-48 * np.sign(above)), inf)
+
+    def epsilon(self, delta: float) -> float:
+        """The least of them, and not below 0."""
+        return max(0.0, float(np.min(self.epsilons(delta))))
+
+    def best(self, delta: float) -> float:
+        """The c of the least of them."""
+        return float(self.c[np.argmin(self.epsilons(delta))])
+
+    def chernoff(self, epsilon: float) -> Floats:
+        """ln of a bound on the finite δ(ε), for every c."""
+        return np.asarray(self.k - self.c * epsilon + log_peak(self.c) + 4 * EPS * (np.abs(self.k) + self.c * epsilon))
+
+
+def log_peak(c: Floats) -> Floats:
+    """ln B(c) = ln max_x (1 − e^{-x})e^{-cx} = c·ln c − (1 + c)·ln(1 + c), rounded up."""
+    return np.asarray(-c * np.log1p(1 / c) - np.log1p(c) + 8 * EPS * (1 + np.log1p(c)))
+
+
+def largest(parts: Parts) -> float:
+    """No finite loss is above this."""
+    most = fsum(times * abs(law.most) for law, times in parts)
+    return fsum(times * law.most for law, times in parts) + 1e-14 * most if most < inf else inf
+
+
+def envelope(parts: Parts, c: float, s: float) -> float:
+    """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s."""
+    return exp(min(0.0, fsum(times * law.envelope(c, s) for law, times in parts)))

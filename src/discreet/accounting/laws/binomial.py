@@ -1,0 +1,68 @@
+"""Binomial noise: the number of heads in n fair coins, against the same shifted by a whole r."""
+
+from functools import lru_cache
+from math import exp, isqrt
+
+import numpy as np
+
+from discreet.accounting.laws import EPS, Floats
+from discreet.accounting.laws.atoms import AtomsLaw
+
+_DEPTH = 20  # half-widths √n/2 that are kept, times two: what lies outside has mass below 2·e^{-2·400}
+
+
+@lru_cache(maxsize=64)
+def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
+    """The finite losses, and the mass at infinity (outputs that only one neighbour can give) between two doubles.
+
+    P(k)/P(k − r) = Π_{i<r} (n − k + 1 + i)/(k − i), infinite for k < r. By symmetry the other direction has the same law.
+
+    >>> law, low, high = binomial_law(2, 1)
+    >>> np.round(np.exp(law.log_mass), 3).tolist(), np.round(np.exp(law.loss), 3).tolist(), low <= 0.25 <= high
+    ([0.5, 0.25], [2.0, 0.5], True)
+    """
+    reach = _DEPTH * (isqrt(n) + 1)
+    first, last = max(0, n // 2 - reach), min(n, n - n // 2 + reach)
+    k = np.arange(first, last + 1, dtype=float)
+    log_mass, error = _log_masses(n, k)
+    finite = k >= shift
+    mass = float(np.exp(log_mass[~finite]).sum())
+    wrong = float((np.exp(log_mass[~finite]) * error[~finite]).sum()) + 4 * EPS * mass
+    missing = 0.0 if first == 0 and last == n else 4 * exp(-2 * reach**2 / n)
+    if not finite.any():
+        return AtomsLaw.of([0.0], [-800.0]), 1.0, 1.0
+    loss, slip = _losses(n, k[finite], shift)
+    law = AtomsLaw.of(loss, log_mass[finite], slip, error[finite])
+    return law, max(0.0, mass - wrong), min(1.0, mass + wrong + missing + 1e-320)
+
+
+def _log_masses(n: int, k: Floats) -> tuple[Floats, Floats]:
+    """ln C(n, k)/2^n over a window: sums of ln((n − k)/(k + 1)) from the middle, in blocks to keep rounding small."""
+    steps = np.log((n - k[:-1]) / (k[:-1] + 1)) if len(k) > 1 else np.zeros(0)
+    middle = len(k) // 2
+    right, left = _prefix(steps[middle:]), _prefix(-steps[:middle][::-1])
+    relative = np.concatenate([left[::-1], [0.0], right])
+    total = float(np.exp(relative).sum())
+    far = np.abs(np.arange(len(k)) - middle)
+    depth = 2 * np.sqrt(far) + 4  # additions behind each partial sum
+    error = EPS * (depth * np.abs(relative) + 4 * far * EPS + 2 * far * np.abs(np.log1p(far / (n + 1))) + 8)
+    spread = float((np.exp(relative) * error).sum()) / total + 8 * EPS
+    return relative - np.log(total), error + spread
+
+
+def _prefix(steps: Floats) -> Floats:
+    """Partial sums with about 2·√N additions behind each, not N."""
+    size = isqrt(len(steps)) + 1
+    padded = np.concatenate([steps, np.zeros(-len(steps) % size)]).reshape(-1, size)
+    inside = np.cumsum(padded, axis=1)
+    before = np.concatenate([[0.0], np.cumsum(inside[:-1, -1])]) if len(inside) else np.zeros(0)
+    return np.asarray((inside + before[:, None]).ravel()[: len(steps)])
+
+
+def _losses(n: int, k: Floats, shift: int) -> tuple[Floats, Floats]:
+    loss, slip = np.zeros_like(k), np.zeros_like(k)
+    for i in range(shift):
+        step = np.log((n - k + 1 + i) / (k - i))
+        loss += step
+        slip += EPS * (4 + np.abs(step) + np.abs(loss))
+    return loss, slip

@@ -1,0 +1,57 @@
+"""What stands in where no single pair is worst: a bound on K from above, an actual neighbour from below."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+
+from discreet.accounting.laws import EPS, Floats, Law, Ratio
+from discreet.exact import nearest_float
+
+
+@dataclass(frozen=True, slots=True)
+class ConcentratedLaw:
+    """Not a law but a bound: K(c) ≤ ρ·c(c + 1) for every c > 0, which is ρ-zCDP. It has no values off the real line."""
+
+    rho: Fraction
+
+    @property
+    def most(self) -> float:
+        return inf
+
+    def real(self, c: Floats) -> tuple[Floats, Floats]:
+        value = nearest_float(self.rho) * c * (c + 1)
+        return value, 4 * EPS * value
+
+    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+        return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
+    def envelope(self, c: float, s: float) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A law that stands for an actual neighbour only: it bounds from below."""
+
+    law: Law
+
+    @property
+    def most(self) -> float:
+        return self.law.most
+
+    def real(self, c: Floats) -> tuple[Floats, Floats]:
+        return self.law.real(c)
+
+    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+        return self.law.ratio(c, base, s)
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
+    def envelope(self, c: float, s: float) -> float:
+        return self.law.envelope(c, s)

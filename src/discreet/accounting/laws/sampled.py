@@ -1,0 +1,168 @@
+"""The Gaussian on a Poisson sample: K by the trapezoid rule on an analytic integrand, with its error bound.
+
+In units of the noise, y = x/σ, μ = Δ/σ and A(y) = 1 − q + q·e^{μy − μ²/2} is the likelihood ratio of the mixture to N(0, 1).
+Removing the person, L = ln A under the mixture: M(z) = ∫ φ·A^{z+1}. Adding, L = −ln A under N(0, 1): M(z) = ∫ φ·A^{-z}.
+[ZDW22, Thm 11]: these two pairs dominate. Below ζ is the power of A, ρ = |Re ζ| and s = |Im ζ|.
+
+- *Step.* A has its zeros at Im y = ±π/μ. On the line Im y = ±θ/μ with θ < π/2, |φ| grows by e^{θ²/2μ²}, |A^{i·Im ζ}|
+  ≤ e^{sθ}, and cos(θ/2)·A(Re y) ≤ |A| ≤ A(Re y). So for step η the error is at most 2·N/(e^{2πθ/μη} − 1) [TW14, Thm
+  5.1], with N ≤ M(c)·e^{θ²/2μ² + sθ}, and cos(θ/2)^{-ρ} more when ζ's real part is negative.
+- *Ends.* |d ln A/dy| ≤ μ: past |Y| > ρμ the terms fall at least like e^{-(|Y| − ρμ)·(y − Y)}, so those left out are at most
+  f(Y)·(η + 1/(|Y| − ρμ)) together; on the side where A^ζ falls as well, the same without ρμ.
+- *Envelope.* Moving the line of integration by ia, with aμ ≤ π/4, |M(c + is)| ≤ e^{a²/2}∫ φ·|A(y + ia)|^{Re
+  ζ}·e^{-s·arg A(y + ia)} (Cauchy), which falls with s. That integrand is analytic too; on Im y = ±b, b = π/4μ, its
+  exponential in s is at most 1 (arg A rises with Im y up to π/2μ), so the trapezoid rule bounds it with N ≤
+  M(c)·e^{b²/2}·cos(π/4)^{-ρ}, the last if Re ζ < 0.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, cos, exp, inf, log, pi, sqrt
+
+import numpy as np
+
+from discreet.accounting.laws import EPS, Floats, Ratio
+from discreet.accounting.laws.oscillate import oscillate
+from discreet.exact import nearest_float, sqrt_up
+
+_DIGITS = 38.0  # the quadrature aims at e^{-38}
+_REACH = 9.5
+_WIDEST = 400_000  # points; past that K is not worth its price
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussianLaw:
+    """Poisson sample at `rate` of a Gaussian with (Δ/σ)² = `squared`, for the unit that is removed or added.
+
+    >>> law = SampledGaussianLaw(Fraction(1), Fraction(1, 100), removed=True)
+    >>> round(float(law.real(np.array([1.0]))[0][0]), 12) == round(log(1 + (np.e - 1) / 10**4), 12)
+    True
+    """
+
+    squared: Fraction
+    rate: Fraction
+    removed: bool
+
+    @property
+    def most(self) -> float:
+        return inf if self.removed else -log(nearest_float(1 - self.rate))
+
+    def real(self, c: Floats) -> tuple[Floats, Floats]:
+        value, error = np.full(len(c), inf), np.full(len(c), inf)
+        for lo, hi in pairwise([0.0, 2.0, 8.0, 32.0, 128.0, 512.0, inf]):  # a grid that serves its largest c serves them all
+            here = (lo < c) & (c <= hi)
+            grid = self._grid(float(c[here].max()), 0.0) if here.any() else None
+            if grid is not None:
+                value[here], error[here] = self._sums(grid, c[here])
+        return value, error
+
+    def _sums(self, grid: "_Grid", c: Floats) -> tuple[Floats, Floats]:
+        power = c + 1 if self.removed else -c
+        exponent = np.multiply.outer(power, grid.log_ratio) + grid.log_weight
+        top = exponent.max(axis=1)
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
+        slip = np.multiply.outer(np.abs(power), grid.log_slip) + 4 * EPS * (np.abs(exponent) + grid.y**2 + 4)
+        ends = np.exp(exponent[:, [0, -1]].max(axis=1) + grid.ends_factor - top)
+        error = (weight * slip).sum(axis=1) / total + ends / total + grid.step_error
+        return top + np.log(total), error + 8 * EPS * (np.abs(top) + 2)
+
+    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+        total = np.zeros(s.shape, dtype=np.complex128)
+        error = np.full(s.shape, inf)
+        for lo, hi in pairwise(_doublings(s)):  # the step shrinks as s grows
+            part = s[lo:hi]
+            grid = self._grid(c, float(part[-1]))
+            if grid is None:
+                continue
+            weight = np.exp(grid.exponent - base)
+            some = weight > 1e-22 * float(weight.max())  # what is left out is part of the error
+            at = grid.log_ratio[some] if self.removed else -grid.log_ratio[some]
+            total[lo:hi], method = oscillate(part, at, weight[some])
+            heavy = float(weight.sum())
+            error[lo:hi] = (
+                float(weight[~some].sum())
+                + float((weight * (grid.slip + 2 * EPS * (abs(base) + 4))).sum())
+                + part * float((weight * (grid.log_slip + 4 * EPS * np.abs(grid.log_ratio))).sum())
+                + exp(grid.ends - base)
+                + heavy * (1.01 * grid.step_error + method)
+            )
+        floor = np.abs(total) < 1e-300
+        return Ratio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
+
+    def size(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
+    def envelope(self, c: float, s: float) -> float:
+        grid = self._grid(c, 0.0, width=pi / 4, squeeze=pi / 4)
+        if grid is None:
+            return 0.0
+        mu, q, power = self._doubles(c)
+        top = float(grid.exponent.max())
+        y, weight, ends = grid.y, np.exp(grid.exponent - top), exp(grid.ends - top)
+        norm = float((weight * (1 - grid.slip)).sum()) * (1 - 2 * grid.step_error) - ends
+        best, q_not = 0.0, float(1 - self.rate)
+        for a in pi / 4 / mu * 2.0 ** -np.arange(0, 12, 0.5):
+            ratio = q_not + q * np.exp(mu * y - mu * mu / 2 + 1j * mu * a)
+            turned, size = s * np.angle(ratio), power * np.log(np.abs(ratio))
+            value = size - turned + grid.exponent - top - power * grid.log_ratio
+            slip = grid.slip + 8 * EPS * (np.abs(size) + turned + abs(power) + s + 4)
+            total = float(np.exp(value + slip).sum()) + ends
+            best = min(best, a * a / 2 + log(total / norm + 2 * grid.step_error) + 16 * EPS * len(y))
+        return best
+
+    def _doubles(self, c: float) -> tuple[float, float, float]:
+        return nearest_float(sqrt_up(self.squared)), nearest_float(self.rate), c + 1 if self.removed else -c
+
+    def _grid(self, c: float, s: float, width: float = 1.4, squeeze: float = 0.7) -> "_Grid | None":
+        mu, q, power = self._doubles(c)
+        rho = abs(power)
+        theta = min(width, sqrt(2 * _DIGITS) * mu)
+        growth = theta**2 / (2 * mu * mu) + s * theta - (0 if self.removed else rho * log(cos(squeeze)))
+        step = 2 * pi * theta / (mu * (_DIGITS + growth))
+        far = rho * mu + _REACH
+        count = ceil((far + _REACH) / step)
+        if not count < _WIDEST:
+            return None
+        first = -_REACH if self.removed else -far
+        y = first + step * np.arange(count + 1)
+        u = mu * y - mu * mu / 2
+        logs = np.logaddexp(log(float(1 - self.rate)), log(q) + u)
+        if q <= 0.5:
+            logs = np.where(u < 30, np.log1p(q * np.expm1(np.minimum(u, 30))), logs)
+        log_weight = log(step / sqrt(2 * pi)) - y * y / 2
+        exponent = power * logs + log_weight
+        # μ, q, y and u are rounded: ln A moves by their relative errors times its slope; then log itself.
+        log_slip = 8 * EPS * ((1 + np.abs(u) + mu * mu) * np.minimum(1, np.exp(u + log(q) - logs)) + np.abs(logs))
+        if q > 0.5:
+            log_slip = log_slip + 8 * EPS * (1 + np.abs(u))
+        slip = rho * log_slip + 4 * EPS * (y * y + np.abs(exponent) + 4)
+        # ln of (step + 1/reach)·f(Y) at both ends together
+        factor = log(2.002 * (1 + 1 / step / _REACH))
+        ends = float(exponent[[0, -1]].max()) + factor
+        return _Grid(y, log_weight, exponent, logs, slip, log_slip, factor, ends, 2.01 * np.exp(-_DIGITS))
+
+
+def _doublings(s: Floats) -> list[int]:
+    """Where to cut ascending s so that each piece ends at most at twice its start, or has 64 of them."""
+    edges = [0]
+    while edges[-1] < len(s):
+        first = edges[-1]
+        edges.append(max(min(first + 64, len(s)), int(np.searchsorted(s, 2 * s[first], side="right"))))
+    return edges
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The quadrature's points: ln(weight·φ·A^{Re ζ}), ln A, what each may be off by, and the two analytic errors."""
+
+    y: Floats
+    log_weight: Floats
+    exponent: Floats
+    log_ratio: Floats
+    slip: Floats
+    log_slip: Floats
+    ends_factor: float  # ln of (step + 1/reach)/step, twice
+    ends: float  # a logarithm
+    step_error: float  # relative to M(c)

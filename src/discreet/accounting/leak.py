@@ -1,0 +1,124 @@
+"""What leaks with probability δ, set apart: P = (1 − δ)·P' + δ·P'' and Q = (1 − δ)·Q' + δ·Q'', in both directions.
+
+Only the pair (P', Q') of the core needs a bound then, and any notion can read it. δ-approximate zCDP [BS16, Def. 8.1] is
+this form, and so is (ε, δ): every (ε, δ)-private pair is such a mixture with an ε-private core [KOV15: randomised
+response that tells the truth with probability δ dominates them all]. A leak may be overstated: if δ ≤ δ* then
+the rest of δ* is cut from the core in equal shares of P' and Q'.
+"""
+
+from fractions import Fraction
+from math import inf
+from typing import assert_never
+
+from discreet.accounting.elementary import exp_bounds, shorter
+from discreet.accounting.group import group_delta, pushed
+from discreet.accounting.pure import amplified, pure
+from discreet.exact import rational
+from discreet.loss import (
+    NOTHING,
+    BinomialLoss,
+    Claim,
+    Composition,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    ExponentialLoss,
+    GaussianLoss,
+    Group,
+    KeepLoss,
+    LaplaceLoss,
+    Loss,
+    Parallel,
+    PermuteAndFlipLoss,
+    ResponseLoss,
+    Subsampled,
+    ThresholdLoss,
+    TruncatedGeometricLoss,
+    compose,
+    repeat,
+)
+from discreet.units import sensitivity
+
+
+def split(loss: Loss) -> tuple[Loss, Fraction]:
+    """A core without any leak of the named kinds, and δ, rounded up, at most 1.
+
+    >>> split(Claim(Fraction(1), Fraction(1, 1000)))
+    (Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(1, 1000))
+    """
+    match loss:
+        case Claim(epsilon=epsilon, delta=delta):
+            return Claim(epsilon, Fraction(0)), min(Fraction(1), delta)
+        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
+            return repeat(Claim(epsilon, Fraction(0)), groups), any_of(delta, groups)
+        case ThresholdLoss(scale=scale, threshold=threshold, groups=groups):
+            # One unit is in at most `groups` keys. Where others hold the key too, the decision is post-processing of a
+            # count plus discrete Laplace noise. Where it is alone, the key is shown with probability p if it is there and
+            # never if it is not: a leak p and a core in which nothing is shown. Charging both to every key covers both.
+            count = DiscreteLaplaceLoss(scale, sensitivity(1))
+            return repeat(count, groups), any_of(singleton_shown(scale, threshold), groups)
+        case Composition(parts=parts):
+            splits = [(split(part), times) for part, times in parts]
+            total = sum((delta * times for (_, delta), times in splits), Fraction(0))
+            return compose(*(repeat(core, times) for (core, _), times in splits)), min(Fraction(1), total)
+        case Parallel(branches=branches):
+            cores = [split(branch) for branch in branches]
+            return Parallel(tuple(core for core, _ in cores)), max((delta for _, delta in cores), default=Fraction(0))
+        case Group():
+            return _split_group(loss)
+        case Subsampled(loss=inner, rate=rate):
+            return _split_sample(inner, rate)
+        case (
+            LaplaceLoss()
+            | DiscreteLaplaceLoss()
+            | TruncatedGeometricLoss()
+            | GaussianLoss()
+            | DiscreteGaussianLoss()
+            | BinomialLoss()
+            | ResponseLoss()
+            | ExponentialLoss()
+            | PermuteAndFlipLoss()
+        ):
+            return loss, Fraction(0)
+        case _:
+            assert_never(loss)
+
+
+def any_of(delta: Fraction, times: int) -> Fraction:
+    """1 − (1 − δ)^times, the probability that at least one of independent leaks happens, rounded up."""
+    if delta >= 1:
+        return Fraction(1 if times else 0)
+    if times <= 64:
+        return shorter(1 - (1 - delta) ** times)
+    return min(Fraction(1), delta * times)  # Bernoulli's inequality
+
+
+def singleton_shown(scale: Fraction, threshold: int) -> Fraction:
+    """P(1 + noise ≥ τ) = a^{τ−1}/(1 + a), a = e^{−1/scale}, rounded up; 1 for a threshold below 1, which guards nothing."""
+    if threshold < 1:
+        return Fraction(1)
+    low, _ = exp_bounds(-1 / scale)
+    return shorter(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))
+
+
+def _split_group(loss: Group) -> tuple[Loss, Fraction]:
+    inner = pushed(loss)
+    if not isinstance(inner, Group):
+        return split(inner)
+    core, delta = split(inner.loss)
+    if delta == 0:
+        return Group(core, inner.size), delta
+    epsilon = pure(core)
+    if epsilon == inf:  # no group rule is proven for a leak with an unbounded core
+        return NOTHING, Fraction(1)
+    exact = rational(epsilon)
+    return Claim(inner.size * exact, Fraction(0)), group_delta(exact, delta, inner.size)
+
+
+def _split_sample(inner: Loss, rate: Fraction) -> tuple[Loss, Fraction]:
+    core, delta = split(inner)
+    if delta == 0:
+        return Subsampled(core, rate), delta
+    epsilon = pure(core)
+    if epsilon == inf:  # (1−q)Q + qP is the same mixture with the same δ, and its core is the sampled core
+        return Subsampled(core, rate), delta
+    return Claim(rational(amplified(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 8]

@@ -1,0 +1,132 @@
+"""What a loss lets an attacker do, in plain words: the trade-off curve, the advantage, the hits at a rate of false alarms.
+
+An attacker who must tell "with this person" from "without" and accuses the innocent with probability α misses the
+guilty with probability at least f(α). The curve f is the convex dual of δ(ε) [DRS22, Prop. 2.12]:
+
+    f(α) = max over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε·α, e^{-ε}·(1 − δ(ε) − α)).
+
+Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε's
+are tried. For the upper end what happens between the ε's that were tried matters too: there δ's convexity bounds it
+(`_cells`).
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, inf
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.errors import BadParameter
+from discreet.exact import Bounds, Number, nearest_float, rational, shown
+from discreet.loss import Loss
+
+_POINTS = 40
+
+
+def advantage(loss: Loss, rtol: float = 1e-6) -> Bounds:
+    """The largest (hits − false alarms) of any attacker: δ(0), the total variation distance.
+
+    >>> from fractions import Fraction
+    >>> from discreet.loss import Claim
+    >>> round(advantage(Claim(Fraction(1), Fraction(0))).upper, 6)
+    0.462117
+    """
+    return delta(loss, 0, rtol)
+
+
+def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
+    """f(α): the least probability of a miss for an attacker with false alarms at rate α.
+
+    >>> from fractions import Fraction
+    >>> from discreet.loss import Claim
+    >>> bounds = trade_off(Claim(Fraction(1), Fraction(0)), Fraction(1, 10))
+    >>> bounds.lower <= 1 - 0.1 * 2.718281828459045 <= bounds.upper
+    True
+    """
+    rate = _probability(alpha)
+    grid = [_Point.of(loss, eps, rtol) for eps in _epsilons(loss)]
+    for _ in range(_POINTS):  # halve the cell that could hold the largest value, until the gap is closed
+        low, above = max(0.0, *(point.guarantee(rate) for point in grid)), _cells(grid, rate)
+        worst = max(range(len(above)), key=above.__getitem__)
+        if above[worst] <= low + rtol or worst + 2 >= len(grid):
+            break
+        middle = (grid[worst].epsilon + grid[worst + 1].epsilon) / 2
+        grid.insert(worst + 1, _Point.of(loss, middle, rtol))
+    low = max(0.0, *(point.guarantee(rate) for point in grid))
+    return Bounds(low * (1 - 2**-50), min(1.0 - rate, max(low, *_cells(grid, rate))))
+
+
+def hits(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
+    """The largest rate of true positives at a rate α of false positives: 1 − f(α)."""
+    missed = trade_off(loss, alpha, rtol)
+    return Bounds(1 - missed.upper, min(1.0, (1 - missed.lower) * (1 + 2**-52)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """δ's interval at one ε."""
+
+    epsilon: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, loss: Loss, eps: float, rtol: float) -> "_Point":
+        found = delta(loss, eps, rtol)
+        return cls(eps, found.lower, found.upper)
+
+    def guarantee(self, rate: float) -> float:
+        """f(α) is at least this."""
+        slip = 8 * 2**-52
+        steep = 1 - self.high - exp(min(700.0, self.epsilon)) * rate * (1 + slip)
+        flat = exp(-self.epsilon) * (1 - self.high - rate)
+        return max(steep, flat) - slip
+
+
+def _epsilons(loss: Loss) -> list[float]:
+    """Evenly from 0 to where δ is next to what is at infinity, and ∞."""
+    at_infinity = delta(loss, inf).upper
+    top = epsilon(loss, min(1.0, at_infinity * 1.001 + 1e-9), 1e-3).upper
+    top = min(700.0, top if top > 0 else 1.0)
+    return [*(top * k / 8 for k in range(9)), inf]
+
+
+def _cells(grid: list[_Point], rate: float) -> list[float]:
+    """Upper bounds on both terms of f(α) between neighbouring ε's.
+
+    δ is convex and falls in x = e^ε, so on [x₁, x₂] it is at least the line through its values at x₂ and x₃, taken as
+    flat as their intervals allow. On a line both terms are largest at an end. Past the last finite x, δ is at least
+    its limit.
+    """
+    found = []
+    for i, (here, after) in enumerate(pairwise(grid)):
+        if after.epsilon == inf:
+            x = exp(here.epsilon) * (1 - 2**-50)
+            found.append(max(1 - after.low - x * rate, (1 - after.low - rate) / x))
+            continue
+        x, y, then = exp(here.epsilon), exp(after.epsilon), grid[i + 2]
+        slope = 0.0 if then.epsilon == inf else max(0.0, (after.low - then.high) / (exp(then.epsilon) - y))
+        ends = ((x, after.low + slope * (y - x) * (1 - 2**-40)), (y, after.low))
+        found.append(max(max(1 - d - at * rate, (1 - d - rate) / at) for at, d in ends) * (1 + 2**-48) + 2**-48)
+    return found
+
+
+def _probability(alpha: Number) -> float:
+    exact = rational(alpha, "alpha")
+    if not 0 <= exact <= 1:
+        raise BadParameter("alpha", shown(exact), "must lie between 0 and 1", "give a rate of false alarms")
+    return nearest_float(exact)
+
+
+def words(loss: Loss, alpha: Number = 0.05) -> str:
+    """The risk in one sentence, with the guarantee's end of each interval.
+
+    >>> from fractions import Fraction
+    >>> from discreet.loss import Claim
+    >>> words(Claim(Fraction(1), Fraction(0)))
+    'an attacker with 5% false alarms is right about at most 13.6% of those present (advantage at most 46.2%)'
+    """
+    rate = _probability(alpha)
+    return (
+        f"an attacker with {100 * rate:.3g}% false alarms is right about at most {100 * hits(loss, alpha).upper:.3g}% of "
+        f"those present (advantage at most {100 * advantage(loss).upper:.3g}%)"
+    )

@@ -1,0 +1,57 @@
+"""Truncated concentrated DP: (ρ, ω) with D_α ≤ ρα for every order 1 < α < ω, in both directions [BDRS18].
+
+Here ω is given and ρ is read. Noise that concentrates for all orders reads its zCDP ρ; a Poisson sample, which gains almost
+nothing for all orders, gains much for the small ones.
+"""
+
+from fractions import Fraction
+from itertools import pairwise
+from math import inf
+
+from discreet.accounting.renyi import renyi
+from discreet.accounting.zcdp import zcdp
+from discreet.errors import BadParameter
+from discreet.exact import Number, rational
+from discreet.loss import Composition, Loss, Parallel
+
+STEP = Fraction(33, 32)
+"""Ratio of neighbouring orders: D_α grows with α, so on [a, b] D_α/α ≤ D_b/a, which overstates by at most this ratio."""
+
+LARGEST_OMEGA = 1 << 12
+
+
+def tcdp(loss: Loss, omega: Number) -> Fraction | float:
+    """ρ such that the release is (ρ, ω)-tCDP; ∞ where there is none. Rounded up; never above the zCDP ρ.
+
+    >>> from discreet.loss import GaussianLoss, Subsampled
+    >>> from discreet.units import sensitivity
+    >>> step = Subsampled(GaussianLoss(Fraction(2), sensitivity(1)), Fraction(1, 100))
+    >>> float(tcdp(step, 8)) < float(zcdp(step)) / 1000
+    True
+    """
+    if isinstance(omega, float) and omega == inf:
+        return zcdp(loss)
+    top = rational(omega, "omega")
+    if top <= 1:
+        raise BadParameter("omega", omega, "must exceed 1", "take an omega above 1, or infinity for zCDP")
+    return _tcdp(loss, top)
+
+
+def _tcdp(loss: Loss, omega: Fraction) -> Fraction | float:
+    match loss:
+        case Composition(parts=parts):
+            return sum((times * _tcdp(part, omega) for part, times in parts if times), Fraction(0))  # [BDRS18]
+        case Parallel(branches=branches):
+            return max((_tcdp(branch, omega) for branch in branches), default=Fraction(0))
+        case _:
+            return min(zcdp(loss), _largest_slope(loss, omega))
+
+
+def _largest_slope(loss: Loss, omega: Fraction) -> Fraction | float:
+    """sup of D_α/α over 1 < α < ω, by a finite cover: on (1, b] D_α ≤ D_b and α > 1."""
+    if omega > LARGEST_OMEGA:
+        return inf
+    orders = [Fraction(1)]
+    while orders[-1] < omega:
+        orders.append(min(omega, orders[-1] * STEP))
+    return max(renyi(loss, high) / low for low, high in pairwise(orders))

@@ -1,0 +1,78 @@
+"""`discreet account` and `discreet calibrate`."""
+
+from fractions import Fraction
+from typing import Any
+
+from discreet.accounting.calibration import least_scale, likely_scale
+from discreet.accounting.curve import epsilon as certified_epsilon
+from discreet.accounting.expression import parse
+from discreet.accounting.side_by_side import readings
+from discreet.accounting.vocabulary import LAWS
+from discreet.cli.output import number, print_json, table
+from discreet.errors import BadParameter
+from discreet.exact import Bounds, ceil_float, shown
+from discreet.loss import Loss, Subsampled, repeat
+
+SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
+
+
+def account(expression: str, delta: str, *, show_readings: bool, plot: str | None, as_json: bool) -> None:
+    """Price a ledger that is written as text."""
+    loss, target = parse(expression), number(delta, "delta")
+    bounds = certified_epsilon(loss, target)
+    sides = readings(loss, target) if show_readings or plot else {}
+    if plot:
+        from discreet.cli.picture import draw_curve
+
+        draw_curve(loss, sides, target, plot)
+    if as_json:
+        print_json({"epsilon": _interval(bounds), "delta": float(target), "readings": sides})
+        return
+    rows = [("certified", f"[{bounds.lower:.12g}, {bounds.upper:.12g}]", "")]
+    best = float(bounds)
+    rows += [(name, f"{value:.6g}", _excess(value, best)) for name, value in sides.items()]
+    table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
+    if "laplace(" in expression.replace("discrete_laplace(", ""):
+        note("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
+    if plot:
+        note(f"picture written to {plot}")
+
+
+def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str, rate: str | None, *, as_json: bool) -> None:
+    """The least noise for a target."""
+    if name not in SCALES:
+        raise BadParameter("mechanism", repr(name), "no noise with a scale", f"take one of {', '.join(SCALES)}")
+    field, law = SCALES[name], LAWS[name]
+    eps, target, moved = number(epsilon, "epsilon"), number(delta, "delta"), number(sensitivity, "sensitivity")
+    share = None if rate is None else number(rate, "rate")
+
+    def fact(scale: Fraction) -> Loss:
+        once = law.make({field: scale, "sensitivity": moved})
+        return repeat(once if share is None else Subsampled(once, share), times)
+
+    scale = least_scale(fact, eps, target, likely_scale(float(moved), eps, target, times, share))
+    bounds = certified_epsilon(fact(scale), target)
+    if as_json:
+        print_json({field: ceil_float(scale), "epsilon": _interval(bounds), "delta": float(target)})
+        return
+    table(
+        f"the least noise for ε = {shown(eps)}, δ = {float(target):g}, {times:,} times",
+        ["mechanism", field, "certified ε"],
+        [(name, f"{ceil_float(scale):.12g}", f"[{bounds.lower:.12g}, {bounds.upper:.12g}]")],
+    )
+    note(law.meaning)
+
+
+def note(text: str) -> None:
+    """A remark below a table."""
+    from rich.console import Console
+
+    Console().print(text, style="dim")
+
+
+def _interval(bounds: Bounds) -> dict[str, Any]:
+    return {"lower": bounds.lower, "upper": bounds.upper}
+
+
+def _excess(value: float, best: float) -> str:
+    return f"{value / best - 1:+.1%}" if 0 < best < float("inf") and value < float("inf") else ""

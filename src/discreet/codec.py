@@ -1,0 +1,92 @@
+"""Facts as JSON, in a form that stays readable for as long as there are ledgers.
+
+A fact is an object tagged with its name; a rational is the text "n/d" in lowest terms; a sensitivity is an object of its
+four norms. What this version would not have written itself (an unknown field, an unreduced rational, a scale of zero) is
+refused: to ignore part of a fact is to misjudge it.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from discreet.errors import BadFact, BadParameter
+from discreet.loss import (
+    Composition,
+    Group,
+    Loss,
+    Parallel,
+    Subsampled,
+)
+from discreet.units import Sensitivity
+
+MOST_BITS = 12_000
+"""How long a rational may be: far more than any parameter has, and short enough to read without a pause."""
+
+
+def encode(loss: Loss) -> bytes:
+    """The fact as one line of JSON.
+
+    >>> from discreet.loss import Claim
+    >>> encode(Claim(Fraction(1, 2), Fraction(0)))
+    b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}'
+    """
+    return _ENCODER.encode(loss)
+
+
+def decode(stored: bytes | str) -> Loss:
+    """The fact that was encoded; `decode(encode(loss)) == loss` for every loss.
+
+    >>> decode(b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}')
+    Claim(epsilon=Fraction(1, 2), delta=Fraction(0, 1))
+    """
+    try:
+        loss = _DECODER.decode(stored)
+        same = msgspec.json.decode(encode(loss)) == msgspec.json.decode(stored)
+        _check(loss)
+    except (msgspec.MsgspecError, BadParameter, ArithmeticError, RecursionError, UnicodeError) as error:
+        raise BadFact(str(error), "read it with the version that wrote it") from None
+    if not same:
+        raise BadFact("it holds more, or other, than its fields", "read it with the version that wrote it")
+    return loss
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MOST_BITS:
+        return f"{value.numerator}/{value.denominator}"
+    raise BadFact(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
+
+
+def _read(kind: type, text: Any) -> Any:
+    if kind is not Fraction or not isinstance(text, str) or len(text) > MOST_BITS // 3:
+        raise msgspec.ValidationError(f"no {kind.__name__} is written like this")
+    top, slash, bottom = text.partition("/")
+    if not slash or not top.removeprefix("-").isdecimal() or not bottom.isdecimal() or not int(bottom):
+        raise msgspec.ValidationError('a rational is written "n/d"')
+    return Fraction(int(top), int(bottom))
+
+
+def _check(loss: Loss) -> None:
+    """`Fact` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
+    match loss:
+        case Composition(parts=parts):
+            for part, _ in parts:
+                _check(part)
+        case Parallel(branches=branches):
+            for branch in branches:
+                _check(branch)
+        case Group(loss=inner) | Subsampled(loss=inner):
+            _check(inner)
+        case _:
+            stored = getattr(loss, "sensitivity", None)
+            if stored is not None and rebuilt(stored) != stored:
+                raise msgspec.ValidationError("impossible sensitivity")
+
+
+def rebuilt(stored: Sensitivity) -> Sensitivity:
+    """The same norms, checked against each other as if a person had typed them."""
+    return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_write, order="deterministic")
+_DECODER: msgspec.json.Decoder[Loss] = msgspec.json.Decoder(Loss, dec_hook=_read)

@@ -1,0 +1,172 @@
+"""Soundness: random compositions against an independent truth. Not one interval may miss it, by any engine."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import floor, prod
+from random import Random
+
+import pytest
+from flint import arb, ctx
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.pairs import Side, side
+from discreet.accounting.resolve import alternatives
+from discreet.accounting.solve import finite_delta
+from discreet.loss import (
+    BinomialLoss,
+    Claim,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    Loss,
+    ResponseLoss,
+    Subsampled,
+    compose,
+)
+from discreet.units import Sensitivity
+
+from . import curve_truth as truth
+
+TAIL = 1e-60  # what a cut discrete Gaussian leaves out
+
+
+def fraction(random: Random, low: float, high: float) -> Fraction:
+    return Fraction(random.uniform(low, high)).limit_denominator(50) + Fraction(1, 50)
+
+
+def shifted(by: int) -> Sensitivity:
+    return Sensitivity(l0=1, linf=by)
+
+
+def small(random: Random) -> tuple[Loss, truth.Outcomes]:
+    """A random fact, and its two laws written down by hand."""
+    match random.choice(["response", "choices", "claim", "laplace", "binomial", "gaussian"]):
+        case "response":
+            share = fraction(random, 0.5, 0.9)
+            return ResponseLoss(share, 2), truth.response(share, 2)
+        case "choices":
+            share, choices = fraction(random, 0.1, 0.9), random.randint(3, 6)
+            return ResponseLoss(share, choices), truth.response(share, choices)
+        case "claim":
+            eps, gap = fraction(random, 0, 2), Fraction(random.randint(0, 3), random.choice([100, 10**6]))
+            return Claim(eps, gap), truth.claim(eps, gap)
+        case "laplace":
+            scale, by = fraction(random, 0.3, 5), random.randint(1, 5)
+            return DiscreteLaplaceLoss(scale, shifted(by)), truth.discrete_laplace(scale, by)
+        case "binomial":
+            n, by = random.randint(2, 16), random.randint(1, 2)
+            return BinomialLoss(n, shifted(by)), truth.binomial(n, by)
+        case _:
+            sigma = fraction(random, 0.3, 1)
+            return DiscreteGaussianLoss(sigma, shifted(1)), truth.discrete_gaussian(sigma, 1, 18)
+
+
+def composition(random: Random) -> tuple[Loss, truth.Outcomes]:
+    parts = []
+    while not parts or (len(parts) < 4 and random.random() < 0.7):
+        loss, outcomes = small(random)
+        if random.random() < 0.3:
+            rate = fraction(random, 0.02, 0.9)
+            loss, outcomes = Subsampled(loss, rate), truth.sampled(outcomes, rate)
+        if prod(len(o) for _, o in parts) * len(outcomes) <= 4000:
+            parts.append((loss, outcomes))
+    return compose(*(loss for loss, _ in parts)), truth.composed([outcomes for _, outcomes in parts])
+
+
+def by_contour(one: Side, eps: float) -> tuple[float, float]:
+    low, high = finite_delta(one.parts, eps, 1e-4)
+    return low + one.infinite[0], high + one.infinite[1]
+
+
+def check_small(seed: int) -> None:
+    random = Random(seed)
+    loss, outcomes = composition(random)
+    eps = random.choice([0.0, random.uniform(0, 1), random.uniform(0, 4)])
+    both = [truth.hockey_stick(outcomes, Fraction(eps), swapped) for swapped in (False, True)]
+    worst = both[0].max(both[1])
+    found = delta(loss, eps)
+    assert not truth.misses(found.lower, found.upper, worst, TAIL), (seed, loss, eps)
+    (choice,) = alternatives(loss)
+    for removed, exact in zip((True, False), both, strict=True):
+        low, high = by_contour(side(choice, removed=removed), eps)
+        assert not truth.misses(low, high, exact, TAIL), (seed, removed, loss, eps)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_small_compositions_against_all_outcomes(block: int) -> None:
+    for seed in range(block * 20, block * 20 + 20):
+        check_small(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(100))
+def test_small_compositions_against_all_outcomes_nightly(block: int) -> None:
+    for seed in range(1000 + block * 20, 1020 + block * 20):
+        check_small(seed)
+
+
+def lattice_parts(random: Random, unit: Fraction) -> Iterator[tuple[Loss, int, dict[int, arb]]]:
+    """Facts whose losses are whole multiples of `unit`, how often, and the masses by multiple."""
+    for _ in range(random.randint(1, 3)):
+        times = random.choice([1, 7, 30, 100])
+        if random.random() < 0.5:
+            size = random.randint(1, 4)
+            up = 1 / (1 + (-truth.ball(size * unit)).exp())
+            yield Claim(size * unit, Fraction(0)), times, {size: up, -size: 1 - up}
+        else:
+            by = random.randint(1, 5)
+            outcomes = truth.discrete_laplace(1 / unit, by)
+            values = [by, -by, *(by - 2 * k for k in range(1, by))]
+            yield (
+                DiscreteLaplaceLoss(1 / unit, shifted(by)),
+                times,
+                {v: p for v, (p, _) in zip(values, outcomes, strict=True)},
+            )
+
+
+def check_large(seed: int) -> None:
+    """Hundreds of steps on a common lattice: the masses by polynomial powers in 700 bits."""
+    random = Random(seed)
+    unit = fraction(random, 0, 0.3)
+    with ctx.workprec(700):
+        parts = list(lattice_parts(random, unit))
+        total = [arb(1)]
+        least = 0
+        poly = truth.lattice_power({0: arb(1)}, 1)
+        for _, times, masses in parts:
+            poly = poly * truth.lattice_power(masses, times)
+            least += times * min(masses)
+        total = [poly[i] for i in range(poly.degree() + 1)]
+        loss = compose(*(part * times for part, times, _ in parts))
+        top = float(unit) * (least + len(total) - 1)
+        for share in (0.02, 0.2, 0.6):
+            eps = share * top
+            first = max(0, floor(Fraction(eps) / unit) - least)
+            exact = sum(
+                (
+                    (1 - truth.ball(Fraction(eps) - (least + i) * unit).exp()).max(arb(0)) * total[i]
+                    for i in range(first, len(total))
+                ),
+                arb(0),
+            )
+            found = delta(loss, eps, 1e-5)
+            assert not truth.misses(found.lower, found.upper, exact), (seed, loss, eps)
+            (choice,) = alternatives(loss)
+            low, high = by_contour(side(choice, removed=True), eps)
+            assert not truth.misses(low, high, exact), (seed, loss, eps)
+            at = float(exact)
+            if at > 1e-290:
+                back = epsilon(loss, at, 1e-5)
+                assert back.lower <= eps * (1 + 1e-12) + 1e-15, (seed, loss, eps)
+                assert back.upper >= eps * (1 - 1e-12) - 1e-15, (seed, loss, eps)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_large_lattice_compositions_against_polynomial_powers(seed: int) -> None:
+    check_large(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(25))
+def test_large_lattice_compositions_against_polynomial_powers_nightly(block: int) -> None:
+    for seed in range(1000 + block * 20, 1020 + block * 20):
+        check_large(seed)

@@ -1,0 +1,123 @@
+"""The reference values of FACTS.md lie in the returned intervals, and the intervals are narrow."""
+
+from fractions import Fraction
+from math import inf, log, sqrt
+
+import pytest
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.pairs import side
+from discreet.accounting.resolve import alternatives
+from discreet.accounting.solve import finite_epsilon
+from discreet.errors import BadParameter
+from discreet.loss import NOTHING, Claim, DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, Loss, Subsampled, compose
+from discreet.units import Sensitivity, sensitivity
+
+ONE = sensitivity(1)
+
+
+def gaussian(sigma: float) -> GaussianLoss:
+    return GaussianLoss(Fraction(sigma), ONE)
+
+
+def laplace(scale: float) -> LaplaceLoss:
+    return LaplaceLoss(Fraction(scale), ONE)
+
+
+def response(eps: Fraction) -> Claim:
+    return Claim(eps, Fraction(0))
+
+
+SAMPLED = Subsampled(gaussian(1), Fraction(1, 100)) * 10**4
+
+CASES: list[tuple[Loss, float, float, float]] = [
+    (gaussian(1000) * 10**4, 1e-6, 0.3968573776440836, 0.3968573776440836),
+    (gaussian(200) * 100, 1e-5, 0.16004203445813212, 0.16004203445813212),
+    (gaussian(200) * 500, 1e-5, 0.3846923540510616, 0.3846923540510616),
+    (response(Fraction(1, 20)) * 1000, 1e-6, 8.283573346016258, 8.283573346016258),
+    (response(Fraction(1)) * 500, 1e-5, 311.767604639710743, 311.767604639710743),
+    (laplace(sqrt(30)) * 30, 1e-6, 4.362985902887, 4.362985903197),
+    (laplace(sqrt(1000)) * 1000, 1e-6, 4.847031694251, 4.847031699670),
+    (SAMPLED, 1e-5, 6.187712385, 6.187712395),
+]
+
+
+@pytest.mark.parametrize(("loss", "at", "low", "high"), CASES)
+def test_reference_values_are_inside_narrow_intervals(loss: Loss, at: float, low: float, high: float) -> None:
+    found = epsilon(loss, at)
+    assert found.lower <= high
+    assert found.upper >= low
+    assert found.width <= 1e-6 * found.upper
+
+
+def test_the_direction_in_which_a_sampled_person_is_added_costs_less() -> None:
+    (choice,) = alternatives(SAMPLED)
+    low, high = finite_epsilon(side(choice, removed=False).parts, 1e-5, 1e-6, (0.0, 0.0))
+    assert low <= 5.611508625
+    assert high >= 5.611508615
+    assert high - low <= 1e-6 * high
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-6, 1e-8])
+def test_the_tolerance_is_met_for_epsilon_and_for_delta(rtol: float) -> None:
+    loss = laplace(10) * 200 + gaussian(20)
+    by_epsilon = epsilon(loss, 1e-9, rtol)
+    assert by_epsilon.width <= rtol * by_epsilon.upper
+    by_delta = delta(loss, by_epsilon.upper, rtol)
+    assert by_delta.width <= rtol * by_delta.upper
+    assert by_delta.lower <= 1e-9
+
+
+@pytest.mark.parametrize("at", [1e-300, 1e-100, 1e-15, 1e-3, 0.5])
+@pytest.mark.parametrize("loss", [laplace(sqrt(30)) * 30, SAMPLED, laplace(1) + response(Fraction(1, 3)) * 40])
+def test_no_delta_is_too_small(loss: Loss, at: float) -> None:
+    found = epsilon(loss, at)
+    assert found.width <= 1e-5 * found.upper
+
+
+def test_infinity_where_it_is_the_truth_and_zero_where_nothing_happened() -> None:
+    assert epsilon(gaussian(1), 0).lower == inf
+    assert epsilon(Claim(Fraction(1), Fraction(1, 100)), 0.001).lower == inf
+    assert epsilon(NOTHING, 0).upper == 0
+    assert delta(NOTHING, 0).upper == 0
+    assert epsilon(gaussian(1) * 0, 1e-6).upper == 0
+    assert 0.1 in epsilon(laplace(10), 0)
+    assert epsilon(compose(laplace(10), gaussian(5)), 1).upper == 0
+
+
+@pytest.mark.parametrize("bad", [-1, float("nan"), "1", True])
+def test_bad_input_is_refused(bad: object) -> None:
+    with pytest.raises(BadParameter):
+        delta(laplace(1), bad)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter):
+        epsilon(laplace(1), bad)  # type: ignore[arg-type]
+
+
+def test_one_laplace_is_its_own_formula() -> None:
+    found = delta(laplace(1), 0.5)  # δ(ε) = 1 − e^{(ε − ε₀)/2} for one Laplace
+    assert found.lower <= -(2.718281828459045 ** (-0.25)) + 1 <= found.upper
+    assert abs(log(1 - found.upper) + 0.25) < 1e-5
+
+
+def test_huge_counts_are_answered() -> None:
+    found = epsilon(laplace(10**6) * 10**6, 1e-6)
+    assert found.width <= 1e-5 * found.upper
+    assert epsilon(laplace(10) * 10**18, 1e-6).upper <= 10**18 / 10 * 1.000001
+
+
+def test_what_is_not_known_is_said() -> None:
+    beyond = epsilon(laplace(10) * 10**30, 1e-6)
+    assert (beyond.lower, beyond.upper) == (0.0, inf)
+    only_l2 = LaplaceLoss(Fraction(1), Sensitivity(l2=1))  # in how many coordinates nobody says
+    assert epsilon(only_l2, 1e-6).lower == inf
+    assert delta(only_l2, 5).upper == 1
+    cut = Subsampled(DiscreteGaussianLoss(Fraction(1), ONE), Fraction(1, 2))
+    assert epsilon(cut, 0).upper == inf
+    short = epsilon(DiscreteGaussianLoss(Fraction(9), Sensitivity(l2=Fraction(1, 2))), 1e-6)
+    assert 0 <= short.lower <= short.upper < 1
+
+
+def test_a_claim_that_promises_next_to_nothing() -> None:
+    weak = Claim(Fraction(1), 1 - Fraction(1, 10**12))
+    assert delta(weak, 0).upper == pytest.approx(1)
+    assert delta(weak, 2).lower <= 1 - 1e-12 <= delta(weak, 2).upper

@@ -1,0 +1,126 @@
+"""Ledgers written as text: exact numbers, columns of mistakes, and nothing that is ever run."""
+
+from fractions import Fraction
+from math import log
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.accounting.expression import parse
+from discreet.accounting.pure import pure
+from discreet.accounting.vocabulary import LAWS
+from discreet.errors import BadExpression
+from discreet.loss import (
+    NOTHING,
+    Claim,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    Subsampled,
+    compose,
+)
+from discreet.units import sensitivity
+
+ONE = sensitivity(1)
+
+
+def test_the_example_of_the_issue():
+    text = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(gaussian(sigma=1), rate=0.01)*10000"
+    assert parse(text) == compose(
+        LaplaceLoss(Fraction(316, 10), ONE) * 1000,
+        GaussianLoss(Fraction(50), ONE) * 100,
+        Subsampled(GaussianLoss(Fraction(1), ONE), Fraction(1, 100)) * 10000,
+    )
+
+
+def test_every_name():
+    assert parse("discrete_laplace(scale=3/2)") == DiscreteLaplaceLoss(Fraction(3, 2), ONE)
+    assert parse("discrete_gaussian(sigma=.5, sensitivity=2)") == DiscreteGaussianLoss(Fraction(1, 2), sensitivity(2))
+    assert parse("claim(epsilon=1, delta=1e-6)") == Claim(Fraction(1), Fraction(1, 10**6))
+    assert parse("claim(epsilon=0)") == Claim(Fraction(0), Fraction(0))
+    assert "continuous" in LAWS["laplace"].meaning
+
+
+@pytest.mark.parametrize("epsilon", ["0.05", "1", "40", "900", "5000"])
+def test_a_response_costs_what_was_written_and_never_less(epsilon):
+    seen = pure(parse(f"response(epsilon={epsilon})"))
+    assert Fraction(epsilon) <= seen <= float(epsilon) * (1 + 1e-15)
+
+
+def test_numbers_are_the_decimals_that_are_written():
+    """0.1 is a tenth, not the double nearest to it."""
+    assert parse("gaussian(sigma=0.1)") == GaussianLoss(Fraction(1, 10), ONE)
+    assert parse("gaussian(sigma=1e-2)") == GaussianLoss(Fraction(1, 100), ONE)
+
+
+def test_repetition_on_either_side_and_nested():
+    one = GaussianLoss(Fraction(1), ONE)
+    for text in ("6*gaussian(sigma=1)", "gaussian(sigma=1)*6", "2*gaussian(sigma=1)*3", "2*(3*(gaussian(sigma=1)))"):
+        assert parse(text) == one * 6
+    assert parse("2*(gaussian(sigma=1) + claim(epsilon=1))") == compose(one * 2, Claim(Fraction(1), Fraction(0)) * 2)
+    assert parse("0*gaussian(sigma=1)") == NOTHING
+    assert parse(" gaussian ( sigma = 1 ) \n") == one
+    assert parse("1e6*gaussian(sigma=1)") == one * 10**6
+
+
+MISTAKES = {
+    "": 1,
+    "   ": 1,
+    "gaussian": 9,
+    "gaussian(": 10,
+    "gaussian(sigma=)": 16,
+    "gaussian(sigma=0)": 16,
+    "gaussian(sigma=-1)": 16,
+    "gaussian(sigma=nan)": 16,
+    "gaussian(sigma=1e999999999)": 16,
+    "gaussian(sigma=1/0)": 18,
+    "gaussian(sgima=1)": 10,
+    "gaussian(sigma=1, sigma=2)": 19,
+    "gaussian(sigma=1": 17,
+    "gaussian(sigma=1) +": 20,
+    "gaussian(sigma=1) gaussian(sigma=1)": 19,
+    "gaussian(sigma=1)*gaussian(sigma=1)": 1,
+    "3": 1,
+    "2.5*gaussian(sigma=1)": 1,
+    "gaussian(sigma=1)*2.5": 19,
+    "1e30*gaussian(sigma=1)": 1,
+    "normal(sigma=1)": 1,
+    "response(epsilon=1, sensitivity=2)": 21,
+    "claim(epsilon=1, delta=1.5)": 24,
+    "subsampled(gaussian(sigma=1))": 29,
+    "subsampled(gaussian(sigma=1), rate=2)": 31,
+    "__import__('os').system('true')": 1,
+    "gaussian(sigma=(lambda: 1)())": 16,
+    "(" * 5000: 51,
+    "2*" * 3000 + "x": 6001,
+}
+
+
+@pytest.mark.parametrize(("text", "column"), MISTAKES.items(), ids=lambda value: str(value)[:30])
+def test_a_mistake_is_reported_with_its_column(text, column):
+    with pytest.raises(BadExpression) as error:
+        parse(text)
+    assert error.value.column == column
+    assert error.value.way_out
+
+
+@given(st.text(alphabet="gausinlpcemr()=*+,./0123456789 _eE-'\"", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_or_refused_and_never_crashes(text):
+    column = 1
+    try:
+        parse(text)
+    except BadExpression as error:
+        column = error.column
+    assert 1 <= column <= len(text) + 1
+
+
+def test_a_very_long_text_is_refused_at_once():
+    with pytest.raises(BadExpression):
+        parse("gaussian(sigma=1)+" * 20_000)
+
+
+def test_response_is_the_logarithm_of_its_odds():
+    assert abs(log(3) - float(pure(parse(f"response(epsilon={log(3)!r})")))) < 1e-15
