@@ -57,7 +57,9 @@ class DuckDB:
                 raise SourceRefused("a database holds many tables", "say which with --table")
             return cls(_connected(path), table)
         if suffix not in READERS:
-            raise SourceRefused(f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb")
+            raise SourceRefused(
+                f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
+            )
         connection = duckdb.connect()
         reader = exp.Anonymous(this=READERS[suffix], expressions=[exp.Literal.string(path)]).sql(dialect="duckdb")
         view = exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
@@ -65,7 +67,9 @@ class DuckDB:
             connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {reader}")
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
-            raise SourceRefused("this file cannot be read", "check the path and the format; the owner's log says more") from None
+            raise SourceRefused(
+                "this file cannot be read", "check the path and the format; the owner's log says more"
+            ) from None
         return cls(connection, name)
 
     def columns(self) -> dict[str, Column]:
@@ -83,7 +87,7 @@ class DuckDB:
 
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """(totals, keys) per group. A group without rows in the engine does not appear; SUM over nothing is zero."""
-        width = len(bounded.measures)
+        width = len(bounded.totals)
         try:
             rows = self.connection.execute(self.statement(bounded)).fetchall()
         except duckdb.Error as mistake:

@@ -7,7 +7,6 @@ there by at most r·(largest |value|), or r for a count, or 1 for distinct units
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from typing import TypeAlias, assert_never
 
@@ -61,6 +60,11 @@ class Bounded:
     rows: int  # at most this many rows per unit and group
     keys: tuple[tuple[Key, ...], ...] | None  # None: unknown keys
 
+    @property
+    def totals(self) -> tuple[Measure, ...]:
+        """What the engine computes: the measures, and the distinct units where keys must be selected by them."""
+        return (*self.measures, Units()) if self.keys is None else self.measures
+
     def sensitivity(self, measure: Measure) -> Sensitivity:
         """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
         the whole range of a signed sum, or twice as many groups by one contribution each."""
@@ -68,7 +72,9 @@ class Bounded:
         if self.neighbours is Neighbours.ADD_REMOVE:
             return Sensitivity(l0=self.groups, linf=most)
         if isinstance(measure, Total) and measure.power == 1:
-            return Sensitivity(l0=2 * self.groups, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most)
+            return Sensitivity(
+                l0=2 * self.groups, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most
+            )
         return Sensitivity(l0=2 * self.groups, linf=most)
 
     def largest(self, measure: Measure) -> int:

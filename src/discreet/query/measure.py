@@ -15,7 +15,7 @@ from discreet.errors import QuestionRefused
 from discreet.exact import sqrt_up
 from discreet.loss import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.query.bound import Bounded, Measure, Units
+from discreet.query.bound import Bounded, Measure
 from discreet.units import Sensitivity
 
 Noise: TypeAlias = Laplace | Gaussian
@@ -75,12 +75,11 @@ def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fra
     """Noise and threshold on distinct units, at this price and δ."""
     if delta <= 0:
         raise QuestionRefused(
-            "the keys are not known, and finding them out costs δ", "list the keys, for example --keys dept=a,b,c, or open a δ"
+            "the keys are not known, and finding them out costs δ",
+            "list the keys, for example --keys dept=a,b,c, or open a δ",
         )
     moved = Sensitivity(l0=bounded.groups * bounded.neighbours.changes, linf=1)
     if isinstance(currency, Pure):
         return Threshold.for_epsilon(share, delta, moved)
     noise = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, 1.0)))
     return Threshold.for_epsilon(moved.l1 / noise.scale if moved.l1 else share, delta, moved)
-
-

@@ -45,7 +45,9 @@ def refuse(node: exp.Expression | None, reason: str, way_out: str) -> NoReturn:
     """Say what is not in the language, and where."""
     for part in node.walk() if node is not None else ():
         if "line" in part.meta:
-            raise QuestionRefused(reason, way_out, part.meta["line"], part.meta["col"] - (part.meta["end"] - part.meta["start"]))
+            raise QuestionRefused(
+                reason, way_out, part.meta["line"], part.meta["col"] - (part.meta["end"] - part.meta["start"])
+            )
     raise QuestionRefused(reason, way_out)
 
 

@@ -65,9 +65,7 @@ def release(
         raise AssertionError("this receipt is for another measurement")
     bounded, source = measurement.bounded, bits or SYSTEM
     keys, exact = _table(measurement, totals, source)
-    noisy = {
-        m: noise.release(exact[:, i], source) for i, (m, noise) in enumerate(measurement.noises)
-    }
+    noisy = {m: noise.release(exact[:, i], source) for i, (m, noise) in enumerate(measurement.noises)}
     columns = [_cells(aggregate, measurement, noisy, confidence) for _, aggregate in bounded.query.aggregates]
     rows = tuple((key, tuple(column(i) for column in columns)) for i, key in enumerate(keys))
     return Release(
@@ -147,7 +145,9 @@ def _mean(value: plan.Value, bounded: Bounded, interval: Intervals) -> Column:
         least, most = max(1.0, counts[i] - half_count), max(1.0, counts[i] + half_count)
         low, high = sums[i] - half_sum, sums[i] + half_sum
         ratios = [total / count for total in (low, high) for count in (least, most)]
-        return Cell(inside(middle + sums[i] / max(1.0, counts[i])), inside(middle + min(ratios)), inside(middle + max(ratios)))
+        return Cell(
+            inside(middle + sums[i] / max(1.0, counts[i])), inside(middle + min(ratios)), inside(middle + max(ratios))
+        )
 
     return cell
 
@@ -184,5 +184,3 @@ def explain(bounded: Bounded) -> str:
         f"{change} one {bounded.table.unit} can change {where}; values are clamped to their declared bounds. "
         "Intervals cover the bounded total."
     )
-
-

@@ -47,9 +47,7 @@ def span_of(value: plan.Value, table: Table) -> Span:
     """The span of an expression; refused where a bound is missing or a result would grow too large."""
     result = _span(value, table)
     if result.most >= LARGEST:
-        raise QuestionRefused(
-            "this expression can grow past 2^51 grid steps", "declare tighter bounds, or multiply less"
-        )
+        raise QuestionRefused("this expression can grow past 2^51 grid steps", "declare tighter bounds, or multiply less")
     return result
 
 
@@ -94,7 +92,8 @@ def column_span(name: str, column: Column) -> Span:
         return Span(0, 1)
     if column.lower is None or column.upper is None or not column.kind.numeric:
         raise QuestionRefused(
-            f"{name} has no declared bounds", f"declare them, for example --bounds {name}=0:100: they are never read off the data"
+            f"{name} has no declared bounds",
+            f"declare them, for example --bounds {name}=0:100: they are never read off the data",
         )
     if column.kind is Kind.INTEGER:
         return Span(ceil(column.lower), floor(column.upper))

@@ -76,7 +76,9 @@ class Table:
 
     def __post_init__(self) -> None:
         if self.unit not in self.columns:
-            raise BadParameter("unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}")
+            raise BadParameter(
+                "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"
+            )
         whole(self.max_groups, "max_groups", 1)
         whole(self.max_rows, "max_rows", 1)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

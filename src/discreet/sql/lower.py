@@ -98,7 +98,11 @@ class _Statement:
     def _hash(self) -> SQL:
         """md5 of salt, unit and group, each part preceded by its length so that no two inputs run together."""
         salt = self.bounded.table.salt
-        parts: list[SQL] = [exp.Literal.string(f"{len(salt)}:{salt}"), self._sized(UNIT), *(self._sized(k) for k in self.keys)]
+        parts: list[SQL] = [
+            exp.Literal.string(f"{len(salt)}:{salt}"),
+            self._sized(UNIT),
+            *(self._sized(k) for k in self.keys),
+        ]
         text = parts[0]
         for part in parts[1:]:
             text = exp.DPipe(this=text, expression=part)
@@ -113,7 +117,7 @@ class _Statement:
 
     def _totals_of_pairs(self) -> list[SQL]:
         most = whole(self.bounded.rows)
-        return [self._total(i, self._capped(i, measure, most)) for i, measure in enumerate(self.bounded.measures)]
+        return [self._total(i, self._capped(i, measure, most)) for i, measure in enumerate(self.bounded.totals)]
 
     def _capped(self, i: int, measure: Measure, most: SQL) -> SQL:
         match measure:
@@ -132,7 +136,7 @@ class _Statement:
                 assert_never(measure)
 
     def _totals_of_rows(self) -> list[SQL]:
-        return [self._total(i, self._of_row(measure)) for i, measure in enumerate(self.bounded.measures)]
+        return [self._total(i, self._of_row(measure)) for i, measure in enumerate(self.bounded.totals)]
 
     def _of_row(self, measure: Measure) -> SQL:
         match measure:
