@@ -6,10 +6,14 @@ DiscreetError
 ├── BadValues            values that a mechanism cannot take (the message never shows a value)
 ├── BadExpression        a ledger written as text that cannot be read; says at which column
 ├── BadFact              stored bytes that are no fact, or none that this version knows
-└── BudgetExceeded       a release costs more than what is left
+├── BudgetExceeded       a release costs more than what is left
+├── QuestionRefused      a question that is not in the language or cannot be answered safely
+├── SourceRefused        a source that cannot be opened
+└── EngineFailed         the engine raised; one constant message
 """
 
 from fractions import Fraction
+from math import nextafter
 
 
 class DiscreetError(Exception):
@@ -64,11 +68,20 @@ class BadFact(DiscreetError, ValueError):
 class BudgetExceeded(DiscreetError):
     """A release does not fit. Nothing was spent."""
 
-    def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction) -> None:
-        self.currency, self.asked, self.left = currency, asked, left
-        super().__init__(
-            f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; ask for less, or for a coarser answer"
-        )
+    def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction, fitting: Fraction | None = None) -> None:
+        self.currency, self.asked, self.left, self.fitting = currency, asked, left, fitting
+        if fitting is None:
+            way_out = "ask for less, or for a coarser answer"
+        elif fitting == 0:
+            way_out = "the budget is used up"
+        else:
+            way_out = f"epsilon={_below(fitting)!r} would fit"
+        super().__init__(f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; {way_out}")
+
+
+def _below(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else nextafter(nearest, 0)
 
 
 def _short(amount: Fraction | float) -> str:

@@ -1,51 +1,34 @@
 """One analyst, one table, one budget: pay, then look.
 
-The budget and its one currency are fixed when the session is opened. Every question is priced before any row is read, paid before any row
-is read, and stays paid whatever happens afterwards: a refund would make the balance a function of the data.
+The budget and its one currency are fixed when the session is opened. Every question is priced before any row is read, paid
+before any row is read, and stays paid whatever happens afterwards: a refund would make the balance a function of the data.
 """
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from discreet.accounting import filters
-from discreet.accounting.conversions import rho_within
-from discreet.accounting.filters import Filter
+from discreet.accounting.filters import Currency, price
 from discreet.engines.duckdb import DuckDB
-from discreet.errors import BadParameter
-from discreet.exact import Number, open_unit, positive, rational
-from discreet.loss import Composition
+from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused, SourceRefused
+from discreet.exact import Bounds, Number, open_unit, positive, rational, whole
+from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits, rounded_down, step_of
 from discreet.noise import Bits
 from discreet.query.bound import bound
 from discreet.query.measure import Measurement, measure
 from discreet.query.parse import parse
-from discreet.query.release import Receipt, Release, release
-from discreet.query.table import Key, Table
+from discreet.query.policy import read_policy
+from discreet.query.price import Price
+from discreet.query.quote import Quote, depends_on_size, promised, quote, within
+from discreet.query.release import Release, release
+from discreet.query.table import Column, Key, Table
 from discreet.units import Neighbours
 
-RESERVED = Fraction(1, 2)
-"""The part of δ that is kept for selecting keys; the rest converts the currency."""
-
-
-class MemoryAccount:
-    """A budget that lives as long as the process. One lock: two threads never spend the same cent."""
-
-    def __init__(self, budget: Filter) -> None:
-        self._lock, self._budget, self._entries = threading.Lock(), budget, 0
-
-    @property
-    def budget(self) -> Filter:
-        """What was opened, and what is left of it."""
-        return self._budget
-
-    def pay(self, loss: Composition) -> Receipt:
-        """Debit, or refuse and leave everything as it was."""
-        with self._lock:
-            self._budget = self._budget.after(loss)
-            self._entries += 1
-            return Receipt(self._entries, loss)
+MOST_EPSILON = 1 << 10
+"""A search for accuracy gives up above this ε: it promises next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,60 +40,261 @@ class Session:
     account: MemoryAccount
     delta: Fraction
     neighbours: Neighbours
+    notes: tuple[str, ...] = ()
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)  # one statement at a time
+
+    @property
+    def price(self) -> Price:
+        """The whole budget: the ε that it promises at δ, what is spent and what is left."""
+        kept = self.account.budget
+        promised_epsilon = kept.epsilon(self.delta)
+        return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
     def measurement(self, question: str, *, epsilon: Number) -> Measurement:
         """The question with its noise and its price. No row is read."""
         bounded = bound(parse(question, self.table), self.table, self.neighbours)
-        budget = self.account.budget
-        amount = self._amount(positive(epsilon, "epsilon"))
-        return measure(bounded, budget.currency, amount, budget.leak_limit * min(Fraction(1), amount / budget.limit))
+        kept = self.account.budget
+        spend = amount(kept.currency, positive(epsilon, "epsilon"), self.delta)
+        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit))
 
-    def ask(self, question: str, *, epsilon: Number, confidence: float = 0.95, bits: Bits | None = None) -> Release:
-        """Pay for the question, then answer it."""
-        planned = self.measurement(question, epsilon=epsilon)
-        receipt = self.account.pay(planned.loss)
-        return release(planned, self.engine.totals(planned.bounded), receipt, confidence=confidence, bits=bits)
+    def quote(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        error: str | Number | None = None,
+        confidence: float = 0.95,
+        size: int | None = None,
+    ) -> Quote:
+        """What the question would cost and how good its answer would be. Nothing is paid and no row is read."""
+        planned = self.measurement(question, epsilon=self._epsilon(question, epsilon, error, confidence, size))
+        return quote(planned, self._price(planned), question=question, confidence=confidence, size=size, notes=self.notes)
 
-    def _amount(self, epsilon: Fraction) -> Fraction:
-        if isinstance(self.account.budget.currency, filters.Pure):
-            return epsilon
-        return rational(rho_within(epsilon, self.delta * (1 - RESERVED)))
+    def ask(
+        self,
+        question: str,
+        *,
+        epsilon: Number | None = None,
+        error: str | Number | None = None,
+        size: int | None = None,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        bits: Bits | None = None,
+    ) -> Release:
+        """Pay for the question, then answer it. Give its price as ε, or the error that it may have."""
+        open_unit(confidence, "confidence")  # whatever can be refused is refused before it is paid for
+        planned = self.measurement(question, epsilon=self._epsilon(question, epsilon, error, confidence, size))
+        try:
+            receipt = self.account.pay(planned.loss)
+        except BudgetExceeded as refused:
+            raise self._with_way_out(refused) from None
+        with self._turn:
+            totals = list(self.engine.totals(planned.bounded))
+        answer = release(planned, totals, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
+        return replace(answer, price=self._price(planned, receipt.left))
+
+    def epsilon_for(
+        self, question: str, error: str | Number, *, size: int | None = None, confidence: float = 0.95
+    ) -> Fraction:
+        """The least ε, to three digits, at which every column's half-width is at most `error`.
+
+        "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
+        averages. A number is absolute, in the column's own unit.
+        """
+        allowed, relative = read_error(error)
+        aggregates = bound(parse(question, self.table), self.table, self.neighbours).query.aggregates
+        if size is None and (relative or any(depends_on_size(aggregate) for _, aggregate in aggregates)):
+            raise QuestionRefused(
+                "how many rows an answer rests on is private, so this error needs a size to be relative to",
+                "give size=, the smallest group that matters (--size 1000)",
+            )
+        sizes = (1,) if size is None else (whole(size, "size", 1),)
+
+        def good(epsilon: Fraction) -> bool:
+            planned = self.measurement(question, epsilon=epsilon)
+            return all(
+                within(promised(planned, name, confidence, sizes), allowed, relative=relative) for name, _ in aggregates
+            )
+
+        return _least(good)
+
+    def _epsilon(
+        self, question: str, epsilon: Number | None, error: str | Number | None, confidence: float, size: int | None
+    ) -> Fraction:
+        if (epsilon is None) == (error is None):
+            raise BadParameter(
+                "epsilon", "missing" if epsilon is None else "given", "a question has either a price or an error",
+                'give epsilon=0.5, or error="5%" with a size',
+            )  # fmt: skip
+        if error is not None:
+            return self.epsilon_for(question, error, size=size, confidence=confidence)
+        assert epsilon is not None
+        return positive(epsilon, "epsilon")
+
+    def _price(self, planned: Measurement, left: Fraction | None = None) -> Price:
+        kept, loss = self.account.budget, planned.loss
+        spent, _ = price(kept.currency, loss)
+        return Price(loss, self.delta, kept.currency, spent, kept.left if left is None else left)
+
+    def _with_way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
+        fitting = epsilon_that_fits(self.account.budget, self.delta)
+        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
+
+
+def read_error(error: str | Number) -> tuple[Fraction, bool]:
+    """An allowed error, and whether it is relative.
+
+    >>> read_error("5%"), read_error(20), read_error("±0.5")
+    ((Fraction(1, 20), True), (Fraction(20, 1), False), (Fraction(1, 2), False))
+    """
+    if not isinstance(error, str):
+        return positive(error, "error"), False
+    text = error.strip().removeprefix("±").strip()
+    try:
+        found = Fraction(text.removesuffix("%").strip())
+    except (ValueError, ZeroDivisionError):
+        raise BadParameter("error", repr(error), "not an error", 'write "5%" or a number') from None
+    return positive(found / 100 if text.endswith("%") else found, "error"), text.endswith("%")
+
+
+def _least(good: Any) -> Fraction:
+    """The least ε that is good, to three digits; goodness only grows with ε."""
+    low, high = Fraction(0), Fraction(1)
+    while not good(high):
+        low, high = high, 2 * high
+        if high > MOST_EPSILON:
+            raise QuestionRefused(
+                f"no ε up to {MOST_EPSILON} is accurate enough", "allow a larger error, or declare tighter bounds"
+            )
+    if low == 0:
+        while high > Fraction(1, 10**9) and good(high / 2):
+            high /= 2
+        low = high / 2
+    while high - low > high / 2000:
+        middle = (low + high) / 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    down = rounded_down(high, 3)
+    return down if good(down) else down + step_of(down, 3)
 
 
 def connect(
     source: Any,
     *,
-    unit: str,
     epsilon: Number,
     delta: Number = 0,
+    unit: str | None = None,
+    currency: Currency | None = None,
+    policy: str | Path | Table | None = None,
     table: str | None = None,
     bounds: Mapping[str, tuple[Number, Number]] | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
-    max_groups: int = 1,
-    max_rows: int = 1,
-    unique: bool = False,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Session:
-    """Open a source with a budget.
+    """Open a source with a budget of (ε, δ).
 
-    Without a δ the budget is kept in pure ε; with one it is kept in zCDP, half of δ being reserved for selecting keys.
+    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+    What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
+    half of δ being reserved for selecting keys, unless another currency is named.
     """
-    engine = DuckDB.open(source, table)
-    columns = engine.columns()
+    kept = budget(epsilon, delta, currency)
+    declared, notes = declare(
+        source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
+        unique=unique,
+    )  # fmt: skip
+    engine, whole_table = declared
+    return Session(engine, whole_table, MemoryAccount(kept), rational(delta, "delta"), neighbours, notes)
+
+
+def declare(
+    source: Any,
+    *,
+    unit: str | None,
+    policy: str | Path | Table | None = None,
+    table: str | None = None,
+    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    keys: Mapping[str, Sequence[Key]] | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
+) -> tuple[tuple[DuckDB, Table], tuple[str, ...]]:
+    """The open source, what is declared about it, and what was left undeclared."""
+    given = policy if isinstance(policy, Table) or policy is None else read_policy(_read(policy))
+    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None))
+    columns = _columns(engine) if given is None else _agreed(given, _columns(engine))
     for name, (low, high) in (bounds or {}).items():
         columns[_known(name, columns)] = columns[name].within(low, high)
     for name, listed in (keys or {}).items():
         columns[_known(name, columns)] = columns[name].shown_as(tuple(listed))
-    declared = Table(engine.table, _known(unit, columns), columns, max_groups, max_rows, unique)
-    eps, fail = positive(epsilon, "epsilon"), rational(delta, "delta")
-    if fail == 0:
-        return Session(engine, declared, MemoryAccount(filters.pure(eps)), fail, neighbours)
-    open_unit(fail, "delta")
-    rho = rho_within(eps, fail * (1 - RESERVED))
-    return Session(engine, declared, MemoryAccount(filters.zcdp(rho, fail * RESERVED)), fail, neighbours)
+    person = unit or (given.unit if given else None)
+    if person is None:
+        raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
+    base = given or Table(engine.table, _known(person, columns), columns)
+    final = Table(
+        engine.table,
+        _known(person, columns),
+        columns,
+        base.max_groups if max_groups is None else max_groups,
+        base.max_rows if max_rows is None else max_rows,
+        base.unique if unique is None else unique,
+        base.salt,
+    )
+    return (engine, final), _notes(final, given, max_groups, max_rows)
+
+
+def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
+    if given is not None or final.unique:
+        return ()
+    named = (("max_groups", max_groups), ("max_rows", max_rows))
+    left_out = [name for name, value in named if value is None]
+    if not left_out:
+        return ()
+    verb = "was" if len(left_out) == 1 else "were"
+    return (
+        f"{' and '.join(left_out)} {verb} not declared: 1 is taken, and what one {final.unit} has beyond that is left out.",
+    )
+
+
+def _columns(engine: DuckDB) -> dict[str, Column]:
+    try:
+        return engine.columns()
+    except Exception:  # the driver's own words may hold a value
+        raise SourceRefused("this source has no such table", "check its name, or give it with table=") from None
+
+
+def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
+    """The policy's columns, which must be there and of the declared kind."""
+    for name, column in policy.columns.items():
+        if found[_known(name, found)].kind is not column.kind:
+            raise BadParameter(
+                "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
+            )
+    return dict(policy.columns)
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise SourceRefused("this policy cannot be read", "check the path") from None
+
+
+def _name(source: Any) -> str | None:
+    """A name for a glob, which has none of its own: what stands before the first wildcard."""
+    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
+        return None
+    stem = Path(str(source)).name
+    for mark in "*?[":
+        stem = stem.partition(mark)[0]
+    return stem.rstrip("-_.") or "data"
 
 
 def _known(name: str, columns: Mapping[str, Any]) -> str:
     if name not in columns:
         raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
     return name
+
+
+__all__ = ["Session", "connect", "read_error"]

@@ -1,26 +1,33 @@
 """From exact integers to an answer that may be published: noise, intervals, and the words that explain them.
 
-Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each unit's share.
-They say nothing about rows that the bounds left out.
+Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each unit's
+share. They say nothing about rows that the bounds left out.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from math import sqrt
-from typing import Any, assert_never
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import formats
+from discreet.errors import BadParameter
+from discreet.exact import open_unit
 from discreet.loss import Composition
 from discreet.noise import SYSTEM, Bits
-from discreet.query import plan
-from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values, centre_of
+from discreet.query.bound import Bounded, Measure
+from discreet.query.cells import Cell, cells, close, count_measure, least_of
 from discreet.query.measure import Measurement
+from discreet.query.price import Price
 from discreet.query.table import Key
 
+__all__ = ["Cell", "Receipt", "Release", "explain", "release"]
+
 Totals = Iterable[tuple[tuple[int, ...], tuple[Key, ...]]]
-RELIABLE = 0.1
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +36,7 @@ class Receipt:
 
     entry: int
     loss: Composition
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One number of the answer with its interval. `reliable`: the half-width is at most a tenth of the noisy value."""
-
-    value: float
-    lower: float
-    upper: float
-
-    @property
-    def reliable(self) -> bool:
-        return self.upper - self.lower <= 2 * RELIABLE * abs(self.value)
+    left: Fraction | None = None  # in the account's currency, right after this entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +50,158 @@ class Release:
     loss: Composition
     explanation: str
     tainted: bool
+    price: Price | None = None
+    simultaneous: bool = False
+    known_least: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
+    counted: tuple[bool, ...] = ()  # per column: whether it counts something
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
+        return [
+            dict(zip(self.groups, keys, strict=True))
+            | {
+                name: {"value": cell.value, "lower": cell.lower, "upper": cell.upper, "reliable": cell.reliable}
+                for name, cell in zip(self.columns, row, strict=True)
+            }
+            for keys, row in self.rows
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Rows, price and explanation."""
+        price = None if self.price is None else self.price.to_dict()
+        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; dates in ISO form."""
+        return formats.json_text(self.to_dict())
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The flat columns of a table of this answer: n, n_lower, n_upper, n_reliable."""
+        ends = ("", "_lower", "_upper", "_reliable")
+        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ends))
+
+    @property
+    def records(self) -> list[tuple[Any, ...]]:
+        """The rows under `header`."""
+        return [
+            (*keys, *(part for cell in row for part in (cell.value, cell.lower, cell.upper, cell.reliable)))
+            for keys, row in self.rows
+        ]
+
+    def to_pandas(self) -> Any:
+        """A pandas frame under `header`."""
+        return formats.pandas_frame(self.header, self.records)
+
+    def to_polars(self) -> Any:
+        """A Polars frame under `header`."""
+        return formats.polars_frame(self.header, self.records)
+
+    def to_arrow(self) -> Any:
+        """An Arrow table under `header`."""
+        return formats.arrow_table(self.header, self.records)
+
+    def to_csv(self, path: Any = None) -> str:
+        """The table as CSV text, also written to `path` if one is given."""
+        return formats.csv_text(self.header, self.records, path)
+
+    def to_parquet(self, path: Any) -> None:
+        """The table as a Parquet file."""
+        formats.write_parquet(self.header, self.records, path)
+
+    def plot(self, column: str | None = None, axes: Any = None) -> Any:
+        """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
+        i = 0 if column is None else self._index(column)
+        bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
+        return formats.bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
+
+    def non_negative(self, *columns: str) -> "Release":
+        """What cannot be negative is shown as at least 0: counts, variances, sums and means of values that are not negative.
+
+        Post-processing: it costs nothing, the intervals still cover, but small values are biased upward.
+        """
+        chosen = self._chosen(columns, [least is not None and least >= 0 for least in self.known_least])
+        for name in columns:
+            least = self.known_least[self._index(name)]
+            if least is None or least < 0:
+                raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
+        return self._mapped(chosen, _non_negative, "Negative values are shown as 0 (post-processing)")
+
+    def integers(self, *columns: str) -> "Release":
+        """Counts and sums (or the named columns) as whole numbers, the intervals rounded outward. Post-processing."""
+        chosen = self._chosen(columns, list(self.counted))
+        return self._mapped(chosen, _integer, "Values are rounded to whole numbers (post-processing)")
+
+    def _chosen(self, named: tuple[str, ...], default: list[bool]) -> frozenset[int]:
+        if named:
+            return frozenset(self._index(name) for name in named)
+        return frozenset(i for i, wanted in enumerate(default) if wanted)
+
+    def _index(self, name: str) -> int:
+        if name not in self.columns:
+            raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(self.columns)}")
+        return self.columns.index(name)
+
+    def _mapped(self, chosen: frozenset[int], change: Any, said: str) -> "Release":
+        rows = tuple(
+            (keys, tuple(change(cell) if i in chosen else cell for i, cell in enumerate(row))) for keys, row in self.rows
+        )
+        names = ", ".join(name for i, name in enumerate(self.columns) if i in chosen)
+        return replace(self, rows=rows, explanation=f"{self.explanation} {said}: {names}." if names else self.explanation)
+
+    def __rich__(self) -> Any:
+        return formats.rich_release(self)
+
+    def _repr_html_(self) -> str:
+        return formats.html_release(self)
+
+
+def _non_negative(cell: Cell) -> Cell:
+    return replace(cell, value=max(cell.value, 0), lower=max(cell.lower, 0), upper=max(cell.upper, 0))
+
+
+def _integer(cell: Cell) -> Cell:
+    value, lower, upper = round(cell.value), floor(cell.lower), ceil(cell.upper)
+    return Cell(value, lower, upper, cell.reliable and close(value, lower, upper))
 
 
 def release(
-    measurement: Measurement, totals: Totals, receipt: Receipt, *, confidence: float = 0.95, bits: Bits | None = None
+    measurement: Measurement,
+    totals: Totals,
+    receipt: Receipt,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    bits: Bits | None = None,
 ) -> Release:
-    """Add the noise that was paid for."""
+    """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
     if receipt.loss != measurement.loss:
         raise AssertionError("this receipt is for another measurement")
-    bounded, source = measurement.bounded, bits or SYSTEM
+    open_unit(confidence, "confidence")
+    bounded, source = measurement.bounded, SYSTEM if bits is None else bits
     keys, exact = _table(measurement, totals, source)
-    noisy = {m: noise.release(exact[:, i], source) for i, (m, noise) in enumerate(measurement.noises)}
-    columns = [_cells(aggregate, measurement, noisy, confidence) for _, aggregate in bounded.query.aggregates]
-    rows = tuple((key, tuple(column(i) for column in columns)) for i, key in enumerate(keys))
+    noisy = {m: noise.release(exact[:, i], source).tolist() for i, (m, noise) in enumerate(measurement.noises)}
+    everything = max(1, len(keys)) * len(measurement.noises)
+
+    def error(measure: Measure, size: int) -> int:
+        return int(measurement.noise(measure).error(confidence, everything if simultaneous else size))
+
+    aggregates = [aggregate for _, aggregate in bounded.query.aggregates]
+    columns = [list(cells(aggregate, bounded, noisy, error)) for aggregate in aggregates]
     return Release(
-        tuple(group.name for group in bounded.query.groups),
-        tuple(name for name, _ in bounded.query.aggregates),
-        rows,
-        confidence,
-        measurement.loss,
-        explain(bounded),
-        source.tainted,
+        groups=tuple(group.name for group in bounded.query.groups),
+        columns=tuple(name for name, _ in bounded.query.aggregates),
+        rows=tuple((key, tuple(column[i] for column in columns)) for i, key in enumerate(keys)),
+        confidence=confidence,
+        loss=measurement.loss,
+        explanation=f"{explain(bounded)} {_meaning(confidence, simultaneous)}",
+        tainted=source.tainted,
+        simultaneous=simultaneous,
+        known_least=tuple(least_of(aggregate, bounded) for aggregate in aggregates),
+        counted=tuple(count_measure(aggregate) for aggregate in aggregates),
     )
 
 
@@ -93,86 +219,9 @@ def _table(measurement: Measurement, totals: Totals, source: Bits) -> tuple[list
         shown = measurement.selection.release(units, source)
         keys = [key for key, kept in zip(keys, shown, strict=True) if kept]
         rows = [found[key][:width] for key in keys]
-    return keys, np.array(rows, np.int64).reshape(len(keys), width)
-
-
-Column = Callable[[int], Cell]
-
-
-def _cells(aggregate: plan.Aggregate, measurement: Measurement, noisy: dict[Measure, Any], confidence: float) -> Column:
-    bounded = measurement.bounded
-
-    def interval(measure: Measure, sure: float) -> tuple[NDArray[np.float64], float]:
-        return np.asarray(noisy[measure], np.float64), measurement.noise(measure).error(sure)
-
-    match aggregate:
-        case plan.CountRows():
-            return _plain(*interval(Rows(), confidence), 1.0)
-        case plan.CountUnits():
-            return _plain(*interval(Units(), confidence), 1.0)
-        case plan.CountValues(value=value):
-            return _plain(*interval(Values(value), confidence), 1.0)
-        case plan.Sum(value=value):
-            return _plain(*interval(Total(value, 0), confidence), float(bounded.span(Total(value, 0)).grid))
-        case plan.Mean(value=value):
-            return _mean(value, bounded, lambda m: interval(m, 1 - (1 - confidence) / 2))
-        case plan.Variance(value=value, root=root):
-            return _variance(value, bounded, root, lambda m: interval(m, 1 - (1 - confidence) / 3))
-        case plan.Quantile() | plan.Histogram():
-            raise AssertionError("bound() refuses these")
-        case _:
-            assert_never(aggregate)
-
-
-def _plain(values: NDArray[np.float64], half: float, grid: float) -> Column:
-    return lambda i: Cell(values[i] * grid, (values[i] - half) * grid, (values[i] + half) * grid)
-
-
-Intervals = Callable[[Measure], tuple[NDArray[np.float64], float]]
-
-
-def _mean(value: plan.Value, bounded: Bounded, interval: Intervals) -> Column:
-    """centre + sum/count, clamped to the declared range; the interval is that of all sums and counts inside their own."""
-    middle = centre_of(value, bounded.table)
-    span = bounded.span(Total(value, middle))
-    (sums, half_sum), (counts, half_count) = interval(Total(value, middle)), interval(Values(value))
-    grid = float(span.grid)
-
-    def inside(x: float) -> float:
-        return min(max(x, span.lower), span.upper) * grid
-
-    def cell(i: int) -> Cell:
-        least, most = max(1.0, counts[i] - half_count), max(1.0, counts[i] + half_count)
-        low, high = sums[i] - half_sum, sums[i] + half_sum
-        ratios = [total / count for total in (low, high) for count in (least, most)]
-        return Cell(
-            inside(middle + sums[i] / max(1.0, counts[i])), inside(middle + min(ratios)), inside(middle + max(ratios))
-        )
-
-    return cell
-
-
-def _variance(value: plan.Value, bounded: Bounded, root: bool, interval: Intervals) -> Column:
-    """E(x − c)² − (E(x − c))², at least 0 and at most a quarter of the range squared."""
-    middle = centre_of(value, bounded.table)
-    span = bounded.span(Total(value, middle))
-    parts = [interval(m) for m in (Total(value, middle), Total(value, middle, 2), Values(value))]
-    (sums, half_sum), (squares, half_square), (counts, half_count) = parts
-    grid, most = float(span.grid), (span.upper - span.lower) ** 2 / 4
-
-    def shown(x: float) -> float:
-        inside = min(max(x, 0.0), most) * grid**2
-        return sqrt(inside) if root else inside
-
-    def cell(i: int) -> Cell:
-        n, fewest, many = (max(1.0, counts[i] + move) for move in (0, -half_count, half_count))
-        means = [(sums[i] + a) / c for a in (-half_sum, half_sum) for c in (fewest, many)]
-        second = [(squares[i] + a) / c for a in (-half_square, half_square) for c in (fewest, many)]
-        nearest = 0.0 if min(means) <= 0 <= max(means) else min(m * m for m in means)
-        low, high = min(second) - max(m * m for m in means), max(second) - nearest
-        return Cell(shown(squares[i] / n - (sums[i] / n) ** 2), shown(low), shown(high))
-
-    return cell
+    # Saturating moves no two totals further apart, and an overflow that raised would tell on the data.
+    held = [[min(max(total, LOWEST), HIGHEST) for total in row] for row in rows]
+    return keys, np.array(held, np.int64).reshape(len(keys), width)
 
 
 def explain(bounded: Bounded) -> str:
@@ -180,7 +229,11 @@ def explain(bounded: Bounded) -> str:
     rows = "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
     where = f"at most {bounded.groups} group{'s' * (bounded.groups > 1)} by {rows} each" if bounded.query.groups else rows
     change = "Adding or removing" if bounded.neighbours.changes == 1 else "Replacing"
-    return (
-        f"{change} one {bounded.table.unit} can change {where}; values are clamped to their declared bounds. "
-        "Intervals cover the bounded total."
-    )
+    return f"{change} one {bounded.table.unit} can change {where}; values are clamped to their declared bounds."
+
+
+def _meaning(confidence: float, simultaneous: bool) -> str:
+    share = f"{float(confidence):.6g}"
+    which = "All intervals together" if simultaneous else "Each interval"
+    cover = "cover their bounded totals" if simultaneous else "covers its bounded total"
+    return f"{which} {cover} with probability at least {share}; they say nothing about rows that the bounds left out."
