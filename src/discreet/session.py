@@ -225,9 +225,9 @@ def declare(
     engine = DuckDB.open(source, table or _name(source) or (given.name if given else None))
     columns = _columns(engine) if given is None else _agreed(given, _columns(engine))
     for name, (low, high) in (bounds or {}).items():
-        columns[_known(name, columns)] = columns[name].within(low, high)
+        columns[name] = columns[_known(name, columns)].within(low, high)
     for name, listed in (keys or {}).items():
-        columns[_known(name, columns)] = columns[name].shown_as(tuple(listed))
+        columns[name] = columns[_known(name, columns)].shown_as(tuple(listed))
     person = unit or (given.unit if given else None)
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")

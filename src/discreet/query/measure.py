@@ -1,8 +1,8 @@
 """Which noise each exact total gets, what that costs and how far off it may be: all known before any row is read.
 
-The price is divided equally over the totals (and the selection of keys, where they are unknown), so every total's noise stands
-in the same relation to what one unit can do to it. The noise is Laplace or Gaussian, whichever has the smaller error at that
-price in the account's currency; in a pure account only Laplace has a price.
+The price is divided equally over the totals (and the selection of keys, where they are unknown), so every total's noise
+stands in the same relation to what one unit can do to it. The noise is Laplace or Gaussian, whichever has the smaller
+error at that price in the account's currency; in a pure account only Laplace has a price.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,6 @@ values or dates.
 """
 
 import json
-import tomllib
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -24,6 +23,8 @@ def read_policy(text: str) -> Table:
     >>> read_policy('table = "people"\\nunit = "id"\\n[columns.id]\\nkind = "integer"').max_groups
     1
     """
+    import tomllib
+
     try:
         policy = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as mistake:
@@ -45,7 +46,7 @@ def read_policy(text: str) -> Table:
 
 def write_policy(table: Table, *, template: bool = False) -> str:
     """The same as text. As a template it has comments that show what may still be declared."""
-    lines = [f"table = {json.dumps(table.name, ensure_ascii=False)}", f"unit = {_quoted(table.unit)}"]
+    lines = [f"table = {_quoted(table.name)}", f"unit = {_quoted(table.unit)}"]
     lines += ["# How much one unit may count for: in how many groups, and by how many rows in each."] * template
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
     lines += ["# true only if no unit ever has two rows: nothing is bounded then."] * template

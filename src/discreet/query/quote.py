@@ -1,7 +1,7 @@
 """What a question would cost and how good its answer would be, said before anything is paid or any row is read.
 
-The error of counts and sums is known outright. That of an average depends on how many rows it is taken over, which is private;
-so it is stated for a size that is given, or for a few.
+The error of counts and sums is known outright. That of an average depends on how many rows it is taken over, which is
+private; so it is stated for a size that is given, or for a few.
 """
 
 from dataclasses import dataclass
