@@ -4,10 +4,12 @@ import csv
 import io
 import json
 import resource
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from discreet import BudgetExceeded, EngineFailed, QuestionRefused, SourceRefused, cli
 from tests.end_to_end.test_cli import run
 from tests.query.people import COUNTS, people
 
@@ -123,3 +125,22 @@ def test_a_cold_start_on_20_000_rows_is_quick(tmp_path: Path) -> None:
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     assert min(seconds() for _ in range(3)) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("mistake", "code"),
+    [
+        (BudgetExceeded("ε", asked=Fraction(2), left=Fraction(1)), 3),
+        (EngineFailed(), 4),
+        (SourceRefused("no such file", "check the path"), 4),
+        (QuestionRefused("not in the language", "ask otherwise"), 2),
+    ],
+)
+def test_every_kind_of_mistake_has_its_exit_code(mistake: Exception, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise mistake
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
