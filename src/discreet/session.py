@@ -1,7 +1,8 @@
 """One analyst, one table, one budget: pay, then look.
 
-The budget and its one currency are fixed when the session is opened. Every question is priced before any row is read, paid before any row
-is read, and stays paid whatever happens afterwards: a refund would make the balance a function of the data.
+The budget and its one currency are fixed when the session is opened. Every question is priced before any row is read,
+paid before any row is read, and stays paid whatever happens afterwards: a refund would make the balance a function of
+the data.
 """
 
 import threading

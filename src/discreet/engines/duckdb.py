@@ -1,7 +1,7 @@
 """DuckDB, embedded: the engine for files, frames and DuckDB's own databases.
 
-The connection is locked down once the source is in place: no file, no network, no extension, no setting can be reached through
-it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
+The connection is locked down once the source is in place: no file, no network, no extension, no setting can be reached
+through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
 import logging

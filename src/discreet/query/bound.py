@@ -1,9 +1,10 @@
 """How much one person can change the exact totals behind a question.
 
-Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that sum and
-count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the order of a salted
-hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at most m groups, each total
-there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing else.
+Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that
+sum and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the
+order of a salted hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at
+most m groups, each total there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing
+else.
 """
 
 from dataclasses import dataclass
@@ -86,7 +87,8 @@ class Bounded:
                 return 1
             case Total(value=value, centre=centre, power=power):
                 span = span_of(value, self.table)
-                return self.rows * max(abs(span.lower - centre), abs(span.upper - centre), 1) ** power
+                most = max(abs(span.lower - centre), abs(span.upper - centre), 1)
+                return self.rows * (most if power == 1 else most * most)
             case _:
                 assert_never(measure)
 

@@ -1,8 +1,8 @@
 """Which noise each exact total gets, what that costs and how far off it may be: all known before any row is read.
 
-The price is divided equally over the totals (and the selection of keys, where they are unknown), so every total's noise stands in
-the same relation to what one unit can do to it. The noise is Laplace or Gaussian, whichever has the smaller error at that price in
-the account's currency; in a pure account only Laplace has a price.
+The price is divided equally over the totals (and the selection of keys, where they are unknown), so every total's noise
+stands in the same relation to what one unit can do to it. The noise is Laplace or Gaussian, whichever has the smaller
+error at that price in the account's currency; in a pure account only Laplace has a price.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.search import least
 from discreet.errors import QuestionRefused
 from discreet.exact import sqrt_up
-from discreet.loss import Composition, compose
+from discreet.loss import Composition, Loss, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.query.bound import Bounded, Measure
 from discreet.units import Sensitivity
@@ -33,7 +33,7 @@ class Measurement:
     @property
     def loss(self) -> Composition:
         """What will have happened once it is released."""
-        facts = [noise.loss(self.bounded.sensitivity(measure)) for measure, noise in self.noises]
+        facts: list[Loss] = [noise.loss(self.bounded.sensitivity(measure)) for measure, noise in self.noises]
         if self.selection is not None:
             facts.append(self.selection.loss(self._keys_per_unit()))
         return compose(*facts)
@@ -68,7 +68,8 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
         case _:
             assert_never(currency)
     laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
-    return min((laplace, gaussian), key=lambda noise: noise.error(JUDGED_AT))
+    choices: tuple[Noise, ...] = (laplace, gaussian)
+    return min(choices, key=lambda noise: noise.error(JUDGED_AT))
 
 
 def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:

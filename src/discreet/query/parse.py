@@ -41,7 +41,7 @@ def _unreadable(mistake: Exception) -> QuestionRefused:
     )
 
 
-def refuse(node: exp.Expression | None, reason: str, way_out: str) -> NoReturn:
+def refuse(node: exp.Expr | None, reason: str, way_out: str) -> NoReturn:
     """Say what is not in the language, and where."""
     for part in node.walk() if node is not None else ():
         if "line" in part.meta:
@@ -51,20 +51,25 @@ def refuse(node: exp.Expression | None, reason: str, way_out: str) -> NoReturn:
     raise QuestionRefused(reason, way_out)
 
 
-def only(node: exp.Expression, *allowed: str) -> None:
+def only(node: exp.Expr, *allowed: str) -> None:
     """Refuse a node that carries any argument besides the allowed ones."""
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
             refuse(node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out")
 
 
-COMPARISONS: dict[type[exp.Expression], plan.Order] = {
+COMPARISONS: dict[type[exp.Expr], plan.Order] = {
     exp.EQ: plan.Order.EQUAL,
     exp.NEQ: plan.Order.NOT_EQUAL,
     exp.LT: plan.Order.LESS,
     exp.LTE: plan.Order.AT_MOST,
     exp.GT: plan.Order.MORE,
     exp.GTE: plan.Order.AT_LEAST,
+}
+ARITHMETIC: dict[type[exp.Expr], type[plan.Plus | plan.Minus | plan.Times]] = {
+    exp.Add: plan.Plus,
+    exp.Sub: plan.Minus,
+    exp.Mul: plan.Times,
 }
 TURNED = {
     plan.Order.LESS: plan.Order.MORE,
@@ -129,21 +134,21 @@ class _Reader:
             found[value] = node.name or node.sql()
         return found
 
-    def _named(self, item: exp.Expression) -> tuple[str, exp.Expression]:
+    def _named(self, item: exp.Expr) -> tuple[str, exp.Expr]:
         if isinstance(item, exp.Alias):
             only(item, "this", "alias")
             return item.alias, item.this
         return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower(), item
 
-    def _as_group(self, node: exp.Expression, groups: "dict[plan.Ref | plan.Bin, str]") -> "plan.Ref | plan.Bin | None":
+    def _as_group(self, node: exp.Expr, groups: "dict[plan.Ref | plan.Bin, str]") -> "plan.Ref | plan.Bin | None":
         if isinstance(node, exp.AggFunc):
             return None
         value = self.value(node)
         if value not in groups:
             refuse(node, "this column is neither grouped by nor added up", "put it in GROUP BY, or aggregate it")
-        return value  # type: ignore[return-value]
+        return value
 
-    def aggregate(self, node: exp.Expression) -> plan.Aggregate:
+    def aggregate(self, node: exp.Expr) -> plan.Aggregate:
         """An aggregate function of the language."""
         match node:
             case exp.Count():
@@ -174,7 +179,7 @@ class _Reader:
             refuse(node, "only distinct units can be counted", f"write COUNT(DISTINCT {self.table.unit})")
         return plan.CountUnits()
 
-    def value(self, node: exp.Expression) -> plan.Value:
+    def value(self, node: exp.Expr) -> plan.Value:
         """A number, a column, or an expression of them."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -184,7 +189,7 @@ class _Reader:
         finally:
             self.depth -= 1
 
-    def _value(self, node: exp.Expression) -> plan.Value:
+    def _value(self, node: exp.Expr) -> plan.Value:
         match node:
             case exp.Paren():
                 only(node, "this")
@@ -198,8 +203,7 @@ class _Reader:
                 return plan.Minus(plan.Number(Fraction(0)), self.value(node.this))
             case exp.Add() | exp.Sub() | exp.Mul():
                 only(node, "this", "expression")
-                make = {exp.Add: plan.Plus, exp.Sub: plan.Minus, exp.Mul: plan.Times}[type(node)]
-                return make(self.value(node.this), self.value(node.expression))
+                return ARITHMETIC[type(node)](self.value(node.this), self.value(node.expression))
             case exp.IntDiv():
                 only(node, "this", "expression")
                 return plan.Bin(self.value(node.this), self._width(node.expression))
@@ -225,7 +229,7 @@ class _Reader:
         alike = [name for name in self.table.columns if name.lower() == written.lower()]
         return alike[0] if len(alike) == 1 and not quoted else None
 
-    def _number(self, node: exp.Expression) -> Fraction:
+    def _number(self, node: exp.Expr) -> Fraction:
         only(node, "this", "is_string")
         try:
             value = Fraction(node.this)
@@ -235,7 +239,7 @@ class _Reader:
             refuse(node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
         return value
 
-    def _width(self, node: exp.Expression) -> int:
+    def _width(self, node: exp.Expr) -> int:
         width = self._number(node) if isinstance(node, exp.Literal) and not node.is_string else None
         if width is None or width.denominator != 1 or not 1 <= width < 2**31:
             refuse(node, "a bin has a whole width of at least 1", "write column // 10")
@@ -248,10 +252,11 @@ class _Reader:
             only(branch, "this", "true")
             branches.append((self.condition(branch.this), self.value(branch.args["true"])))
         default = node.args.get("default")
-        missing = default is None or isinstance(default, exp.Null)
-        return plan.Case(tuple(branches), None if missing else self.value(default))
+        if default is None or isinstance(default, exp.Null):
+            return plan.Case(tuple(branches), None)
+        return plan.Case(tuple(branches), self.value(default))
 
-    def condition(self, node: exp.Expression) -> plan.Condition:
+    def condition(self, node: exp.Expr) -> plan.Condition:
         """Something that is true, false or unknown of a row."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -261,7 +266,7 @@ class _Reader:
         finally:
             self.depth -= 1
 
-    def _condition(self, node: exp.Expression) -> plan.Condition:
+    def _condition(self, node: exp.Expr) -> plan.Condition:
         match node:
             case exp.Paren():
                 only(node, "this")
@@ -298,13 +303,13 @@ class _Reader:
             return self._compare(COMPARISONS[type(node)], node.this, node.expression)
         refuse(node, f"{node.key.upper()} is not in the language", "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT")
 
-    def _ref(self, node: exp.Expression) -> plan.Ref:
+    def _ref(self, node: exp.Expr) -> plan.Ref:
         value = self.value(node)
         if not isinstance(value, plan.Ref):
             refuse(node, "a column by name is expected here", f"take one of {', '.join(self.table.columns)}")
         return value
 
-    def _compare(self, order: plan.Order, left: exp.Expression, right: exp.Expression) -> plan.Compare:
+    def _compare(self, order: plan.Order, left: exp.Expr, right: exp.Expr) -> plan.Compare:
         if isinstance(left, exp.Literal | exp.Boolean):
             order, left, right = TURNED.get(order, order), right, left
         value = self.value(left)
@@ -312,7 +317,7 @@ class _Reader:
             return plan.Compare(order, value, self._constant(right, value))
         return plan.Compare(order, value, self.value(right))
 
-    def _constant(self, node: exp.Expression, column: plan.Ref) -> "plan.Number | plan.Constant":
+    def _constant(self, node: exp.Expr, column: plan.Ref) -> "plan.Number | plan.Constant":
         """A constant of the column's own kind: nothing is cast."""
         kind = self.table.columns[column.column].kind
         if isinstance(node, exp.Neg) and kind in (Kind.INTEGER, Kind.REAL):
@@ -328,7 +333,7 @@ class _Reader:
             return plan.Constant(self._moment(node, kind))
         refuse(node, f"this is not a {kind.value}, which {column.column} holds", "compare like with like")
 
-    def _moment(self, node: exp.Expression, kind: Kind) -> Anything:
+    def _moment(self, node: exp.Expr, kind: Kind) -> Anything:
         try:
             return date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
         except ValueError:

@@ -1,7 +1,7 @@
 """From exact integers to an answer that may be published: noise, intervals, and the words that explain them.
 
-Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each unit's share.
-They say nothing about rows that the bounds left out.
+Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each
+unit's share. They say nothing about rows that the bounds left out.
 """
 
 from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from discreet.sql.values import SQL, Lowering, column, constant, least, whole
 UNIT, RANK, ROWS = "unit", "rank", "rows"
 
 
-def lower(bounded: Bounded, source: exp.Expression, dialect: Dialect) -> exp.Select:
+def lower(bounded: Bounded, source: exp.Expr, dialect: Dialect) -> exp.Select:
     """The statement for `bounded` over `source`, a table or a table function of the engine's own."""
     return _Statement(bounded, dialect).select(source)
 
@@ -32,7 +32,7 @@ class _Statement:
         values = [m.value for m in bounded.measures if isinstance(m, Values | Total)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
 
-    def select(self, source: exp.Expression) -> exp.Select:
+    def select(self, source: exp.Expr) -> exp.Select:
         kept = self._kept(source)
         if self.bounded.table.unique:
             return self._result(exp.select(*self._totals_of_rows()).from_("kept")).with_("kept", as_=kept)
@@ -51,7 +51,7 @@ class _Statement:
         keys = [column(name) for name in self.keys]
         return select.select(*keys, append=True).group_by(*(key.copy() for key in keys)) if keys else select
 
-    def _kept(self, source: exp.Expression) -> exp.Select:
+    def _kept(self, source: exp.Expr) -> exp.Select:
         table, query = self.bounded.table, self.bounded.query
         keys = [self.write.key(group.value) for group in query.groups]
         columns = [exp.alias_(column(table.unit), UNIT, quoted=True)]

@@ -1,7 +1,7 @@
 """Expressions and conditions of a question as engine SQL: total functions on bounded integers.
 
-Constants are written by the generator from values, never from the analyst's text; NaN is NULL, and both are decided before any
-clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything).
+Constants are written by the generator from values, never from the analyst's text; NaN is NULL, and both are decided
+before any clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything).
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ from discreet.query.span import Span, aligned, column_span, span_of
 from discreet.query.table import Kind, Table
 from discreet.sql.dialects import Dialect
 
-SQL = exp.Expression
+SQL = exp.Expr
 
 
 def whole(number: int) -> SQL:
