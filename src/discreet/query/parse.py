@@ -4,38 +4,51 @@ Nothing that an analyst writes goes further than this file as text: names are lo
 constants become values.
 """
 
+import re
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any as Anything
 from typing import NoReturn
+from unicodedata import category
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.table import Kind, Table
 
+DUCKDB = Dialect.get_or_raise("duckdb")
 LONGEST = 20_000
 DEEPEST = 60
 
 
 def parse(text: str, table: Table) -> plan.Query:
     """The question that `text` asks of `table`."""
+    if not isinstance(text, str) or (not text.isprintable() and not _printable(text)):
+        raise QuestionRefused("the question holds characters that cannot be printed", "write plain text")
     if len(text) > LONGEST:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
-        statements = sqlglot.parse(text, dialect="duckdb")
-    except (SqlglotError, RecursionError) as mistake:
+        tokens = DUCKDB.tokenize(text)
+        statements = [] if any(token.comments for token in tokens) else DUCKDB.parser().parse(tokens, text)
+    except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
+    if not statements:
+        raise QuestionRefused("there is no statement, or there is a comment beside it", "write SELECT … without comments")
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QuestionRefused("only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …]")
     return _Reader(table).query(statements[0])
 
 
+def _printable(text: str) -> bool:
+    """No control characters besides line breaks and tabs, no halves of characters, nothing that turns the writing round."""
+    return all(category(c) not in ("Cc", "Cs", "Cf", "Cn", "Co") or c in "\n\r\t" for c in text)
+
+
 def _unreadable(mistake: Exception) -> QuestionRefused:
-    first = (getattr(mistake, "errors", None) or [{}])[0]
+    first = mistake.errors[0] if isinstance(mistake, ParseError) and mistake.errors else {}
     return QuestionRefused(
         "this is not SQL that can be read", "check the spelling and the commas", first.get("line"), first.get("col")
     )
@@ -58,6 +71,8 @@ def only(node: exp.Expr, *allowed: str) -> None:
             refuse(node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out")
 
 
+NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
+
 COMPARISONS: dict[type[exp.Expr], plan.Order] = {
     exp.EQ: plan.Order.EQUAL,
     exp.NEQ: plan.Order.NOT_EQUAL,
@@ -71,6 +86,21 @@ ARITHMETIC: dict[type[exp.Expr], type[plan.Plus | plan.Minus | plan.Times]] = {
     exp.Sub: plan.Minus,
     exp.Mul: plan.Times,
 }
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """What stands inside parentheses."""
+    while isinstance(node, exp.Paren):
+        only(node, "this")
+        node = node.this
+    return node
+
+
+def is_constant(node: exp.Expr) -> bool:
+    """Whether it is written as a constant: a number with or without a sign, a text, a truth value."""
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
+
+
 TURNED = {
     plan.Order.LESS: plan.Order.MORE,
     plan.Order.MORE: plan.Order.LESS,
@@ -91,13 +121,16 @@ class _Reader:
         groups = self._groups(select)
         aggregates: dict[str, plan.Aggregate] = {}
         for item in select.expressions:
-            name, node = self._named(item)
-            if (value := self._as_group(node, groups)) is not None:
-                groups[value] = name
-                continue
-            if name in aggregates:
+            node = self._unnamed(item)
+            value = self._as_group(node, groups)
+            aggregate = self.aggregate(node) if value is None else None
+            name = self._name(item)
+            if name in aggregates or name in [n for v, n in groups.items() if v != value]:
                 refuse(item, f"two columns of the answer are called {name}", "give one of them another name with AS")
-            aggregates[name] = self.aggregate(node)
+            if value is not None:
+                groups[value] = name
+            elif aggregate is not None:
+                aggregates[name] = aggregate
         if not aggregates:
             refuse(select, "nothing is counted or added up", "add COUNT(*), SUM(column) or AVG(column)")
         where = select.args.get("where")
@@ -134,11 +167,17 @@ class _Reader:
             found[value] = node.name or node.sql()
         return found
 
-    def _named(self, item: exp.Expr) -> tuple[str, exp.Expr]:
+    def _unnamed(self, item: exp.Expr) -> exp.Expr:
+        if not isinstance(item, exp.Alias):
+            return item
+        only(item, "this", "alias")
+        return item.this  # type: ignore[no-any-return]
+
+    def _name(self, item: exp.Expr) -> str:
+        """Only of what has been understood: writing out anything else may fail."""
         if isinstance(item, exp.Alias):
-            only(item, "this", "alias")
-            return item.alias, item.this
-        return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower(), item
+            return item.alias
+        return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower()
 
     def _as_group(self, node: exp.Expr, groups: "dict[plan.Ref | plan.Bin, str]") -> "plan.Ref | plan.Bin | None":
         if isinstance(node, exp.AggFunc):
@@ -231,10 +270,9 @@ class _Reader:
 
     def _number(self, node: exp.Expr) -> Fraction:
         only(node, "this", "is_string")
-        try:
-            value = Fraction(node.this)
-        except (ValueError, ZeroDivisionError):
-            refuse(node, "this is not a number", "write a decimal such as 1.5")
+        if not isinstance(node, exp.Literal) or not NUMERAL.fullmatch(node.this):
+            refuse(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
+        value = Fraction(node.this)
         if abs(value) > 10**15 or value.denominator > 10**15:
             refuse(node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
         return value
@@ -310,10 +348,11 @@ class _Reader:
         return value
 
     def _compare(self, order: plan.Order, left: exp.Expr, right: exp.Expr) -> plan.Compare:
-        if isinstance(left, exp.Literal | exp.Boolean):
+        left, right = bare(left), bare(right)
+        if is_constant(left):
             order, left, right = TURNED.get(order, order), right, left
         value = self.value(left)
-        if isinstance(value, plan.Ref) and isinstance(right, exp.Literal | exp.Boolean | exp.Neg | exp.Cast):
+        if isinstance(value, plan.Ref) and is_constant(right):
             return plan.Compare(order, value, self._constant(right, value))
         return plan.Compare(order, value, self.value(right))
 
@@ -335,6 +374,9 @@ class _Reader:
 
     def _moment(self, node: exp.Expr, kind: Kind) -> Anything:
         try:
-            return date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
+            moment = date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
         except ValueError:
             refuse(node, "this is not a date", "write '2024-12-31'")
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            refuse(node, "a time zone is not in the language", "write '2024-12-31 12:00:00'")
+        return moment
