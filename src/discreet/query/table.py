@@ -41,7 +41,7 @@ def holds(kind: Kind, key: Key) -> bool:
     """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
     match kind:
         case Kind.INTEGER:
-            return isinstance(key, int) and not isinstance(key, bool) and abs(key) < LARGEST_KEY
+            return isinstance(key, int) and not isinstance(key, bool) and -LARGEST_KEY <= key < LARGEST_KEY
         case Kind.BOOLEAN:
             return isinstance(key, bool)
         case Kind.TEXT:
@@ -82,7 +82,7 @@ class Column:
             raise BadParameter("keys", keys, "empty or repeated", "list each key once")
         for key in keys:
             if key is not None and not holds(self.kind, key):
-                raise BadParameter("keys", repr(key), f"not a {self.kind.value}", "list keys of the column's own kind")
+                raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
         return Column(self.kind, self.lower, self.upper, keys)
 
 

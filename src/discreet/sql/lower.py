@@ -12,6 +12,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
+from discreet.query import plan
 from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values
 from discreet.sql.dialects import Dialect
 from discreet.sql.values import SOURCE, SQL, Lowering, column, constant, declared_column, least, whole
@@ -71,7 +72,10 @@ class _Statement:
     def _listed(self, rows: exp.Select, keys: list[SQL]) -> exp.Select:
         if self.bounded.keys is None:
             return rows
-        for i, key in enumerate(keys):
+        for i, (group, key) in enumerate(zip(self.bounded.query.groups, keys, strict=True)):
+            if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
+                rows = rows.where(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
+                continue
             known = dict.fromkeys(combination[i] for combination in self.bounded.keys)
             named = [constant(k) for k in known if k is not None]
             tests: list[SQL] = [exp.In(this=key.copy(), expressions=named)] if named else []
