@@ -14,6 +14,7 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
@@ -32,14 +33,21 @@ def parse(text: str, table: Table) -> plan.Query:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
         tokens = DUCKDB.tokenize(text)
-        statements = [] if any(token.comments for token in tokens) else DUCKDB.parser().parse(tokens, text)
+        statements = DUCKDB.parser().parse(tokens, text) if _one_select(tokens) else []
     except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
-    if not statements:
-        raise QuestionRefused("there is no statement, or there is a comment beside it", "write SELECT … without comments")
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QuestionRefused("only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …]")
+        raise QuestionRefused(
+            "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
+        )
     return _Reader(table).query(statements[0])
+
+
+def _one_select(tokens: list[Token]) -> bool:
+    """Seen before parsing, because the parser writes a statement that it does not know to a log."""
+    kinds = [token.token_type for token in tokens]
+    starts = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
+    return starts and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens)
 
 
 def _printable(text: str) -> bool:
@@ -157,6 +165,8 @@ class _Reader:
         if group is None:
             return {}
         only(group, "expressions")
+        if not group.expressions:
+            refuse(group, "GROUP BY names nothing", "name a column, or leave it out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         found: dict[plan.Ref | plan.Bin, str] = {}
         for node in group.expressions:
