@@ -223,7 +223,7 @@ def declare(
     """The open source, what is declared about it, and what was left undeclared."""
     given = policy if isinstance(policy, Table) or policy is None else read_policy(_read(policy))
     engine = DuckDB.open(source, table or _name(source) or (given.name if given else None))
-    columns = _columns(engine) if given is None else _agreed(given, _columns(engine))
+    columns = engine.columns() if given is None else _agreed(given, engine.columns())
     for name, (low, high) in (bounds or {}).items():
         columns[name] = columns[_known(name, columns)].within(low, high)
     for name, listed in (keys or {}).items():
@@ -255,13 +255,6 @@ def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: 
     return (
         f"{' and '.join(left_out)} {verb} not declared: 1 is taken, and what one {final.unit} has beyond that is left out.",
     )
-
-
-def _columns(engine: DuckDB) -> dict[str, Column]:
-    try:
-        return engine.columns()
-    except Exception:  # the driver's own words may hold a value
-        raise SourceRefused("this source has no such table", "check its name, or give it with table=") from None
 
 
 def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:

@@ -1,9 +1,10 @@
 """How much one person can change the exact totals behind a question.
 
-Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that sum and
-count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the order of a salted
-hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at most m groups, each total
-there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing else.
+Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that
+sum and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the
+order of a salted hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at
+most m groups, each total there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing
+else.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import TypeAlias, assert_never
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
-from discreet.query.span import Span, span_of
-from discreet.query.table import Key, Kind, Table
+from discreet.query.check import check
+from discreet.query.span import ROOM, Span, span_of
+from discreet.query.table import Key, Kind, Table, holds
 from discreet.units import Neighbours, Sensitivity
 
 MOST_KEYS = 1_000_000
@@ -86,7 +88,8 @@ class Bounded:
                 return 1
             case Total(value=value, centre=centre, power=power):
                 span = span_of(value, self.table)
-                return self.rows * max(abs(span.lower - centre), abs(span.upper - centre), 1) ** power
+                most = max(abs(span.lower - centre), abs(span.upper - centre), 1)
+                return self.rows * (most if power == 1 else most * most)
             case _:
                 assert_never(measure)
 
@@ -97,6 +100,7 @@ class Bounded:
 
 def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     """Decide what is computed exactly, and prove what one unit can do to it."""
+    check(query, table)
     keys = known_keys(query, table)
     single = not query.groups
     groups = 1 if single or table.unique else table.max_groups
@@ -105,7 +109,11 @@ def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     measures: dict[Measure, None] = {}
     for _, aggregate in query.aggregates:
         measures |= dict.fromkeys(measures_of(aggregate, table))
-    return Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
+    bounded = Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
+    for measure in measures:
+        if bounded.largest(measure) >= ROOM:
+            raise QuestionRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
+    return bounded
 
 
 def measures_of(aggregate: plan.Aggregate, table: Table) -> tuple[Measure, ...]:
@@ -140,10 +148,14 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
     """Every combination of the keys that everybody knows; None if some column's keys are unknown."""
     choices: list[tuple[Key, ...]] = []
     for group in query.groups:
+        kind = table.columns[group.value.column].kind if isinstance(group.value, plan.Ref) else Kind.INTEGER
+        if any(key is not None and not holds(kind, key) for key in group.keys or ()):
+            raise QuestionRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
         found = group.keys or _declared(group.value, table)
-        if found is None:
-            return None
-        choices.append(found)
+        if found is not None:
+            choices.append(found)
+    if len(choices) < len(query.groups):
+        return None
     combinations = 1
     for choice in choices:
         combinations *= len(choice)

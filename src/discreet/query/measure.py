@@ -68,7 +68,8 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
         case _:
             assert_never(currency)
     laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
-    return laplace if laplace.error(JUDGED_AT) <= gaussian.error(JUDGED_AT) else gaussian
+    choices: tuple[Noise, ...] = (laplace, gaussian)
+    return min(choices, key=lambda noise: noise.error(JUDGED_AT))
 
 
 def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:

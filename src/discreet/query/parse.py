@@ -4,44 +4,65 @@ Nothing that an analyst writes goes further than this file as text: names are lo
 constants become values.
 """
 
+import re
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any as Anything
 from typing import NoReturn
+from unicodedata import category
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.table import Kind, Table
 
+DUCKDB = Dialect.get_or_raise("duckdb")
 LONGEST = 20_000
 DEEPEST = 60
 
 
 def parse(text: str, table: Table) -> plan.Query:
     """The question that `text` asks of `table`."""
+    if not isinstance(text, str) or (not text.isprintable() and not _printable(text)):
+        raise QuestionRefused("the question holds characters that cannot be printed", "write plain text")
     if len(text) > LONGEST:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
-        statements = sqlglot.parse(text, dialect="duckdb")
-    except (SqlglotError, RecursionError) as mistake:
+        tokens = DUCKDB.tokenize(text)
+        statements = DUCKDB.parser().parse(tokens, text) if _one_select(tokens) else []
+    except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QuestionRefused("only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …]")
+        raise QuestionRefused(
+            "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
+        )
     return _Reader(table).query(statements[0])
 
 
+def _one_select(tokens: list[Token]) -> bool:
+    """Seen before parsing, because the parser writes a statement that it does not know to a log."""
+    kinds = [token.token_type for token in tokens]
+    starts = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
+    return starts and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens)
+
+
+def _printable(text: str) -> bool:
+    """No control characters besides line breaks and tabs, no halves of characters, nothing that turns the writing round."""
+    return all(category(c) not in ("Cc", "Cs", "Cf", "Cn", "Co") or c in "\n\r\t" for c in text)
+
+
 def _unreadable(mistake: Exception) -> QuestionRefused:
-    first = (getattr(mistake, "errors", None) or [{}])[0]
+    first = mistake.errors[0] if isinstance(mistake, ParseError) and mistake.errors else {}
     return QuestionRefused(
         "this is not SQL that can be read", "check the spelling and the commas", first.get("line"), first.get("col")
     )
 
 
-def refuse(node: exp.Expression | None, reason: str, way_out: str) -> NoReturn:
+def refuse(node: exp.Expr | None, reason: str, way_out: str) -> NoReturn:
     """Say what is not in the language, and where."""
     for part in node.walk() if node is not None else ():
         if "line" in part.meta:
@@ -51,14 +72,16 @@ def refuse(node: exp.Expression | None, reason: str, way_out: str) -> NoReturn:
     raise QuestionRefused(reason, way_out)
 
 
-def only(node: exp.Expression, *allowed: str) -> None:
+def only(node: exp.Expr, *allowed: str) -> None:
     """Refuse a node that carries any argument besides the allowed ones."""
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
             refuse(node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out")
 
 
-COMPARISONS: dict[type[exp.Expression], plan.Order] = {
+NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
+
+COMPARISONS: dict[type[exp.Expr], plan.Order] = {
     exp.EQ: plan.Order.EQUAL,
     exp.NEQ: plan.Order.NOT_EQUAL,
     exp.LT: plan.Order.LESS,
@@ -66,6 +89,26 @@ COMPARISONS: dict[type[exp.Expression], plan.Order] = {
     exp.GT: plan.Order.MORE,
     exp.GTE: plan.Order.AT_LEAST,
 }
+ARITHMETIC: dict[type[exp.Expr], type[plan.Plus | plan.Minus | plan.Times]] = {
+    exp.Add: plan.Plus,
+    exp.Sub: plan.Minus,
+    exp.Mul: plan.Times,
+}
+
+
+def bare(node: exp.Expr) -> exp.Expr:
+    """What stands inside parentheses."""
+    while isinstance(node, exp.Paren):
+        only(node, "this")
+        node = node.this
+    return node
+
+
+def is_constant(node: exp.Expr) -> bool:
+    """Whether it is written as a constant: a number with or without a sign, a text, a truth value."""
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
+
+
 TURNED = {
     plan.Order.LESS: plan.Order.MORE,
     plan.Order.MORE: plan.Order.LESS,
@@ -86,13 +129,16 @@ class _Reader:
         groups = self._groups(select)
         aggregates: dict[str, plan.Aggregate] = {}
         for item in select.expressions:
-            name, node = self._named(item)
-            if (value := self._as_group(node, groups)) is not None:
-                groups[value] = name
-                continue
-            if name in aggregates:
+            node = self._unnamed(item)
+            value = self._as_group(node, groups)
+            aggregate = self.aggregate(node) if value is None else None
+            name = self._name(item)
+            if name in aggregates or name in [n for v, n in groups.items() if v != value]:
                 refuse(item, f"two columns of the answer are called {name}", "give one of them another name with AS")
-            aggregates[name] = self.aggregate(node)
+            if value is not None:
+                groups[value] = name
+            elif aggregate is not None:
+                aggregates[name] = aggregate
         if not aggregates:
             refuse(select, "nothing is counted or added up", "add COUNT(*), SUM(column) or AVG(column)")
         where = select.args.get("where")
@@ -119,6 +165,8 @@ class _Reader:
         if group is None:
             return {}
         only(group, "expressions")
+        if not group.expressions:
+            refuse(group, "GROUP BY names nothing", "name a column, or leave it out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         found: dict[plan.Ref | plan.Bin, str] = {}
         for node in group.expressions:
@@ -129,21 +177,27 @@ class _Reader:
             found[value] = node.name or node.sql()
         return found
 
-    def _named(self, item: exp.Expression) -> tuple[str, exp.Expression]:
-        if isinstance(item, exp.Alias):
-            only(item, "this", "alias")
-            return item.alias, item.this
-        return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower(), item
+    def _unnamed(self, item: exp.Expr) -> exp.Expr:
+        if not isinstance(item, exp.Alias):
+            return item
+        only(item, "this", "alias")
+        return item.this  # type: ignore[no-any-return]
 
-    def _as_group(self, node: exp.Expression, groups: "dict[plan.Ref | plan.Bin, str]") -> "plan.Ref | plan.Bin | None":
+    def _name(self, item: exp.Expr) -> str:
+        """Only of what has been understood: writing out anything else may fail."""
+        if isinstance(item, exp.Alias):
+            return item.alias
+        return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower()
+
+    def _as_group(self, node: exp.Expr, groups: "dict[plan.Ref | plan.Bin, str]") -> "plan.Ref | plan.Bin | None":
         if isinstance(node, exp.AggFunc):
             return None
         value = self.value(node)
         if value not in groups:
             refuse(node, "this column is neither grouped by nor added up", "put it in GROUP BY, or aggregate it")
-        return value  # type: ignore[return-value]
+        return value
 
-    def aggregate(self, node: exp.Expression) -> plan.Aggregate:
+    def aggregate(self, node: exp.Expr) -> plan.Aggregate:
         """An aggregate function of the language."""
         match node:
             case exp.Count():
@@ -174,7 +228,7 @@ class _Reader:
             refuse(node, "only distinct units can be counted", f"write COUNT(DISTINCT {self.table.unit})")
         return plan.CountUnits()
 
-    def value(self, node: exp.Expression) -> plan.Value:
+    def value(self, node: exp.Expr) -> plan.Value:
         """A number, a column, or an expression of them."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -184,7 +238,7 @@ class _Reader:
         finally:
             self.depth -= 1
 
-    def _value(self, node: exp.Expression) -> plan.Value:
+    def _value(self, node: exp.Expr) -> plan.Value:
         match node:
             case exp.Paren():
                 only(node, "this")
@@ -198,8 +252,7 @@ class _Reader:
                 return plan.Minus(plan.Number(Fraction(0)), self.value(node.this))
             case exp.Add() | exp.Sub() | exp.Mul():
                 only(node, "this", "expression")
-                make = {exp.Add: plan.Plus, exp.Sub: plan.Minus, exp.Mul: plan.Times}[type(node)]
-                return make(self.value(node.this), self.value(node.expression))
+                return ARITHMETIC[type(node)](self.value(node.this), self.value(node.expression))
             case exp.IntDiv():
                 only(node, "this", "expression")
                 return plan.Bin(self.value(node.this), self._width(node.expression))
@@ -225,17 +278,16 @@ class _Reader:
         alike = [name for name in self.table.columns if name.lower() == written.lower()]
         return alike[0] if len(alike) == 1 and not quoted else None
 
-    def _number(self, node: exp.Expression) -> Fraction:
+    def _number(self, node: exp.Expr) -> Fraction:
         only(node, "this", "is_string")
-        try:
-            value = Fraction(node.this)
-        except (ValueError, ZeroDivisionError):
-            refuse(node, "this is not a number", "write a decimal such as 1.5")
+        if not isinstance(node, exp.Literal) or not NUMERAL.fullmatch(node.this):
+            refuse(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
+        value = Fraction(node.this)
         if abs(value) > 10**15 or value.denominator > 10**15:
             refuse(node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
         return value
 
-    def _width(self, node: exp.Expression) -> int:
+    def _width(self, node: exp.Expr) -> int:
         width = self._number(node) if isinstance(node, exp.Literal) and not node.is_string else None
         if width is None or width.denominator != 1 or not 1 <= width < 2**31:
             refuse(node, "a bin has a whole width of at least 1", "write column // 10")
@@ -248,10 +300,11 @@ class _Reader:
             only(branch, "this", "true")
             branches.append((self.condition(branch.this), self.value(branch.args["true"])))
         default = node.args.get("default")
-        missing = default is None or isinstance(default, exp.Null)
-        return plan.Case(tuple(branches), None if missing else self.value(default))
+        if default is None or isinstance(default, exp.Null):
+            return plan.Case(tuple(branches), None)
+        return plan.Case(tuple(branches), self.value(default))
 
-    def condition(self, node: exp.Expression) -> plan.Condition:
+    def condition(self, node: exp.Expr) -> plan.Condition:
         """Something that is true, false or unknown of a row."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -261,7 +314,7 @@ class _Reader:
         finally:
             self.depth -= 1
 
-    def _condition(self, node: exp.Expression) -> plan.Condition:
+    def _condition(self, node: exp.Expr) -> plan.Condition:
         match node:
             case exp.Paren():
                 only(node, "this")
@@ -298,21 +351,22 @@ class _Reader:
             return self._compare(COMPARISONS[type(node)], node.this, node.expression)
         refuse(node, f"{node.key.upper()} is not in the language", "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT")
 
-    def _ref(self, node: exp.Expression) -> plan.Ref:
+    def _ref(self, node: exp.Expr) -> plan.Ref:
         value = self.value(node)
         if not isinstance(value, plan.Ref):
             refuse(node, "a column by name is expected here", f"take one of {', '.join(self.table.columns)}")
         return value
 
-    def _compare(self, order: plan.Order, left: exp.Expression, right: exp.Expression) -> plan.Compare:
-        if isinstance(left, exp.Literal | exp.Boolean):
+    def _compare(self, order: plan.Order, left: exp.Expr, right: exp.Expr) -> plan.Compare:
+        left, right = bare(left), bare(right)
+        if is_constant(left):
             order, left, right = TURNED.get(order, order), right, left
         value = self.value(left)
-        if isinstance(value, plan.Ref) and isinstance(right, exp.Literal | exp.Boolean | exp.Neg | exp.Cast):
+        if isinstance(value, plan.Ref) and is_constant(right):
             return plan.Compare(order, value, self._constant(right, value))
         return plan.Compare(order, value, self.value(right))
 
-    def _constant(self, node: exp.Expression, column: plan.Ref) -> "plan.Number | plan.Constant":
+    def _constant(self, node: exp.Expr, column: plan.Ref) -> "plan.Number | plan.Constant":
         """A constant of the column's own kind: nothing is cast."""
         kind = self.table.columns[column.column].kind
         if isinstance(node, exp.Neg) and kind in (Kind.INTEGER, Kind.REAL):
@@ -328,8 +382,11 @@ class _Reader:
             return plan.Constant(self._moment(node, kind))
         refuse(node, f"this is not a {kind.value}, which {column.column} holds", "compare like with like")
 
-    def _moment(self, node: exp.Expression, kind: Kind) -> Anything:
+    def _moment(self, node: exp.Expr, kind: Kind) -> Anything:
         try:
-            return date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
+            moment = date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
         except ValueError:
             refuse(node, "this is not a date", "write '2024-12-31'")
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            refuse(node, "a time zone is not in the language", "write '2024-12-31 12:00:00'")
+        return moment

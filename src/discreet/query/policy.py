@@ -98,25 +98,9 @@ def _column(name: str, fields: Any) -> Column:
     keys = fields.get("keys")
     if keys is None:
         return column
-    if not isinstance(keys, list) or not all(_fits(key, column.kind) for key in keys):
+    if not isinstance(keys, list):
         raise wrong(f"columns.{name}.keys", f"not a list of {column.kind.value} values")
     return column.shown_as((*keys, None) if _truth(fields, "null_key") else tuple(keys))
-
-
-def _fits(key: Any, kind: Kind) -> bool:
-    match kind:
-        case Kind.TEXT:
-            return isinstance(key, str)
-        case Kind.INTEGER:
-            return isinstance(key, int) and not isinstance(key, bool)
-        case Kind.BOOLEAN:
-            return isinstance(key, bool)
-        case Kind.DATE:
-            return type(key).__name__ == "date"
-        case Kind.TIMESTAMP:
-            return type(key).__name__ == "datetime"
-        case Kind.REAL:
-            return False
 
 
 def _only(found: dict[str, Any], allowed: set[str], where: str) -> None:

@@ -15,7 +15,11 @@ from discreet.query.table import Column, Kind, Table
 LARGEST = 1 << 51
 """No expression may exceed this many steps: doubles hold whole numbers up to 2⁵³, and sums of rows need room."""
 
+ROOM = 1 << 62
+"""No intermediate product may reach this: 64-bit integers hold it with room for one addition."""
+
 REAL_BITS = 20  # a real column is cut into about a million steps over its bounds
+SMALLEST_REAL = Fraction(1, 1 << 900)  # scaling by the grid then stays far from the ends of a double's range
 CONSTANT_BITS = 30  # a constant that is no dyadic fraction is rounded to this many bits after the point
 
 
@@ -68,8 +72,7 @@ def _span(value: plan.Value, table: Table) -> Span:
             ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
             return Span(min(ends), max(ends), a.exponent + b.exponent)
         case plan.Bin(value=inner, width=width):
-            a = span_of(inner, table)
-            return Span(floor(a.lower * a.grid / width), floor(a.upper * a.grid / width))
+            return binned(span_of(inner, table), width)
         case plan.Case(branches=branches, default=default):
             spans = [span_of(branch, table) for _, branch in branches]
             spans += [] if default is None else [span_of(default, table)]
@@ -78,6 +81,27 @@ def _span(value: plan.Value, table: Table) -> Span:
             return Span(min(s.lower for s in fine), max(s.upper for s in fine), finest)
         case _:
             assert_never(value)
+
+
+def binned(a: Span, width: int) -> Span:
+    """The span of ⌊value/width⌋, if the whole numbers that compute it have room."""
+    times, divisor = bin_factors(a, width)
+    if a.most * times + divisor >= ROOM:
+        raise QuestionRefused("this bin is far too fine or too wide for the values", "choose a width nearer to the bounds")
+    return Span(floor(a.lower * a.grid / width), floor(a.upper * a.grid / width))
+
+
+def bin_factors(a: Span, width: int) -> tuple[int, int]:
+    """(t, d) with ⌊n·2^exponent/width⌋ = ⌊n·t/d⌋."""
+    divisor = width / a.grid
+    return divisor.denominator, divisor.numerator
+
+
+def comparable(left: plan.Value, right: plan.Value, table: Table) -> None:
+    """Refuse to compare values whose common grid has no room for both."""
+    a, b = aligned(span_of(left, table), span_of(right, table))
+    if max(a.most, b.most) >= ROOM:
+        raise QuestionRefused("these values are too different in size to be compared", "compare each with a number")
 
 
 def aligned(a: Span, b: Span) -> tuple[Span, Span]:
@@ -96,8 +120,12 @@ def column_span(name: str, column: Column) -> Span:
             f"declare them, for example --bounds {name}=0:100: they are never read off the data",
         )
     if column.kind is Kind.INTEGER:
+        if ceil(column.lower) > floor(column.upper):
+            raise QuestionRefused(f"no whole number lies within the bounds of {name}", "declare wider bounds")
         return Span(ceil(column.lower), floor(column.upper))
     widest = max(abs(column.lower), abs(column.upper))
+    if not SMALLEST_REAL <= widest <= 1 / SMALLEST_REAL:
+        raise QuestionRefused(f"the bounds of {name} are outside what doubles can scale", "measure it in another unit")
     exponent = widest.numerator.bit_length() - widest.denominator.bit_length() - REAL_BITS
     grid = Fraction(2) ** exponent
     return Span(floor(column.lower / grid), ceil(column.upper / grid), exponent)

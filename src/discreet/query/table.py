@@ -9,7 +9,7 @@ from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from discreet.errors import BadParameter
 from discreet.exact import Number, rational, shown, whole
@@ -32,6 +32,28 @@ class Kind(Enum):
     def numeric(self) -> bool:
         """Whether it can be added up."""
         return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
+
+
+LARGEST_KEY = 1 << 63
+
+
+def holds(kind: Kind, key: Key) -> bool:
+    """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
+    match kind:
+        case Kind.INTEGER:
+            return isinstance(key, int) and not isinstance(key, bool) and -LARGEST_KEY <= key < LARGEST_KEY
+        case Kind.BOOLEAN:
+            return isinstance(key, bool)
+        case Kind.TEXT:
+            return isinstance(key, str) and "\0" not in key and not any("\ud800" <= c <= "\udfff" for c in key)
+        case Kind.DATE:
+            return isinstance(key, date) and not isinstance(key, datetime)
+        case Kind.TIMESTAMP:
+            return isinstance(key, datetime) and key.tzinfo is None
+        case Kind.REAL:
+            return False
+        case _:
+            assert_never(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +80,9 @@ class Column:
             raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
         if len(set(keys)) != len(keys) or not keys:
             raise BadParameter("keys", keys, "empty or repeated", "list each key once")
+        for key in keys:
+            if key is not None and not holds(self.kind, key):
+                raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
         return Column(self.kind, self.lower, self.upper, keys)
 
 
@@ -78,6 +103,13 @@ class Table:
         if self.unit not in self.columns:
             raise BadParameter(
                 "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"
+            )
+        if self.columns[self.unit].kind is Kind.REAL:
+            raise BadParameter(
+                "unit",
+                repr(self.unit),
+                "holds reals, whose text differs between engines",
+                "make it a whole number or a text",
             )
         whole(self.max_groups, "max_groups", 1)
         whole(self.max_rows, "max_rows", 1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-Divide = Callable[[exp.Expression, exp.Expression], exp.Expression]
+Divide = Callable[[exp.Expr, exp.Expr], exp.Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Dialect:
     """One engine's ways."""
 
     name: str
-    is_nan: Callable[[exp.Expression], exp.Expression]
+    is_nan: Callable[[exp.Expr], exp.Expr]
     divide: Divide  # integer division that truncates towards zero
 
 

@@ -12,14 +12,15 @@ from typing import assert_never
 
 from sqlglot import exp
 
+from discreet.query import plan
 from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values
 from discreet.sql.dialects import Dialect
-from discreet.sql.values import SQL, Lowering, column, constant, least, whole
+from discreet.sql.values import SOURCE, SQL, Lowering, column, constant, declared_column, least, whole
 
 UNIT, RANK, ROWS = "unit", "rank", "rows"
 
 
-def lower(bounded: Bounded, source: exp.Expression, dialect: Dialect) -> exp.Select:
+def lower(bounded: Bounded, source: exp.Expr, dialect: Dialect) -> exp.Select:
     """The statement for `bounded` over `source`, a table or a table function of the engine's own."""
     return _Statement(bounded, dialect).select(source)
 
@@ -31,17 +32,20 @@ class _Statement:
         self.keys = [f"key{i}" for i in range(len(bounded.query.groups))]
         values = [m.value for m in bounded.measures if isinstance(m, Values | Total)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
+        self.summed = {m.value for m in bounded.measures if isinstance(m, Total)}
+        taken = bounded.table.name.lower()  # a step must not hide the table that it reads
+        self.kept, self.pairs, self.ranked = (f"{n}_" if n == taken else n for n in ("kept", "pairs", "ranked"))
 
-    def select(self, source: exp.Expression) -> exp.Select:
+    def select(self, source: exp.Expr) -> exp.Select:
         kept = self._kept(source)
         if self.bounded.table.unique:
-            return self._result(exp.select(*self._totals_of_rows()).from_("kept")).with_("kept", as_=kept)
+            return self._result(exp.select(*self._totals_of_rows()).from_(self.kept)).with_(self.kept, as_=kept)
         ranked = self._needs_rank()
-        result = exp.select(*self._totals_of_pairs()).from_("ranked" if ranked else "pairs")
+        result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs)
         if ranked:
             result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)))
-        result = self._result(result).with_("kept", as_=kept).with_("pairs", as_=self._pairs())
-        return result.with_("ranked", as_=self._ranked()) if ranked else result
+        result = self._result(result).with_(self.kept, as_=kept).with_(self.pairs, as_=self._pairs())
+        return result.with_(self.ranked, as_=self._ranked()) if ranked else result
 
     def _needs_rank(self) -> bool:
         keys = self.bounded.keys
@@ -51,14 +55,16 @@ class _Statement:
         keys = [column(name) for name in self.keys]
         return select.select(*keys, append=True).group_by(*(key.copy() for key in keys)) if keys else select
 
-    def _kept(self, source: exp.Expression) -> exp.Select:
+    def _kept(self, source: exp.Expr) -> exp.Select:
         table, query = self.bounded.table, self.bounded.query
         keys = [self.write.key(group.value) for group in query.groups]
-        columns = [exp.alias_(column(table.unit), UNIT, quoted=True)]
+        columns = [exp.alias_(declared_column(table.unit), UNIT, quoted=True)]
         columns += [exp.alias_(key, name, quoted=True) for key, name in zip(keys, self.keys, strict=True)]
-        columns += [exp.alias_(self.write.steps(value), name, quoted=True) for value, name in self.values.items()]
-        rows = exp.select(*columns).from_(source)
-        rows = rows.where(exp.Not(this=exp.Is(this=column(table.unit), expression=exp.Null())))
+        for value, name in self.values.items():
+            steps = self.write.steps(value) if value in self.summed else self.write.presence(value)
+            columns.append(exp.alias_(steps, name, quoted=True))
+        rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True))
+        rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())))
         if query.where is not None:
             rows = rows.where(self.write.condition(query.where))
         return self._listed(rows, keys)
@@ -66,9 +72,13 @@ class _Statement:
     def _listed(self, rows: exp.Select, keys: list[SQL]) -> exp.Select:
         if self.bounded.keys is None:
             return rows
-        for i, key in enumerate(keys):
+        for i, (group, key) in enumerate(zip(self.bounded.query.groups, keys, strict=True)):
+            if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
+                rows = rows.where(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
+                continue
             known = dict.fromkeys(combination[i] for combination in self.bounded.keys)
-            tests: list[SQL] = [exp.In(this=key.copy(), expressions=[constant(k) for k in known if k is not None])]
+            named = [constant(k) for k in known if k is not None]
+            tests: list[SQL] = [exp.In(this=key.copy(), expressions=named)] if named else []
             if None in known:
                 tests.append(exp.Is(this=key.copy(), expression=exp.Null()))
             rows = rows.where(exp.Paren(this=exp.or_(*tests)))
@@ -82,7 +92,7 @@ class _Statement:
         for i, measure in enumerate(self.bounded.measures):
             if isinstance(measure, Total):
                 sums.append(exp.alias_(exp.Sum(this=self._power(measure)), f"sum{i}", quoted=True))
-        return exp.select(*columns, *sums).from_("kept").group_by(*(c.copy() for c in columns))
+        return exp.select(*columns, *sums).from_(self.kept).group_by(*(c.copy() for c in columns))
 
     def _power(self, measure: Total) -> SQL:
         """(value − centre)^power; the span has shown that it fits."""
@@ -93,7 +103,7 @@ class _Statement:
         keys = [column(name) for name in self.keys]
         order = exp.Order(expressions=[exp.Ordered(this=self._hash()), *(exp.Ordered(this=key) for key in keys)])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
-        return exp.select(exp.Star(), exp.alias_(rank, RANK, quoted=True)).from_("pairs")
+        return exp.select(exp.Star(), exp.alias_(rank, RANK, quoted=True)).from_(self.pairs)
 
     def _hash(self) -> SQL:
         """md5 of salt, unit and group, each part preceded by its length so that no two inputs run together."""
