@@ -132,7 +132,8 @@ class Average:
         fine, base = self.exponent - FINE, self.middle << FINE
         least, greatest = self.lower << FINE, self.upper << FINE
         low, guess, high = (min(max(base + x, least), greatest) for x in (low, guess, high))
-        sure = count > off_count and close(guess, low, high)
+        told = 4 * (high - low) <= greatest - least  # else the interval says little more than the declared range does
+        sure = told and count > off_count and close(guess, low, high)
         return Cell(ldexp(guess, fine), below(low, fine), above(high, fine), sure)
 
     def variance(
@@ -148,7 +149,7 @@ class Average:
         low, high = second[0] - -(-(max(ends) ** 2) >> FINE), second[1] - (nearest**2 >> FINE)
         greatest = -(-((self.upper - self.lower) ** 2 << FINE) // 4)
         low, guess, high = (min(max(x, 0), greatest) for x in (low, guess, high))
-        sure, fine = count > off_count, 2 * self.exponent - FINE
+        sure, fine = count > off_count and 4 * (high - low) <= greatest, 2 * self.exponent - FINE
         if root:
             # √(x/2^40) = √(x·2^40)/2^40
             low, guess, high = isqrt(low << FINE), isqrt(guess << FINE), isqrt(high << FINE) + (high > 0)
