@@ -7,6 +7,8 @@
 (3.0, Fraction(1, 1))
 """
 
+from typing import TYPE_CHECKING, Any
+
 from discreet.accounting import (
     RunningTotal,
     advantage,
@@ -31,7 +33,10 @@ from discreet.errors import (
     BadValues,
     BudgetExceeded,
     DiscreetError,
+    EngineFailed,
     HypothesisFails,
+    QuestionRefused,
+    SourceRefused,
 )
 from discreet.exact import Bounds
 from discreet.loss import Loss, compose, group, parallel, repeat, subsample
@@ -51,7 +56,20 @@ from discreet.mechanisms import (
 from discreet.noise import Race
 from discreet.units import Neighbours, Sensitivity
 
+if TYPE_CHECKING:
+    from discreet.session import connect
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`connect` brings an engine and a parser along: they are loaded when it is first used."""
+    if name == "connect":
+        from discreet.session import connect
+
+        return connect
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BadExpression",
@@ -63,6 +81,7 @@ __all__ = [
     "BudgetExceeded",
     "DiscreetError",
     "DiscreteGaussian",
+    "EngineFailed",
     "Exponential",
     "Gaussian",
     "Geometric",
@@ -71,10 +90,12 @@ __all__ = [
     "Loss",
     "Neighbours",
     "OptimalThreshold",
+    "QuestionRefused",
     "Race",
     "RandomizedResponse",
     "RunningTotal",
     "Sensitivity",
+    "SourceRefused",
     "Threshold",
     "TruncatedGeometric",
     "__version__",
@@ -82,6 +103,7 @@ __all__ = [
     "approx",
     "calibrate",
     "compose",
+    "connect",
     "delta",
     "epsilon",
     "gaussian_delta",

@@ -6,10 +6,14 @@ DiscreetError
 ├── BadValues            values that a mechanism cannot take (the message never shows a value)
 ├── BadExpression        a ledger written as text that cannot be read; says at which column
 ├── BadFact              stored bytes that are no fact, or none that this version knows
-└── BudgetExceeded       a release costs more than what is left
+├── BudgetExceeded       a release costs more than what is left
+├── QuestionRefused      a question that is not in the language or cannot be answered safely
+├── SourceRefused        a source that cannot be opened
+└── EngineFailed         the engine raised; one constant message
 """
 
 from fractions import Fraction
+from math import nextafter
 
 
 class DiscreetError(Exception):
@@ -64,13 +68,46 @@ class BadFact(DiscreetError, ValueError):
 class BudgetExceeded(DiscreetError):
     """A release does not fit. Nothing was spent."""
 
-    def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction) -> None:
-        self.currency, self.asked, self.left = currency, asked, left
-        super().__init__(
-            f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; ask for less, or for a coarser answer"
-        )
+    def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction, fitting: Fraction | None = None) -> None:
+        self.currency, self.asked, self.left, self.fitting = currency, asked, left, fitting
+        if fitting is None:
+            way_out = "ask for less, or for a coarser answer"
+        elif fitting == 0:
+            way_out = "the budget is used up"
+        else:
+            way_out = f"epsilon={_below(fitting)!r} would fit"
+        super().__init__(f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; {way_out}")
+
+
+def _below(exact: Fraction) -> float:
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else nextafter(nearest, 0)
 
 
 def _short(amount: Fraction | float) -> str:
     text = str(amount)
     return text if len(text) <= 16 else f"{float(amount):.9g}"
+
+
+class QuestionRefused(DiscreetError, ValueError):
+    """A question that is not in the language, or cannot be answered safely. It says where and what to write instead."""
+
+    def __init__(self, reason: str, way_out: str, line: int | None = None, column: int | None = None) -> None:
+        self.reason, self.way_out, self.line, self.column = reason, way_out, line, column
+        where = "" if line is None else f"line {line}, column {column}: "
+        super().__init__(f"{where}{reason}; {way_out}")
+
+
+class SourceRefused(DiscreetError):
+    """A source that cannot be opened."""
+
+    def __init__(self, reason: str, way_out: str) -> None:
+        self.reason, self.way_out = reason, way_out
+        super().__init__(f"{reason}; {way_out}")
+
+
+class EngineFailed(DiscreetError):
+    """The engine raised. Its own words may hold somebody's value, so they go to the owner's log only."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine could not answer; the data owner's log says why")

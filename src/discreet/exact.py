@@ -93,7 +93,7 @@ def ceil_float(exact: Fraction | float) -> float:
 
 def floor_float(exact: Fraction | float) -> float:
     """The largest double that is not above `exact`."""
-    return -ceil_float(-exact)
+    return -ceil_float(-exact) + 0.0  # no zero with a sign
 
 
 def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:

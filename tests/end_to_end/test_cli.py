@@ -15,19 +15,33 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_demo_shows_answers_error_bars_and_price() -> None:
     out = run("demo")
     assert out.returncode == 0
-    for word in ("north", "islands", "±", "ε = 1", "δ = 1e-06", "Laplace(scale=1)", "Gaussian(sigma="):
+    for word in (
+        "north",
+        "islands",
+        "±",
+        "ε = 1.5",
+        "δ = 1e-06",
+        "quote SELECT",
+        "ask SELECT",
+        "mean_paid",
+        "would fit",
+        "left",
+    ):
         assert word in out.stdout
+    assert len(out.stdout.splitlines()) <= 45
 
 
 def test_demo_json_is_json_only_and_near_the_truth() -> None:
-    from discreet.cli.sample import people
-
     out = run("demo", "--json", "--epsilon", "2")
     shown = json.loads(out.stdout)
-    truth = people().histogram()
-    for release in shown["releases"]:
-        assert abs(release["released"] - truth).max() < 60  # Laplace at ε = 2 exceeds 60 with probability below 1e-50
-        assert release["epsilon"] <= 2
+    before, after = shown["budget"]["before"], shown["budget"]["after"]
+    assert before["amount"] == 0
+    assert after["left"] < before["left"]
+    counts, mean = shown["answers"]
+    assert [row["region"] for row in counts["rows"]] == ["north", "east", "south", "west", "islands"]
+    assert all(row["visits"]["reliable"] for row in counts["rows"])
+    assert abs(mean["rows"][0]["mean_paid"]["value"] - 79) < 2
+    assert mean["price"]["epsilon"]["upper"] <= 2
     assert out.stderr == ""
 
 

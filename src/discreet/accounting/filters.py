@@ -49,6 +49,9 @@ class Gdp:
     """Prices are μ²."""
 
 
+SHORT = 128
+"""A fraction whose denominator has at most so many bits is kept as it is."""
+
 Currency: TypeAlias = Pure | Zcdp | Rdp | Gdp
 
 
@@ -91,6 +94,12 @@ class Filter:
             raise BudgetExceeded("δ for leaks", asked=leak, left=self.leak_left)
         return replace(self, spent=self.spent + rational(amount), leaked=self.leaked + leak)
 
+    def short(self) -> "Filter":
+        """The same with what is spent raised to 128 bits where it is longer: a long history makes no long fractions."""
+        # The exact sums fit, so rounding them up need not pass the limit.
+        spent, leaked = rounded_up(self.spent), rounded_up(self.leaked)
+        return replace(self, spent=min(spent, self.limit), leaked=min(leaked, self.leak_limit))
+
     def epsilon(self, delta: Number) -> float:
         """The ε that the whole *budget* promises at δ, of which `leak_limit` is kept for leaks; rounded up."""
         target = rational(delta, "delta")
@@ -119,6 +128,18 @@ def price(currency: Currency, loss: Loss) -> tuple[Fraction | float, Fraction]:
             return mu_squared(core), leak
         case _:
             assert_never(currency)
+
+
+def rounded_up(exact: Fraction) -> Fraction:
+    """The same number while it is short, else raised to 128 significant bits.
+
+    >>> rounded_up(Fraction(1, 3)), rounded_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
+    (Fraction(1, 3), True)
+    """
+    if exact.denominator.bit_length() <= SHORT:
+        return exact
+    shift = SHORT - (exact.numerator.bit_length() - exact.denominator.bit_length())
+    return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
 
 
 def pure(epsilon: Number, delta: Number = 0) -> Filter:

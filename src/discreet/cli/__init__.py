@@ -1,6 +1,6 @@
 """The command line. Commands import what they need when they run, so that `--help` is quick."""
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -11,6 +11,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Answers questions about people without telling on anyone.",
 )
+
+
+Source: TypeAlias = Annotated[str, typer.Argument(help="A CSV or Parquet file (globs too), or a DuckDB database.")]
+Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
+Unit: TypeAlias = Annotated[str | None, typer.Option(help="The column that says whose row it is.")]
+Epsilon: TypeAlias = Annotated[str | None, typer.Option(help="The price of the whole question.")]
+Error: TypeAlias = Annotated[str | None, typer.Option(help="The error it may have, 5% or a number; finds the price.")]
+Size: TypeAlias = Annotated[int | None, typer.Option(help="The smallest group that matters, in rows.")]
+Delta: TypeAlias = Annotated[str, typer.Option(help="The chance of failure; unknown keys need one.")]
+PolicyFile: TypeAlias = Annotated[str | None, typer.Option(help="A policy.toml with what is declared about the table.")]
+Keys: TypeAlias = Annotated[list[str] | None, typer.Option(help="Keys that may be shown: dept=a,b,c. Repeatable.")]
+MaxGroups: TypeAlias = Annotated[int | None, typer.Option(help="In how many groups one unit may count; 1 unless given.")]
+MaxRows: TypeAlias = Annotated[int | None, typer.Option(help="With how many rows in each; 1 unless given.")]
+Unique: TypeAlias = Annotated[bool, typer.Option("--unique", help="No unit has two rows.")]
+Limits: TypeAlias = Annotated[list[str] | None, typer.Option("--bounds", help="Values are clamped: pay=0:200. Repeatable.")]
+TableName: TypeAlias = Annotated[str | None, typer.Option("--table", help="The table's name, if not the file's.")]
+Confidence: TypeAlias = Annotated[float, typer.Option(help="How often an interval covers.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 
 
 def _version(wanted: bool) -> None:
@@ -32,14 +50,97 @@ def root(
 
 @app.command(epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
 def demo(
-    epsilon: Annotated[str, typer.Option(help="The price of each of the two releases.")] = "1",
-    delta: Annotated[str, typer.Option(help="The chance of failure that Gaussian noise may take.")] = "1e-6",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
+    epsilon: Annotated[str, typer.Option(help="The price of each of the two questions.")] = "0.5",
+    delta: Annotated[str, typer.Option(help="The chance of failure.")] = "1e-6",
+    json: Json = False,
 ) -> None:
-    """Release a histogram of a sample table twice, by Laplace and by Gaussian noise, with error bars and the price."""
+    """Two questions about a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
     from discreet.cli.demo import run
 
     run(epsilon, delta, as_json=json)
+
+
+@app.command(
+    epilog='Example: [bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
+    "--epsilon 1 --keys dept=a,b,c[/bold]"
+)
+def ask(
+    source: Source,
+    sql: Sql,
+    unit: Unit = None,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    delta: Delta = "0",
+    policy: PolicyFile = None,
+    keys: Keys = None,
+    max_groups: MaxGroups = None,
+    max_rows: MaxRows = None,
+    unique: Unique = False,
+    bounds: Limits = None,
+    table: TableName = None,
+    confidence: Confidence = 0.95,
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV only.")] = False,
+) -> None:
+    """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
+    from discreet.cli.ask import run
+    from discreet.cli.question import Question
+
+    asked = Question(
+        source, sql, unit, epsilon, error, size, delta, policy, keys or [], max_groups, max_rows, unique, bounds or [], table
+    )
+    run(asked, confidence, simultaneous=simultaneous, as_json=json, as_csv=csv)
+
+
+@app.command(
+    epilog='Example: [bold]discreet quote people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --error 2 --size 1000 '
+    "--bounds pay=0:200[/bold]"
+)
+def quote(
+    source: Source,
+    sql: Sql,
+    unit: Unit = None,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    delta: Delta = "0",
+    policy: PolicyFile = None,
+    keys: Keys = None,
+    max_groups: MaxGroups = None,
+    max_rows: MaxRows = None,
+    unique: Unique = False,
+    bounds: Limits = None,
+    table: TableName = None,
+    confidence: Confidence = 0.95,
+    json: Json = False,
+) -> None:
+    """What a question would cost and how good its answer would be. No row is read and nothing is paid."""
+    from discreet.cli.question import Question
+    from discreet.cli.quote import run
+
+    asked = Question(
+        source, sql, unit, epsilon, error, size, delta, policy, keys or [], max_groups, max_rows, unique, bounds or [], table
+    )
+    run(asked, confidence, as_json=json)
+
+
+policy = typer.Typer(no_args_is_help=True, help="What is declared about a table, as a file.")
+app.add_typer(policy, name="policy")
+
+
+@policy.command("init", epilog="Example: [bold]discreet policy init people.csv --unit id[/bold]")
+def policy_init(
+    source: Source,
+    unit: Annotated[str, typer.Option(prompt="Which column says whose row it is", help="Whose row it is.")],
+    table: TableName = None,
+    out: Annotated[str, typer.Option(help="Where to write it; - for the screen.")] = "policy.toml",
+) -> None:
+    """Write a policy.toml to fill in: the names and types of the columns, never a value."""
+    from discreet.cli.policy import init
+
+    init(source, unit, table, out)
 
 
 @app.command(
@@ -79,11 +180,12 @@ def calibrate(
 
 
 def main() -> None:
-    """The console script: a user's mistake gets one line and exit code 2, never a traceback."""
-    from discreet.errors import DiscreetError
+    """The console script: a mistake gets one line and an exit code (2 usage or question, 3 budget, 4 source or engine)."""
+    from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, SourceRefused
 
     try:
         app()
     except DiscreetError as mistake:
         typer.echo(f"discreet: {mistake}", err=True)
-        raise SystemExit(2) from None
+        code = 3 if isinstance(mistake, BudgetExceeded) else 4 if isinstance(mistake, SourceRefused | EngineFailed) else 2
+        raise SystemExit(code) from None

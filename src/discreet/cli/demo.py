@@ -1,62 +1,50 @@
-"""`discreet demo`: the whole idea on one screen."""
+"""`discreet demo`: the whole road on one screen. What is shown was paid for; the true numbers are not shown."""
 
-from typing import Any
-
-from discreet import Gaussian, Laplace, gaussian_epsilon, pure
 from discreet.cli.output import number, print_json
-from discreet.cli.sample import REGIONS, people
-from discreet.exact import ceil_float
-from discreet.units import histogram
+from discreet.cli.sample import REGIONS, ROWS, visits
+from discreet.session import Session, connect
 
-CONFIDENCE = 0.95
+COUNTS = "SELECT region, COUNT(*) AS visits FROM visits GROUP BY region"
+MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"
 
 
 def run(epsilon: str, delta: str, *, as_json: bool) -> None:
-    """Release, and show what was released: never the true counts."""
-    price, fail, moved = number(epsilon, "epsilon"), number(delta, "delta"), histogram()
-    laplace, gaussian = Laplace.for_epsilon(price, moved), Gaussian.for_epsilon(price, fail, moved)
-    counts = people().histogram()
-    columns: list[dict[str, Any]] = [
-        {
-            "noise": repr(laplace),
-            "released": laplace.release(counts).tolist(),
-            "half_width": laplace.error(CONFIDENCE, len(REGIONS)),
-            "epsilon": ceil_float(pure(laplace.loss(moved))),
-            "delta": 0.0,
-        },
-        {
-            "noise": repr(gaussian),
-            "released": gaussian.release(counts).tolist(),
-            "half_width": gaussian.error(CONFIDENCE, len(REGIONS)),
-            "epsilon": gaussian_epsilon(moved.l2 / gaussian.sigma, fail).upper,
-            "delta": float(fail),
-        },
-    ]
+    """A quote, two questions, and the budget before and after."""
+    price = number(epsilon, "epsilon")
+    session = connect(
+        visits(), table="visits", unit="person", epsilon=3 * price, delta=number(delta, "delta"),
+        bounds={"paid": (0, 150)}, keys={"region": REGIONS}, max_groups=2, max_rows=5,
+    )  # fmt: skip
+    before, quoted = session.price, session.quote(COUNTS, epsilon=price)
+    answers = [session.ask(question, epsilon=price) for question in (COUNTS, MEAN)]
     if as_json:
-        print_json({"regions": REGIONS, "confidence": CONFIDENCE, "releases": columns})
-    else:
-        _print_table(columns)
-
-
-def _print_table(columns: list[dict[str, Any]]) -> None:
+        shown = [answer.to_dict() for answer in answers]
+        budget = {"before": before.to_dict(), "after": session.price.to_dict()}
+        print_json({"budget": budget, "quote": quoted.to_dict(), "answers": shown})
+        return
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title="People per region (invented survey), released with differential privacy")
-    table.add_column("region")
-    for column in columns:
-        table.add_column(column["noise"], justify="right")
-    for i, region in enumerate(REGIONS):
-        table.add_row(region, *(f"{column['released'][i]} ± {column['half_width']:.0f}" for column in columns))
-    table.add_section()
-    table.add_row("price", *(_price(column) for column in columns))
     console = Console()
-    console.print(table)
-    console.print(
-        f"± holds for all {len(REGIONS)} regions at once with {CONFIDENCE:.0%} confidence. "
-        "One person can change one count by one; the true counts are not shown."
-    )
+    console.print(Text(f"{ROWS:,} invented visits. Budget: {before}."))
+    for promise in quoted.promises:
+        noise = ", ".join(mechanism for _, mechanism in promise.noises)
+        console.print(
+            Text(f"> quote {COUNTS}\n  {promise.column} ± {promise.half_widths[0][1]:g}, {noise}. {quoted.price}.")
+        )
+    for question, answer in zip((COUNTS, MEAN), answers, strict=True):
+        console.print(Text(f"> ask {question}", style="bold"))
+        console.print(answer)
+    console.print(_refused(session, 3 * price))
+    console.print(Text(f"Budget: {session.price}."))
 
 
-def _price(column: dict[str, Any]) -> str:
-    return f"ε = {column['epsilon']:.6g}, δ = {column['delta']:g}"
+def _refused(session: Session, epsilon: object) -> str:
+    """What happens to a question that costs too much."""
+    from discreet.errors import BudgetExceeded
+
+    try:
+        session.ask(COUNTS, epsilon=epsilon)  # type: ignore[arg-type]
+    except BudgetExceeded as refusal:
+        return f"> ask the same at three times the price\n  refused: {refusal}"
+    return ""

@@ -1,25 +1,28 @@
-"""A small table of invented survey answers, the same every time: there is nobody in it."""
+"""A generated table of invented people, the same every time: there is nobody in it."""
 
-from dataclasses import dataclass
+import duckdb
 
-import numpy as np
-from numpy.typing import NDArray
+ROWS, PEOPLE = 200_000, 60_000
+REGIONS = ("north", "east", "south", "west", "islands")
 
-REGIONS = ["north", "east", "south", "west", "islands"]
-_SHARES = [0.34, 0.27, 0.22, 0.15, 0.02]
+_TABLE = f"""
+CREATE TABLE visits AS
+SELECT
+    (hash(i) % 1000003 * (hash(i + 7) % 1000003) / 1000006000009.0 * {PEOPLE})::BIGINT AS person,
+    CASE
+        WHEN hash(i * 3 + 1) % 100 < 34 THEN 'north'
+        WHEN hash(i * 3 + 1) % 100 < 61 THEN 'east'
+        WHEN hash(i * 3 + 1) % 100 < 83 THEN 'south'
+        WHEN hash(i * 3 + 1) % 100 < 98 THEN 'west'
+        ELSE 'islands'
+    END AS region,
+    (20 + hash(i * 5 + 2) % 60 + hash(i * 11 + 3) % 60)::DOUBLE AS paid
+FROM range({ROWS}) t(i)
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One row per person: the region they live in, as an index into REGIONS."""
-
-    region: NDArray[np.int64]
-
-    def histogram(self) -> NDArray[np.int64]:
-        """How many people live in each region. Adding or removing one person moves one count by one."""
-        return np.bincount(self.region, minlength=len(REGIONS))
-
-
-def people(rows: int = 4000) -> Table:
-    """The sample table."""
-    return Table(np.random.default_rng(20).choice(len(REGIONS), rows, p=_SHARES).astype(np.int64))
+def visits() -> duckdb.DuckDBPyConnection:
+    """200,000 visits of some ten thousands of people, who come once or often."""
+    connection = duckdb.connect()
+    connection.execute(_TABLE)
+    return connection

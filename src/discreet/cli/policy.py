@@ -1,0 +1,24 @@
+"""`discreet policy init`: a policy to fill in."""
+
+from pathlib import Path
+
+from discreet.errors import BadParameter
+from discreet.query.policy import write_policy
+from discreet.session import declare
+
+
+def init(source: str, unit: str, table: str | None, out: str) -> None:
+    """Write names and types; bounds and keys are the steward's to declare."""
+    (_, declared), _ = declare(source, unit=unit, table=table)
+    text = write_policy(declared, template=True)
+    if out == "-":
+        print(text, end="")
+        return
+    try:
+        with Path(out).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise BadParameter("--out", out, "there is such a file already", "name another, or remove it") from None
+    except OSError:
+        raise BadParameter("--out", out, "cannot be written", "name another place") from None
+    print(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")

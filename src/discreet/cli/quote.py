@@ -1,0 +1,15 @@
+"""`discreet quote`: what it would cost, and how good it would be."""
+
+from discreet.cli.question import Question
+
+
+def run(question: Question, confidence: float, *, as_json: bool) -> None:
+    """Print the quote."""
+    session, epsilon = question.open(confidence)
+    quoted = session.quote(question.sql, epsilon=epsilon, confidence=confidence, size=question.size)
+    if as_json:
+        print(quoted.to_json())
+    else:
+        from rich.console import Console
+
+        Console().print(quoted)

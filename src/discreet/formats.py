@@ -1,0 +1,167 @@
+"""A table of an answer in the forms that others read. Every library is imported when it is asked for."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import date
+from html import escape
+from math import isfinite
+from typing import Any
+
+from discreet.errors import BadParameter
+
+Header = Sequence[str]
+Records = Sequence[tuple[Any, ...]]
+
+
+def missing(library: str, extra: str) -> BadParameter:
+    """The error for an extra that is not installed."""
+    return BadParameter("format", library, f"{library} is not installed", f"pip install '{extra}'")
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON knows; infinity is the string "inf", dates are in ISO form."""
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def json_text(value: Any) -> str:
+    """One line of JSON."""
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def csv_text(header: Header, records: Records, path: Any = None) -> str:
+    """CSV with a header; a missing key is an empty field."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(tuple("" if part is None else plain(part) for part in row) for row in records)
+    if path is not None:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(out.getvalue())
+    return out.getvalue()
+
+
+def pandas_frame(header: Header, records: Records) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise missing("pandas", "pandas") from None
+    return pandas.DataFrame.from_records(records, columns=list(header))
+
+
+def polars_frame(header: Header, records: Records) -> Any:
+    try:
+        import polars
+    except ImportError:
+        raise missing("polars", "polars") from None
+    return polars.DataFrame(_columns(header, records), strict=False)
+
+
+def arrow_table(header: Header, records: Records) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise missing("pyarrow", "discreet[arrow]") from None
+    return pyarrow.table(_columns(header, records))
+
+
+def write_parquet(header: Header, records: Records, path: Any) -> None:
+    table = arrow_table(header, records)
+    from pyarrow import parquet
+
+    parquet.write_table(table, path)
+
+
+def _columns(header: Header, records: Records) -> dict[str, list[Any]]:
+    return {name: [row[i] for row in records] for i, name in enumerate(header)}
+
+
+def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:
+    """Bars with intervals."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise missing("matplotlib", "discreet[plot]") from None
+    if axes is None:
+        axes = Figure(figsize=(max(5.0, 0.6 * len(rows)), 4), layout="constrained").subplots()
+    labels, values = [label or name for label, *_ in rows], [value for _, value, _, _ in rows]
+    reach = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
+    axes.bar(range(len(rows)), values, yerr=reach, capsize=4, color="#56B4E9", ecolor="#000000")
+    axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0)
+    axes.set(ylabel=name, title=title)
+    return axes
+
+
+def rounded(value: float, lower: float, upper: float) -> str:
+    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]"."""
+    if isinstance(value, int) and upper - value == value - lower:
+        return f"{value:,} ± {upper - value:,}"
+    digits = 6 if upper <= lower else max(0, min(9, 1 - _magnitude((upper - lower) / 2)))
+    step = 10.0**-digits
+    return f"{value:,.{digits}f} [{lower // step * step:,.{digits}f}, {-(-upper // step) * step:,.{digits}f}]"
+
+
+def _magnitude(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2])
+
+
+def _lines(release: Any) -> tuple[list[str], list[list[str]]]:
+    lines = []
+    for keys, row in release.rows:
+        line = ["NULL" if key is None else str(key) for key in keys]
+        line += [rounded(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
+        lines.append(line)
+    return [*release.groups, *release.columns], lines
+
+
+def _below(release: Any) -> list[str]:
+    doubts = any(not cell.reliable for _, row in release.rows for cell in row)
+    lines = [] if release.price is None else [f"Price: {release.price}."]
+    lines.append(release.explanation)
+    lines += ["? marks values whose interval is wider than a tenth of them either way."] if doubts else []
+    lines += ["Made with reproducible bits: for tests, never for publication."] if release.tainted else []
+    return lines
+
+
+def rich_release(release: Any) -> Any:
+    """A rich table with the price and the explanation below it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    header, lines = _lines(release)
+    table = rich_table(None, header, lines, left=len(release.groups))
+    return Group(table, *(Text(line, style="dim") for line in _below(release)))
+
+
+def rich_table(title: str | None, header: Header, lines: Sequence[Sequence[str]], left: int = 1) -> Any:
+    """A rich table, the first `left` columns to the left."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title)
+    for i, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if i < left else "right")
+    for line in lines:
+        table.add_row(*(Text(part) for part in line))
+    return table
+
+
+def html_release(release: Any) -> str:
+    """The same table for a notebook; every text is escaped."""
+    header, lines = _lines(release)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(part)}</td>" for part in line) + "</tr>" for line in lines)
+    notes = "".join(f"<p>{escape(line)}</p>" for line in _below(release))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def html_lines(lines: Sequence[str]) -> str:
+    """Paragraphs; every text is escaped."""
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)

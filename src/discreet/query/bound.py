@@ -1,0 +1,174 @@
+"""How much one person can change the exact totals behind a question.
+
+Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that
+sum and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the
+order of a salted hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at
+most m groups, each total there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing
+else.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias, assert_never
+
+from discreet.errors import QuestionRefused
+from discreet.query import plan
+from discreet.query.check import check
+from discreet.query.span import ROOM, Span, span_of
+from discreet.query.table import Key, Kind, Table, holds
+from discreet.units import Neighbours, Sensitivity
+
+MOST_KEYS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows, at most r per unit and group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many distinct units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How many rows where the value is not missing, at most r per unit and group."""
+
+    value: plan.Value
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of (value − centre)^power, in grid steps, over the same rows that `Values` counts."""
+
+    value: plan.Value
+    centre: int
+    power: int = 1
+
+
+Measure: TypeAlias = Rows | Units | Values | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A question with the exact integers it needs and how far one unit can move each."""
+
+    query: plan.Query
+    table: Table
+    neighbours: Neighbours
+    measures: tuple[Measure, ...]
+    groups: int  # at most this many groups per unit
+    rows: int  # at most this many rows per unit and group
+    keys: tuple[tuple[Key, ...], ...] | None  # None: unknown keys
+
+    @property
+    def totals(self) -> tuple[Measure, ...]:
+        """What the engine computes: the measures, and the distinct units where keys must be selected by them."""
+        return (*self.measures, Units()) if self.keys is None else self.measures
+
+    def sensitivity(self, measure: Measure) -> Sensitivity:
+        """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
+        the whole range of a signed sum, or twice as many groups by one contribution each."""
+        most = self.largest(measure)
+        if self.neighbours is Neighbours.ADD_REMOVE:
+            return Sensitivity(l0=self.groups, linf=most)
+        if isinstance(measure, Total) and measure.power == 1:
+            return Sensitivity(
+                l0=2 * self.groups, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most
+            )
+        return Sensitivity(l0=2 * self.groups, linf=most)
+
+    def largest(self, measure: Measure) -> int:
+        """The most that one unit adds to one group."""
+        match measure:
+            case Rows() | Values():
+                return self.rows
+            case Units():
+                return 1
+            case Total(value=value, centre=centre, power=power):
+                span = span_of(value, self.table)
+                most = max(abs(span.lower - centre), abs(span.upper - centre), 1)
+                return self.rows * (most if power == 1 else most * most)
+            case _:
+                assert_never(measure)
+
+    def span(self, measure: Total) -> Span:
+        """The grid of a sum."""
+        return span_of(measure.value, self.table)
+
+
+def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
+    """Decide what is computed exactly, and prove what one unit can do to it."""
+    check(query, table)
+    keys = known_keys(query, table)
+    single = not query.groups
+    groups = 1 if single or table.unique else table.max_groups
+    if keys is not None:
+        groups = min(groups, len(keys))
+    measures: dict[Measure, None] = {}
+    for _, aggregate in query.aggregates:
+        measures |= dict.fromkeys(measures_of(aggregate, table))
+    bounded = Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
+    for measure in measures:
+        if bounded.largest(measure) >= ROOM:
+            raise QuestionRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
+    return bounded
+
+
+def measures_of(aggregate: plan.Aggregate, table: Table) -> tuple[Measure, ...]:
+    """The exact totals from which an aggregate is computed."""
+    match aggregate:
+        case plan.CountRows():
+            return (Rows(),)
+        case plan.CountUnits():
+            return (Units(),)
+        case plan.CountValues(value=value):
+            return (Values(value),)
+        case plan.Sum(value=value):
+            return (Total(value, 0),)
+        case plan.Mean(value=value):
+            return (Total(value, centre_of(value, table)), Values(value))
+        case plan.Variance(value=value):
+            middle = centre_of(value, table)
+            return (Total(value, middle), Total(value, middle, 2), Values(value))
+        case plan.Quantile() | plan.Histogram():
+            raise QuestionRefused("quantiles and histograms are not answered yet", "ask for COUNT, SUM, AVG or VARIANCE")
+        case _:
+            assert_never(aggregate)
+
+
+def centre_of(value: plan.Value, table: Table) -> int:
+    """The middle of the range, in steps: sums of distances from it are about half as sensitive."""
+    span = span_of(value, table)
+    return (span.lower + span.upper) // 2
+
+
+def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] | None:
+    """Every combination of the keys that everybody knows; None if some column's keys are unknown."""
+    choices: list[tuple[Key, ...]] = []
+    for group in query.groups:
+        kind = table.columns[group.value.column].kind if isinstance(group.value, plan.Ref) else Kind.INTEGER
+        if any(key is not None and not holds(kind, key) for key in group.keys or ()):
+            raise QuestionRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
+        found = group.keys or _declared(group.value, table)
+        if found is not None:
+            choices.append(found)
+    if len(choices) < len(query.groups):
+        return None
+    combinations = 1
+    for choice in choices:
+        combinations *= len(choice)
+    if combinations > MOST_KEYS:
+        raise QuestionRefused(f"there are {combinations:,} combinations of keys", "group by fewer columns")
+    return tuple(product(*choices))
+
+
+def _declared(value: plan.Ref | plan.Bin, table: Table) -> tuple[Key, ...] | None:
+    if isinstance(value, plan.Bin):
+        span = span_of(value, table)
+        return tuple(range(span.lower, span.upper + 1)) if span.upper - span.lower < MOST_KEYS else None
+    column = table.columns[value.column]
+    if column.kind is Kind.REAL:
+        raise QuestionRefused(f"{value.column} holds reals, which are no keys", f"bin them: {value.column} // 10")
+    return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys

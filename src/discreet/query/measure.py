@@ -1,0 +1,86 @@
+"""Which noise each exact total gets, what that costs and how far off it may be: all known before any row is read.
+
+The price is divided equally over the totals (and the selection of keys, where they are unknown), so every total's noise
+stands in the same relation to what one unit can do to it. The noise is Laplace or Gaussian, whichever has the smaller
+error at that price in the account's currency; in a pure account only Laplace has a price.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, assert_never
+
+from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
+from discreet.accounting.search import least
+from discreet.errors import QuestionRefused
+from discreet.exact import sqrt_up
+from discreet.loss import Composition, Loss, compose
+from discreet.mechanisms import Gaussian, Laplace, Threshold
+from discreet.query.bound import Bounded, Measure
+from discreet.units import Sensitivity
+
+Noise: TypeAlias = Laplace | Gaussian
+JUDGED_AT = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A question with its noise: everything that a ledger needs to charge it, and an engine to answer it."""
+
+    bounded: Bounded
+    noises: tuple[tuple[Measure, Noise], ...]
+    selection: Threshold | None
+
+    @property
+    def loss(self) -> Composition:
+        """What will have happened once it is released."""
+        facts: list[Loss] = [noise.loss(self.bounded.sensitivity(measure)) for measure, noise in self.noises]
+        if self.selection is not None:
+            facts.append(self.selection.loss(self._keys_per_unit()))
+        return compose(*facts)
+
+    def noise(self, measure: Measure) -> Noise:
+        """The noise of one total."""
+        return dict(self.noises)[measure]
+
+    def _keys_per_unit(self) -> Sensitivity:
+        return Sensitivity(l0=self.bounded.groups * self.bounded.neighbours.changes, linf=1)
+
+
+def measure(bounded: Bounded, currency: Currency, amount: Fraction, delta: Fraction) -> Measurement:
+    """Spend `amount` of the currency (and δ, if keys must be selected) on the question."""
+    parts = len(bounded.measures) + (bounded.keys is None)
+    share = amount / parts
+    noises = tuple((m, quietest(bounded.sensitivity(m), currency, share)) for m in bounded.measures)
+    return Measurement(bounded, noises, _selection(bounded, currency, share, delta) if bounded.keys is None else None)
+
+
+def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
+    """The noise with the smallest error at this price."""
+    match currency:
+        case Pure():
+            return Laplace.for_epsilon(share, moved)
+        case Zcdp():
+            gaussian = Gaussian(sqrt_up(moved.l2_squared / (2 * share)))
+        case Gdp():
+            gaussian = Gaussian(sqrt_up(moved.l2_squared / share))
+        case Rdp(order=order):
+            gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
+        case _:
+            assert_never(currency)
+    laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
+    choices: tuple[Noise, ...] = (laplace, gaussian)
+    return min(choices, key=lambda noise: noise.error(JUDGED_AT))
+
+
+def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:
+    """Noise and threshold on distinct units, at this price and δ."""
+    if delta <= 0:
+        raise QuestionRefused(
+            "the keys are not known, and finding them out costs δ",
+            "list the keys, for example --keys dept=a,b,c, or open a δ",
+        )
+    moved = Sensitivity(l0=bounded.groups * bounded.neighbours.changes, linf=1)
+    if isinstance(currency, Pure):
+        return Threshold.for_epsilon(share, delta, moved)
+    noise = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, 1.0)))
+    return Threshold.for_epsilon(moved.l1 / noise.scale if moved.l1 else share, delta, moved)

@@ -1,0 +1,195 @@
+"""What a question would cost and how good its answer would be, said before anything is paid or any row is read.
+
+The error of counts and sums is known outright. That of an average depends on how many rows it is taken over, which is
+private; so it is stated for a size that is given, or for a few.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, assert_never
+
+from discreet import formats
+from discreet.exact import ceil_float, nearest_float, open_unit, sqrt_up, whole
+from discreet.mechanisms import Laplace
+from discreet.query import plan
+from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values, measures_of
+from discreet.query.cells import Average
+from discreet.query.measure import Measurement
+from discreet.query.price import Price
+from discreet.query.release import explain
+
+SIZES = (100, 1_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One column of the answer: its noise, and its half-width outright (`size` None) or over so many rows."""
+
+    column: str
+    noises: tuple[tuple[str, str], ...]  # the totals it is made of, and the noise of each
+    half_widths: tuple[tuple[int | None, float], ...]
+    relative_to: tuple[tuple[int | None, float], ...]  # what an error in percent is a percentage of
+
+    def to_dict(self) -> dict[str, Any]:
+        """In plain values."""
+        return {
+            "column": self.column,
+            "noise": [{"total": total, "mechanism": noise} for total, noise in self.noises],
+            "half_width": [{"size": size, "value": half} for size, half in self.half_widths],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What `Session.quote` returns."""
+
+    question: str
+    price: Price
+    confidence: float
+    promises: tuple[Promise, ...]
+    selection: str | None  # how unknown keys are found
+    explanation: str
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Price, noise and half-width per column, in plain values."""
+        return {
+            "question": self.question,
+            "price": self.price.to_dict(),
+            "confidence": float(self.confidence),
+            "columns": [promise.to_dict() for promise in self.promises],
+            "selection": self.selection,
+            "explanation": self.explanation,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return formats.json_text(self.to_dict())
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
+        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
+        table = formats.rich_table(None, header, [line for p in self.promises for line in _lines(p, sized)], left=2)
+        below = [f"Price: {self.price}.", self.explanation, *([self.selection] if self.selection else []), *self.notes]
+        return Group(table, *(Text(line, style="dim") for line in below))
+
+    def _repr_html_(self) -> str:
+        lines = [" · ".join(line) for p in self.promises for line in _lines(p, True)]
+        return formats.html_lines([*lines, f"Price: {self.price}.", self.explanation, *self.notes])
+
+
+def quote(
+    measurement: Measurement,
+    price: Price,
+    *,
+    question: str,
+    confidence: float = 0.95,
+    size: int | None = None,
+    notes: tuple[str, ...] = (),
+) -> Quote:
+    """Everything that can be said of a measurement before it is paid for."""
+    open_unit(confidence, "confidence")
+    sizes = SIZES if size is None else (whole(size, "size", 1),)
+    promises = tuple(promised(measurement, name, confidence, sizes) for name, _ in measurement.bounded.query.aggregates)
+    return Quote(
+        question, price, confidence, promises, _selection(measurement, confidence), explain(measurement.bounded), notes
+    )
+
+
+def promised(measurement: Measurement, name: str, confidence: float, sizes: tuple[int, ...]) -> Promise:
+    """The noise and the half-widths of one column."""
+    bounded = measurement.bounded
+    aggregate = dict(bounded.query.aggregates)[name]
+    measures = measures_of(aggregate, bounded.table)
+    off = [int(measurement.noise(measure).error(confidence, len(measures))) for measure in measures]
+    noises = tuple((words(measure), _noise(measurement, measure)) for measure in measures)
+    plain = tuple((None, size) for size in sizes)
+    match aggregate:
+        case plan.CountRows() | plan.CountUnits() | plan.CountValues():
+            return Promise(name, noises, ((None, float(off[0])),), tuple((size, float(size)) for _, size in plain))
+        case plan.Sum(value=value):
+            span = bounded.span(Total(value, 0))
+            half, most = ceil_float(off[0] * span.grid), max(span.most, 1) * span.grid
+            return Promise(name, noises, ((None, half),), tuple((size, ceil_float(size * most)) for size in sizes))
+        case plan.Mean(value=value):
+            average = Average.of(value, bounded)
+            halves = tuple((size, ceil_float(average.mean_error(size, off[0], off[1]))) for size in sizes)
+            return Promise(name, noises, halves, ((None, ceil_float(_range(value, bounded))),))
+        case plan.Variance(value=value, root=root):
+            average = Average.of(value, bounded)
+            errors = [(size, average.variance_error(size, off[0], off[1], off[2])) for size in sizes]
+            halves = tuple((size, ceil_float(sqrt_up(error) if root else error)) for size, error in errors)
+            most = _range(value, bounded) / 2
+            return Promise(name, noises, halves, ((None, ceil_float(most if root else most**2)),))
+        case plan.Quantile() | plan.Histogram():
+            raise AssertionError("bound() refuses these")
+        case _:
+            assert_never(aggregate)
+
+
+def depends_on_size(aggregate: plan.Aggregate) -> bool:
+    """Whether the error of a column depends on how many rows it is taken over."""
+    return isinstance(aggregate, plan.Mean | plan.Variance)
+
+
+def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
+    """Whether the half-width is small enough: as it is, or as a share of what the column is relative to."""
+    half = max(value for _, value in promise.half_widths)
+    return half <= error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
+
+
+def words(measure: Measure) -> str:
+    """A total, in words."""
+    match measure:
+        case Rows():
+            return "rows"
+        case Units():
+            return "units"
+        case Values():
+            return "values"
+        case Total(power=1, centre=0):
+            return "sum"
+        case Total(power=1):
+            return "centred sum"
+        case Total():
+            return "centred squares"
+        case _:
+            assert_never(measure)
+
+
+def _noise(measurement: Measurement, measure: Measure) -> str:
+    """The mechanism, in the column's own units: the noise itself counts grid steps."""
+    noise = measurement.noise(measure)
+    grid = measurement.bounded.span(measure).grid ** measure.power if isinstance(measure, Total) else Fraction(1)
+    if isinstance(noise, Laplace):
+        return f"Laplace(scale={nearest_float(noise.scale * grid):.6g})"
+    return f"Gaussian(sigma={nearest_float(noise.sigma * grid):.6g})"
+
+
+def _range(value: plan.Value, bounded: Bounded) -> Fraction:
+    span = bounded.span(Total(value, 0))
+    return max(span.upper - span.lower, 1) * span.grid
+
+
+def _selection(measurement: Measurement, confidence: float) -> str | None:
+    rule = measurement.selection
+    if rule is None:
+        return None
+    enough = rule.error(confidence) if confidence >= 0.5 else float(rule.threshold)
+    return (
+        f"Keys are not known: one is shown if its noisy number of units reaches {rule.threshold}; "
+        f"a key with {enough:.0f} units is shown with probability at least {max(float(confidence), 0.5):.4g}."
+    )
+
+
+def _lines(promise: Promise, sized: bool) -> list[list[str]]:
+    noise = "\n".join(f"{total}: {mechanism}" for total, mechanism in promise.noises)
+    lines = []
+    for i, (size, half) in enumerate(promise.half_widths):
+        first = [promise.column, noise] if i == 0 else ["", ""]
+        lines.append([*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g}"])
+    return lines

@@ -1,0 +1,239 @@
+"""From exact integers to an answer that may be published: noise, intervals, and the words that explain them.
+
+Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each unit's
+share. They say nothing about rows that the bounds left out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import formats
+from discreet.errors import BadParameter
+from discreet.exact import open_unit
+from discreet.loss import Composition
+from discreet.noise import SYSTEM, Bits
+from discreet.query.bound import Bounded, Measure
+from discreet.query.cells import Cell, cells, close, count_measure, least_of
+from discreet.query.measure import Measurement
+from discreet.query.price import Price
+from discreet.query.table import Key
+
+__all__ = ["Cell", "Receipt", "Release", "explain", "release"]
+
+Totals = Iterable[tuple[tuple[int, ...], tuple[Key, ...]]]
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a measurement was paid for. Only an account makes one."""
+
+    entry: int
+    loss: Composition
+    left: Fraction | None = None  # in the account's currency, right after this entry
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An answer: one row per group, each with its keys and its cells."""
+
+    groups: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[tuple[Key, ...], tuple[Cell, ...]], ...]
+    confidence: float
+    loss: Composition
+    explanation: str
+    tainted: bool
+    price: Price | None = None
+    simultaneous: bool = False
+    known_least: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
+    counted: tuple[bool, ...] = ()  # per column: whether it counts something
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
+        return [
+            dict(zip(self.groups, keys, strict=True))
+            | {
+                name: {"value": cell.value, "lower": cell.lower, "upper": cell.upper, "reliable": cell.reliable}
+                for name, cell in zip(self.columns, row, strict=True)
+            }
+            for keys, row in self.rows
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Rows, price and explanation."""
+        price = None if self.price is None else self.price.to_dict()
+        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation}
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; dates in ISO form."""
+        return formats.json_text(self.to_dict())
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The flat columns of a table of this answer: n, n_lower, n_upper, n_reliable."""
+        ends = ("", "_lower", "_upper", "_reliable")
+        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ends))
+
+    @property
+    def records(self) -> list[tuple[Any, ...]]:
+        """The rows under `header`."""
+        return [
+            (*keys, *(part for cell in row for part in (cell.value, cell.lower, cell.upper, cell.reliable)))
+            for keys, row in self.rows
+        ]
+
+    def to_pandas(self) -> Any:
+        """A pandas frame under `header`."""
+        return formats.pandas_frame(self.header, self.records)
+
+    def to_polars(self) -> Any:
+        """A Polars frame under `header`."""
+        return formats.polars_frame(self.header, self.records)
+
+    def to_arrow(self) -> Any:
+        """An Arrow table under `header`."""
+        return formats.arrow_table(self.header, self.records)
+
+    def to_csv(self, path: Any = None) -> str:
+        """The table as CSV text, also written to `path` if one is given."""
+        return formats.csv_text(self.header, self.records, path)
+
+    def to_parquet(self, path: Any) -> None:
+        """The table as a Parquet file."""
+        formats.write_parquet(self.header, self.records, path)
+
+    def plot(self, column: str | None = None, axes: Any = None) -> Any:
+        """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
+        i = 0 if column is None else self._index(column)
+        bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
+        return formats.bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
+
+    def non_negative(self, *columns: str) -> "Release":
+        """What cannot be negative is shown as at least 0: counts, variances, sums and means of values that are not negative.
+
+        Post-processing: it costs nothing, the intervals still cover, but small values are biased upward.
+        """
+        chosen = self._chosen(columns, [least is not None and least >= 0 for least in self.known_least])
+        for name in columns:
+            least = self.known_least[self._index(name)]
+            if least is None or least < 0:
+                raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
+        return self._mapped(chosen, _non_negative, "Negative values are shown as 0 (post-processing)")
+
+    def integers(self, *columns: str) -> "Release":
+        """Counts and sums (or the named columns) as whole numbers, the intervals rounded outward. Post-processing."""
+        chosen = self._chosen(columns, list(self.counted))
+        return self._mapped(chosen, _integer, "Values are rounded to whole numbers (post-processing)")
+
+    def _chosen(self, named: tuple[str, ...], default: list[bool]) -> frozenset[int]:
+        if named:
+            return frozenset(self._index(name) for name in named)
+        return frozenset(i for i, wanted in enumerate(default) if wanted)
+
+    def _index(self, name: str) -> int:
+        if name not in self.columns:
+            raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(self.columns)}")
+        return self.columns.index(name)
+
+    def _mapped(self, chosen: frozenset[int], change: Any, said: str) -> "Release":
+        rows = tuple(
+            (keys, tuple(change(cell) if i in chosen else cell for i, cell in enumerate(row))) for keys, row in self.rows
+        )
+        names = ", ".join(name for i, name in enumerate(self.columns) if i in chosen)
+        return replace(self, rows=rows, explanation=f"{self.explanation} {said}: {names}." if names else self.explanation)
+
+    def __rich__(self) -> Any:
+        return formats.rich_release(self)
+
+    def _repr_html_(self) -> str:
+        return formats.html_release(self)
+
+
+def _non_negative(cell: Cell) -> Cell:
+    return replace(cell, value=max(cell.value, 0), lower=max(cell.lower, 0), upper=max(cell.upper, 0))
+
+
+def _integer(cell: Cell) -> Cell:
+    value, lower, upper = round(cell.value), floor(cell.lower), ceil(cell.upper)
+    return Cell(value, lower, upper, cell.reliable and close(value, lower, upper))
+
+
+def release(
+    measurement: Measurement,
+    totals: Totals,
+    receipt: Receipt,
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = False,
+    bits: Bits | None = None,
+) -> Release:
+    """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
+    if receipt.loss != measurement.loss:
+        raise AssertionError("this receipt is for another measurement")
+    open_unit(confidence, "confidence")
+    bounded, source = measurement.bounded, SYSTEM if bits is None else bits
+    keys, exact = _table(measurement, totals, source)
+    noisy = {m: noise.release(exact[:, i], source).tolist() for i, (m, noise) in enumerate(measurement.noises)}
+    everything = max(1, len(keys)) * len(measurement.noises)
+
+    def error(measure: Measure, size: int) -> int:
+        return int(measurement.noise(measure).error(confidence, everything if simultaneous else size))
+
+    aggregates = [aggregate for _, aggregate in bounded.query.aggregates]
+    columns = [list(cells(aggregate, bounded, noisy, error)) for aggregate in aggregates]
+    return Release(
+        groups=tuple(group.name for group in bounded.query.groups),
+        columns=tuple(name for name, _ in bounded.query.aggregates),
+        rows=tuple((key, tuple(column[i] for column in columns)) for i, key in enumerate(keys)),
+        confidence=confidence,
+        loss=measurement.loss,
+        explanation=f"{explain(bounded)} {_meaning(confidence, simultaneous)}",
+        tainted=source.tainted,
+        simultaneous=simultaneous,
+        known_least=tuple(least_of(aggregate, bounded) for aggregate in aggregates),
+        counted=tuple(count_measure(aggregate) for aggregate in aggregates),
+    )
+
+
+def _table(measurement: Measurement, totals: Totals, source: Bits) -> tuple[list[tuple[Key, ...]], NDArray[np.int64]]:
+    """Known keys all appear, also with nothing in them; unknown ones only if the selection shows them."""
+    bounded, width = measurement.bounded, len(measurement.bounded.measures)
+    found = {key: row for row, key in totals}
+    if bounded.keys is not None:
+        keys = list(bounded.keys)
+        rows = [found.get(key, (0,) * width) for key in keys]
+    else:
+        assert measurement.selection is not None
+        keys = sorted(found, key=repr)  # an order that the number of rows has no part in
+        units = np.array([found[key][-1] for key in keys], np.int64)
+        shown = measurement.selection.release(units, source)
+        keys = [key for key, kept in zip(keys, shown, strict=True) if kept]
+        rows = [found[key][:width] for key in keys]
+    # Saturating moves no two totals further apart, and an overflow that raised would tell on the data.
+    held = [[min(max(total, LOWEST), HIGHEST) for total in row] for row in rows]
+    return keys, np.array(held, np.int64).reshape(len(keys), width)
+
+
+def explain(bounded: Bounded) -> str:
+    """What one unit can do, in words."""
+    rows = "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
+    where = f"at most {bounded.groups} group{'s' * (bounded.groups > 1)} by {rows} each" if bounded.query.groups else rows
+    change = "Adding or removing" if bounded.neighbours.changes == 1 else "Replacing"
+    return f"{change} one {bounded.table.unit} can change {where}; values are clamped to their declared bounds."
+
+
+def _meaning(confidence: float, simultaneous: bool) -> str:
+    share = f"{float(confidence):.6g}"
+    which = "All intervals together" if simultaneous else "Each interval"
+    cover = "cover their bounded totals" if simultaneous else "covers its bounded total"
+    return f"{which} {cover} with probability at least {share}; they say nothing about rows that the bounds left out."

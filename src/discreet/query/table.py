@@ -1,0 +1,116 @@
+"""What the steward declares about a table: whose data it is, what each column may hold, and how much one person may add.
+
+Nothing here is read off the data. Bounds and keys are public statements; values outside them are clamped or dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeAlias, assert_never
+
+from discreet.errors import BadParameter
+from discreet.exact import Number, rational, shown, whole
+
+Key: TypeAlias = "str | int | bool | date | datetime | None"
+"""A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    BOOLEAN = "boolean"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it can be added up."""
+        return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
+
+
+LARGEST_KEY = 1 << 63
+
+
+def holds(kind: Kind, key: Key) -> bool:
+    """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
+    match kind:
+        case Kind.INTEGER:
+            return isinstance(key, int) and not isinstance(key, bool) and -LARGEST_KEY <= key < LARGEST_KEY
+        case Kind.BOOLEAN:
+            return isinstance(key, bool)
+        case Kind.TEXT:
+            return isinstance(key, str) and "\0" not in key and not any("\ud800" <= c <= "\udfff" for c in key)
+        case Kind.DATE:
+            return isinstance(key, date) and not isinstance(key, datetime)
+        case Kind.TIMESTAMP:
+            return isinstance(key, datetime) and key.tzinfo is None
+        case Kind.REAL:
+            return False
+        case _:
+            assert_never(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its kind, the bounds that its values are clamped to, and the keys that may be shown."""
+
+    kind: Kind
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    keys: tuple[Key, ...] | None = None
+
+    def within(self, lower: Number, upper: Number) -> "Column":
+        """The same column with declared bounds."""
+        low, high = rational(lower, "lower"), rational(upper, "upper")
+        if low >= high:
+            raise BadParameter("lower", shown(low), f"must lie below upper = {shown(high)}", "declare a proper interval")
+        if self.kind not in (Kind.INTEGER, Kind.REAL):
+            raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has none", "leave them out")
+        return Column(self.kind, low, high, self.keys)
+
+    def shown_as(self, keys: "tuple[Key, ...]") -> "Column":
+        """The same column with the keys that everybody knows."""
+        if self.kind is Kind.REAL:
+            raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
+        if len(set(keys)) != len(keys) or not keys:
+            raise BadParameter("keys", keys, "empty or repeated", "list each key once")
+        for key in keys:
+            if key is not None and not holds(self.kind, key):
+                raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
+        return Column(self.kind, self.lower, self.upper, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table about people. Undeclared contribution bounds are 1: one group, one row in it."""
+
+    name: str
+    unit: str
+    columns: Mapping[str, Column]
+    max_groups: int = 1
+    max_rows: int = 1
+    unique: bool = False
+    salt: str = "discreet"
+    public: "Mapping[str, Table]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.unit not in self.columns:
+            raise BadParameter(
+                "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"
+            )
+        if self.columns[self.unit].kind is Kind.REAL:
+            raise BadParameter(
+                "unit",
+                repr(self.unit),
+                "holds reals, whose text differs between engines",
+                "make it a whole number or a text",
+            )
+        whole(self.max_groups, "max_groups", 1)
+        whole(self.max_rows, "max_rows", 1)
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

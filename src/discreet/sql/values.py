@@ -1,0 +1,228 @@
+"""Expressions and conditions of a question as engine SQL: total functions on bounded integers.
+
+Constants are written by the generator from values, never from the analyst's text; NaN is NULL, and both are decided
+before any clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything).
+"""
+
+from datetime import date, datetime
+from fractions import Fraction
+from math import ceil, floor
+from typing import assert_never
+
+from sqlglot import exp
+
+from discreet.query import plan
+from discreet.query.span import Span, aligned, bin_factors, column_span, span_of
+from discreet.query.table import Kind, Table
+from discreet.sql.dialects import Dialect
+
+SQL = exp.Expr
+
+
+def whole(number: int) -> SQL:
+    """A whole constant."""
+    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+
+
+def bigint(number: int) -> SQL:
+    """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
+    return exp.cast(whole(number), exp.DataType.Type.BIGINT)
+
+
+def double(number: Fraction) -> SQL:
+    """A constant double, by its shortest exact decimal text."""
+    return exp.cast(exp.Literal.string(repr(float(number))), exp.DataType.Type.DOUBLE)
+
+
+SOURCE = "source"
+
+
+def column(name: str) -> exp.Column:
+    """A column of our own making, always quoted."""
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
+
+
+def declared_column(name: str) -> exp.Column:
+    """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(SOURCE, quoted=True))
+
+
+class Lowering:
+    """Lowers the expressions of one table for one engine."""
+
+    def __init__(self, table: Table, dialect: Dialect) -> None:
+        self.table, self.dialect = table, dialect
+
+    def raw(self, name: str) -> SQL:
+        """A column as it is, except that NaN is NULL."""
+        if self.table.columns[name].kind is not Kind.REAL:
+            return declared_column(name)
+        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
+        return exp.Case(ifs=[exp.If(this=self.dialect.is_nan(wide.copy()), true=exp.Null())], default=wide)
+
+    def steps(self, value: plan.Value) -> SQL:
+        """A numeric expression in grid steps, as BIGINT; NULL where something in it is missing."""
+        match value:
+            case plan.Ref(column=name):
+                return self._column(name)
+            case plan.Number():
+                return bigint(span_of(value, self.table).lower)
+            case plan.Plus(left=left, right=right) | plan.Minus(left=left, right=right):
+                a, b = self._aligned(left, right)
+                return exp.Paren(this=(exp.Add if isinstance(value, plan.Plus) else exp.Sub)(this=a, expression=b))
+            case plan.Times(left=left, right=right):
+                return exp.Paren(this=exp.Mul(this=self.steps(left), expression=self.steps(right)))
+            case plan.Bin(value=inner, width=width):
+                return self._bin(inner, width)
+            case plan.Case(branches=branches, default=default):
+                finest = span_of(value, self.table).exponent
+                ifs = [exp.If(this=self.condition(c), true=self._in(v, finest)) for c, v in branches]
+                return exp.Case(ifs=ifs, default=exp.Null() if default is None else self._in(default, finest))
+            case _:
+                assert_never(value)
+
+    def _column(self, name: str) -> SQL:
+        declared, span = self.table.columns[name], column_span(name, self.table.columns[name])
+        if declared.kind is Kind.BOOLEAN:
+            no = exp.If(this=exp.Not(this=declared_column(name)), true=bigint(0))
+            return exp.Case(ifs=[exp.If(this=declared_column(name), true=bigint(1)), no])
+        if declared.kind is Kind.INTEGER:
+            return self._unless_null(
+                declared_column(name), _clamp(declared_column(name), whole(span.lower), whole(span.upper))
+            )
+        assert declared.lower is not None
+        assert declared.upper is not None
+        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
+        inside = _clamp(wide, double(declared.lower), double(declared.upper))
+        scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
+        nearest = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
+        return self._unless_null(self.raw(name), _clamp(nearest, whole(span.lower), whole(span.upper)))
+
+    def _unless_null(self, tested: SQL, value: SQL) -> SQL:
+        wide = exp.cast(value, exp.DataType.Type.BIGINT)
+        return exp.Case(ifs=[exp.If(this=exp.Is(this=tested, expression=exp.Null()), true=exp.Null())], default=wide)
+
+    def _in(self, value: plan.Value, exponent: int) -> SQL:
+        span = span_of(value, self.table)
+        factor = 1 << (span.exponent - exponent)
+        if isinstance(value, plan.Number):
+            return bigint(span.lower * factor)
+        inner = self.steps(value)
+        if span.most == 0:  # has room in any grid, while the factor may have none
+            return inner
+        return inner if factor == 1 else exp.Paren(this=exp.Mul(this=inner, expression=whole(factor)))
+
+    def _aligned(self, left: plan.Value, right: plan.Value) -> tuple[SQL, SQL]:
+        a, _ = aligned(span_of(left, self.table), span_of(right, self.table))
+        return self._in(left, a.exponent), self._in(right, a.exponent)
+
+    def _bin(self, inner: plan.Value, width: int) -> SQL:
+        """⌊value/width⌋ with a division of non-negative numbers, on which all engines agree."""
+        span: Span = span_of(inner, self.table)
+        times, divisor_steps = bin_factors(span, width)
+        first = floor(Fraction(span.lower * times, divisor_steps))
+        steps = exp.Mul(this=self.steps(inner), expression=whole(times))
+        above = exp.Paren(this=exp.Sub(this=steps, expression=whole(first * divisor_steps)))
+        return exp.Paren(this=exp.Add(this=self.dialect.divide(above, whole(divisor_steps)), expression=whole(first)))
+
+    def key(self, value: plan.Ref | plan.Bin) -> SQL:
+        """What rows are grouped by. A date that Python cannot hold (infinity, before the year 1) is missing."""
+        if isinstance(value, plan.Bin):
+            return self.steps(value)
+        key, kind = declared_column(value.column), self.table.columns[value.column].kind
+        if kind not in (Kind.DATE, Kind.TIMESTAMP):
+            return key
+        first, last = (date.min, date.max) if kind is Kind.DATE else (datetime.min, datetime.max)
+        known = exp.Between(this=key, low=constant(first), high=constant(last))
+        return exp.Case(ifs=[exp.If(this=known, true=key.copy())])
+
+    def presence(self, value: plan.Value) -> SQL:
+        """NULL where a value is missing, else 0: all that counting needs, so that a plain column needs no bounds."""
+        if not isinstance(value, plan.Ref):
+            return self.steps(value)
+        missing = exp.Is(this=exp.Paren(this=self.raw(value.column)), expression=exp.Null())
+        return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=bigint(0))
+
+    def condition(self, condition: plan.Condition) -> SQL:
+        """True, false or NULL, as SQL has it."""
+        match condition:
+            case plan.Compare(order=order, left=left, right=right):
+                return exp.Paren(this=self._compare(order, left, right))
+            case plan.OneOf(value=ref, among=among):
+                return exp.Paren(this=self._one_of(ref, among))
+            case plan.Missing(value=ref):
+                return exp.Paren(this=exp.Is(this=exp.Paren(this=self.raw(ref.column)), expression=exp.Null()))
+            case plan.All(parts=parts):
+                return exp.Paren(this=exp.and_(*(self.condition(part) for part in parts)))
+            case plan.Any(parts=parts):
+                return exp.Paren(this=exp.or_(*(self.condition(part) for part in parts)))
+            case plan.Not(part=part):
+                return exp.Not(this=self.condition(part))
+            case _:
+                assert_never(condition)
+
+    def _one_of(self, ref: plan.Ref, among: tuple[plan.Number | plan.Constant, ...]) -> SQL:
+        """One flat list, however long: engines limit how deep an expression may be."""
+        kind, raw = self.table.columns[ref.column].kind, exp.Paren(this=self.raw(ref.column))
+        listed: list[SQL] = []
+        for each in among:
+            if isinstance(each, plan.Constant):
+                listed.append(constant(each.value))
+            elif kind is Kind.REAL:
+                listed.append(double(each.value))
+            elif each.value.denominator == 1:  # no whole number equals any other
+                listed.append(whole(int(each.value)))
+        return exp.In(this=raw, expressions=listed) if listed else exp.NEQ(this=raw, expression=raw.copy())
+
+    def _compare(self, order: plan.Order, left: plan.Value, right: plan.Value | plan.Constant) -> SQL:
+        if isinstance(left, plan.Ref) and isinstance(right, plan.Constant):
+            return _ORDERS[order](this=declared_column(left.column), expression=constant(right.value))
+        if isinstance(left, plan.Ref) and isinstance(right, plan.Number):
+            return self._against_number(order, left, right.value)
+        assert not isinstance(right, plan.Constant)
+        a, b = self._aligned(left, right)
+        return _ORDERS[order](this=a, expression=b)
+
+    def _against_number(self, order: plan.Order, ref: plan.Ref, number: Fraction) -> SQL:
+        """A plain column against a constant: the value itself is compared, not the clamped one."""
+        kind = self.table.columns[ref.column].kind
+        if kind is Kind.REAL:
+            return _ORDERS[order](this=exp.Paren(this=self.raw(ref.column)), expression=double(number))
+        if number.denominator == 1:
+            return _ORDERS[order](this=declared_column(ref.column), expression=whole(int(number)))
+        if order in (plan.Order.EQUAL, plan.Order.NOT_EQUAL):  # never, or always; unknown where the column is missing
+            same = exp.EQ if order is plan.Order.NOT_EQUAL else exp.NEQ
+            return same(this=declared_column(ref.column), expression=declared_column(ref.column))
+        up = order in (plan.Order.AT_LEAST, plan.Order.LESS)
+        return _ORDERS[order](this=declared_column(ref.column), expression=whole(ceil(number) if up else floor(number)))
+
+
+def constant(value: object) -> SQL:
+    """A text, truth value, date or time."""
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    kind = exp.DataType.Type.TIMESTAMP if isinstance(value, datetime) else exp.DataType.Type.DATE
+    return exp.cast(exp.Literal.string(str(value)), kind)
+
+
+def _clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
+    return least(exp.Anonymous(this="GREATEST", expressions=[value, lower]), upper)
+
+
+def least(a: SQL, b: SQL) -> SQL:
+    """LEAST as the engine has it, of two values that are not NULL."""
+    return exp.Anonymous(this="LEAST", expressions=[a, b])
+
+
+_ORDERS: dict[plan.Order, type[exp.Binary]] = {
+    plan.Order.EQUAL: exp.EQ,
+    plan.Order.NOT_EQUAL: exp.NEQ,
+    plan.Order.LESS: exp.LT,
+    plan.Order.AT_MOST: exp.LTE,
+    plan.Order.MORE: exp.GT,
+    plan.Order.AT_LEAST: exp.GTE,
+}

@@ -1,0 +1,120 @@
+"""The embedded engine: which sources it takes, and what its connection can no longer do."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from discreet.engines.duckdb import DuckDB
+from discreet.errors import SourceRefused
+from discreet.query.bound import bound
+from discreet.query.parse import parse
+from discreet.query.table import Kind, Table
+from discreet.units import Neighbours
+
+
+def counted(engine: DuckDB, unit: str = "uid") -> int:
+    table = Table(engine.table, unit, engine.columns(), max_rows=1000)
+    question = bound(parse(f'SELECT COUNT(*) FROM "{engine.table}"', table), table, Neighbours.ADD_REMOVE)
+    [(totals, _)] = engine.totals(question)
+    return totals[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("my-people", "my-people-2"):
+        duckdb.sql("SELECT range AS uid, 'a' AS dept FROM range(10)").write_parquet(str(tmp_path / f"{name}.parquet"))
+        duckdb.sql("SELECT range AS uid, 'a' AS dept FROM range(10)").write_csv(str(tmp_path / f"{name}.csv"))
+    return tmp_path
+
+
+OPENED: dict[str, tuple[str, int]] = {
+    "csv": ("my-people.csv", 10),
+    "parquet": ("my-people.parquet", 10),
+    "glob": ("*.parquet", 20),
+    "csv glob": ("*.csv", 20),
+}
+
+
+@pytest.mark.parametrize("case", OPENED)
+def test_files_are_read_and_nothing_else_is_in_reach(case: str, folder: Path) -> None:
+    path, rows = OPENED[case]
+    engine = DuckDB.open(folder / path, "people" if "*" in path else None)
+    assert counted(engine) == rows
+    (folder / "secret.csv").write_text("x\n1\n")
+    for escape in (
+        f"SELECT * FROM read_csv('{folder / 'secret.csv'}')",
+        f"COPY (SELECT 1) TO '{folder / 'out.csv'}'",
+        f"ATTACH '{folder / 'other.db'}'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(duckdb.Error):
+            engine.connection.execute(escape)
+
+
+def test_frames_and_databases_are_locked_too(tmp_path: Path) -> None:
+    frame = duckdb.sql("SELECT range AS uid FROM range(7)").pl()
+    duckdb.connect(tmp_path / "a.duckdb").execute("CREATE TABLE kept AS SELECT range AS uid FROM range(7)").close()
+    for engine in (DuckDB.open(frame, "pairs"), DuckDB.open(tmp_path / "a.duckdb", "kept")):
+        assert counted(engine) == 7
+        with pytest.raises(duckdb.Error):
+            engine.connection.execute("SET threads = 1")
+
+
+@pytest.mark.parametrize("source", ["missing.csv", "missing.parquet", "missing.duckdb", "x.txt", "x", 5, object()])
+def test_what_is_no_source_is_refused(source: Any, tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused):
+        DuckDB.open(tmp_path / source if isinstance(source, str) else source, "people")
+
+
+def test_a_line_that_does_not_parse_is_found_on_opening(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("uid,age\n" + "1,2\n" * 30_000 + "1,secret\n")
+    with pytest.raises(SourceRefused) as refusal:
+        DuckDB.open(tmp_path / "people.csv")
+    assert "secret" not in str(refusal.value)
+
+
+def test_unusual_types_are_read_as_usual_ones() -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE people AS SELECT 1 AS uid, "
+        "'00000000-0000-0000-0000-000000000001'::UUID AS id, 'a'::ENUM('a', 'b') AS dept, "
+        "1.5::DECIMAL(9,2) AS pay, 7::HUGEINT AS huge, 7::UBIGINT AS big, "
+        "TIMESTAMP_NS '2024-01-01' AS at, [1] AS list, 1::UHUGEINT AS no"
+    )
+    engine = DuckDB(connection, "people")
+    kinds = {name: column.kind for name, column in engine.columns().items()}
+    assert kinds == {
+        "uid": Kind.INTEGER, "id": Kind.TEXT, "dept": Kind.TEXT, "pay": Kind.REAL, "huge": Kind.INTEGER, "big": Kind.INTEGER,
+        "at": Kind.TIMESTAMP,
+    }  # fmt: skip
+    table = Table("people", "uid", engine.columns())
+    asked = (
+        "SELECT COUNT(*) FROM people WHERE id = 'no uuid' OR dept = 'c' OR (pay = 1.5 AND at >= '2023-01-01' AND huge = 7)"
+    )
+    assert list(engine.totals(bound(parse(asked, table), table, Neighbours.ADD_REMOVE))) == [((1,), ())]
+
+
+def test_totals_saturate_instead_of_overflowing() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT range AS uid, 9000000000000000::BIGINT AS x FROM range(200000)")
+    engine = DuckDB(connection, "people")
+    columns = engine.columns() | {"x": engine.columns()["x"].within(0, 2**51 - 1)}
+    table = Table("people", "uid", columns, max_rows=2000)
+    [(totals, _)] = engine.totals(bound(parse("SELECT SUM(x) FROM people", table), table, Neighbours.ADD_REMOVE))
+    assert totals == (2**63 - 1,)
+
+
+def test_dates_that_python_cannot_hold_are_missing() -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE people AS SELECT * FROM "
+        "(VALUES (1, DATE 'infinity'), (2, DATE '-infinity'), (3, DATE '0044-03-15 (BC)')) t(uid, day)"
+    )
+    engine = DuckDB(connection, "people")
+    table = Table("people", "uid", engine.columns())
+    question = bound(parse("SELECT day, COUNT(*) FROM people GROUP BY day", table), table, Neighbours.ADD_REMOVE)
+    assert list(engine.totals(question)) == [((3, 3), (None,))]

@@ -1,0 +1,131 @@
+"""A quote reads no row, says the price, and its half-widths are those of the answer."""
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from discreet.errors import BadParameter, QuestionRefused
+from discreet.exact import ceil_float
+from discreet.session import Session
+from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
+
+
+class Blind:
+    """An engine that fails on every look."""
+
+    def totals(self, bounded: Any) -> Any:
+        raise AssertionError("a quote looked at the data")
+
+
+def blind(**more: Any) -> Session:
+    return replace(session(**more), engine=Blind())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_no_row_is_read_and_nothing_is_paid(delta: float) -> None:
+    asked = blind(delta=delta)
+    before = asked.account.budget
+    quoted = asked.quote(EVERYTHING, epsilon=1)
+    assert asked.account.budget == before
+    assert quoted.price.epsilon.upper <= 1
+    with pytest.raises(AssertionError, match="looked"):
+        asked.ask(EVERYTHING, epsilon=1)
+
+
+def test_the_price_object_is_the_one_of_every_edge() -> None:
+    asked = session(delta=1e-6)
+    quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.price
+    assert answered.price is not None
+    for price in (quoted.price.to_dict(), answered.price.to_dict(), budget.to_dict()):
+        assert list(price) == ["epsilon", "delta", "currency", "amount", "left"]
+        assert list(price["epsilon"]) == ["lower", "upper"]
+    assert quoted.price.to_dict() | {"left": 0} == answered.price.to_dict() | {"left": 0}
+    assert json.loads(quoted.to_json()) == quoted.to_dict()
+
+
+def test_half_widths_of_counts_and_sums_are_those_of_the_answer() -> None:
+    asked = session(epsilon=100, delta=1e-6)
+    quoted = {promise.column: promise for promise in asked.quote(EVERYTHING, epsilon=2).promises}
+    for _, row in asked.ask(EVERYTHING, epsilon=2).rows:
+        for name, cell in zip(("n", "u", "years"), row, strict=False):
+            assert cell.upper - cell.value == quoted[name].half_widths[0][1]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_an_average_over_a_known_size_is_as_good_as_quoted(delta: float) -> None:
+    asked = session(epsilon=1000, delta=delta)
+    rows = asked.ask(EVERYTHING, epsilon=100).rows
+    for name, i in (("mean", 4), ("v", 5), ("d", 6)):
+        quoted = {p.column: p for p in asked.quote(EVERYTHING, epsilon=100, size=99).promises}[name].half_widths
+        for _, row in rows:
+            assert max(row[i].upper - row[i].value, row[i].value - row[i].lower) <= quoted[0][1]
+
+
+def test_without_a_size_averages_get_a_small_table() -> None:
+    [promise] = session().quote("SELECT AVG(pay) AS m FROM people", epsilon=1).promises
+    assert [size for size, _ in promise.half_widths] == [100, 1_000, 10_000]
+    widths = [half for _, half in promise.half_widths]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_undeclared_limits_are_one_and_the_quote_says_so() -> None:
+    quoted = session(unique=None).quote(BY_DEPARTMENT, epsilon=1)
+    assert "max_groups and max_rows were not declared: 1 is taken" in quoted.notes[0]
+    assert not session(unique=None, max_groups=2, max_rows=3).quote(BY_DEPARTMENT, epsilon=1).notes
+    assert "max_rows was" in session(unique=None, max_groups=2).quote(BY_DEPARTMENT, epsilon=1).notes[0]
+
+
+def test_a_person_can_read_it() -> None:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(session(delta=1e-6, keys={}).quote(EVERYTHING, epsilon=1))
+    text = console.export_text()
+    for word in ("mean", "1,000 rows", "Price: ε = ", "Keys are not known", "Adding or removing one id"):
+        assert word in text
+    assert "<p>" in session().quote(EVERYTHING, epsilon=1)._repr_html_()
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize(
+    ("question", "error", "size"),
+    [
+        (BY_DEPARTMENT, "5%", 100),
+        (BY_DEPARTMENT, 3, None),
+        ("SELECT AVG(pay) AS m FROM people", 2, 1000),
+        ("SELECT SUM(pay) AS s, STDDEV(age) AS d FROM people", "20%", 500),
+    ],
+)
+def test_the_least_price_for_an_error(question: str, error: Any, size: int | None, delta: float) -> None:
+    asked = session(epsilon=1000, delta=delta)
+    found = asked.epsilon_for(question, error, size=size)
+    allowed, relative = (float(error[:-1]) / 100, True) if isinstance(error, str) else (error, False)
+
+    def worst(epsilon: Any) -> float:
+        promises = asked.quote(question, epsilon=epsilon, size=size or 1).promises
+        return max(p.half_widths[0][1] / (p.relative_to[0][1] if relative else 1) for p in promises)
+
+    assert worst(found) <= allowed * (1 + 1e-12)
+    assert worst(found * 98 / 100) > allowed
+    assert asked.quote(question, error=error, size=size).price.epsilon.upper <= ceil_float(found)
+
+
+def test_a_relative_error_needs_a_size() -> None:
+    with pytest.raises(QuestionRefused, match="size"):
+        session().ask(BY_DEPARTMENT, error="5%")
+    with pytest.raises(QuestionRefused, match="size"):
+        session().ask("SELECT AVG(pay) AS m FROM people", error=2)
+    for wrong in (
+        {},
+        {"epsilon": 1, "error": 2},
+        {"error": "much"},
+        {"error": -1},
+        {"epsilon": 0},
+        {"epsilon": float("nan")},
+    ):
+        with pytest.raises(BadParameter):
+            session().ask(BY_DEPARTMENT, **wrong)
+    with pytest.raises(QuestionRefused, match="no ε up to"):
+        session().ask("SELECT AVG(pay) AS m FROM people", error=1e-9, size=100)

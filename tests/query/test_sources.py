@@ -1,0 +1,109 @@
+"""Every kind of source gives the same columns and the same exact answers; what is not declared is refused or is one."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import discreet
+from discreet.errors import BadParameter, QuestionRefused, SourceRefused
+from discreet.session import Session, connect
+from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
+
+DECLARED: dict[str, Any] = {"unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b", "c")}, "unique": True}
+
+
+def exact(asked: Session) -> dict[Any, int]:
+    """At an enormous ε there is no noise to speak of."""
+    return {keys[0]: int(row[0].value) for keys, row in asked.ask(BY_DEPARTMENT, epsilon=10**5).rows}
+
+
+def written(kind: str, folder: Path) -> Any:
+    table = people()
+    match kind:
+        case "csv":
+            table.execute(f"COPY people TO '{folder}/people.csv' (HEADER)")
+            return folder / "people.csv"
+        case "parquet":
+            table.execute(f"COPY people TO '{folder}/people.parquet'")
+            return str(folder / "people.parquet")
+        case "glob":
+            for part in (0, 1):
+                table.execute(f"COPY (FROM people WHERE id % 2 = {part}) TO '{folder}/people-{part}.parquet'")
+            return str(folder / "people-*.parquet")
+        case "duckdb":
+            with duckdb.connect(folder / "store.duckdb") as store:
+                rows = table.execute("FROM people").fetchall()
+                store.execute("CREATE TABLE people (id BIGINT, dept VARCHAR, pay DOUBLE, age INTEGER)")
+                store.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
+            return folder / "store.duckdb"
+        case "arrow":
+            pytest.importorskip("pyarrow")
+            return table.sql("FROM people").to_arrow_table()
+        case "pandas":
+            pytest.importorskip("pandas")
+            return table.sql("FROM people").df()
+        case "polars":
+            polars = pytest.importorskip("polars")
+            return polars.from_arrow(table.sql("FROM people").to_arrow_table())
+        case _:
+            return table
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "glob", "duckdb", "arrow", "pandas", "polars", "connection"])
+def test_every_source_gives_the_same_counts(kind: str, tmp_path: Path) -> None:
+    named = {} if kind in ("csv", "parquet", "glob") else {"table": "people"}
+    asked = connect(written(kind, tmp_path), **named, **DECLARED)
+    assert asked.table.name == "people"
+    assert {name: column.kind.value for name, column in asked.table.columns.items()} == {
+        "id": "integer", "dept": "text", "pay": "real", "age": "integer",
+    }  # fmt: skip
+    assert exact(asked) == COUNTS
+
+
+def test_the_budget_is_required() -> None:
+    with pytest.raises(TypeError, match="epsilon"):
+        connect(people(), unit="id", table="people")  # type: ignore[call-arg]
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(BadParameter):
+            connect(people(), unit="id", table="people", epsilon=wrong)
+    with pytest.raises(BadParameter, match="unit"):
+        connect(people(), table="people", epsilon=1)
+
+
+def test_undeclared_limits_are_one() -> None:
+    asked = session(unique=None)
+    assert (asked.table.max_groups, asked.table.max_rows) == (1, 1)
+
+
+def test_unknown_keys_need_a_delta() -> None:
+    with pytest.raises(QuestionRefused, match="δ"):
+        session(keys={}).quote(BY_DEPARTMENT, epsilon=1)
+    found = session(keys={}, epsilon=1000, delta=1e-6).ask(BY_DEPARTMENT, epsilon=20)
+    assert [keys[0] for keys, _ in found.rows] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("source", ["nowhere.csv", "nowhere.parquet", "nowhere.duckdb", "people.xlsx", "people"])
+def test_sources_that_cannot_be_opened_are_refused(source: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused):
+        connect(tmp_path / source, unit="id", epsilon=1, table="people")
+
+
+def test_tables_and_columns_that_are_not_there() -> None:
+    with pytest.raises(SourceRefused):
+        connect(people(), unit="id", epsilon=1, table="nobody")
+    for wrong in ({"unit": "name"}, {"bounds": {"x": (0, 1)}}, {"keys": {"x": ("a",)}}):
+        with pytest.raises(BadParameter, match="no such column"):
+            session(**wrong)
+
+
+def test_connect_is_exported_and_loaded_only_when_it_is_used() -> None:
+    import subprocess
+    import sys
+
+    assert discreet.connect is connect
+    code = "import discreet, sys; print('duckdb' in sys.modules or 'sqlglot' in sys.modules); discreet.connect"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    with pytest.raises(AttributeError):
+        _ = discreet.nothing  # type: ignore[attr-defined]
