@@ -68,6 +68,7 @@ GOOD = encode(GaussianLoss(Fraction(1), sensitivity(1))).decode()
         '{"type":"Claim","epsilon":"1/2"}',
         '{"type":"Claim","epsilon":"1/2","delta":"0/1","more":1}',
         '{"type":"Claim","epsilon":"2/4","delta":"0/1"}',
+        '{"type":"Claim","epsilon":"9/1","epsilon":"1/2","delta":"0/1"}',
         '{"type":"Claim","epsilon":"1/0","delta":"0/1"}',
         '{"type":"Claim","epsilon":"0.5","delta":"0/1"}',
         '{"type":"Claim","epsilon":0.5,"delta":"0/1"}',

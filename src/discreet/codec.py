@@ -5,6 +5,7 @@ four norms. What this version would not have written itself (an unknown field, a
 refused: to ignore part of a fact is to misjudge it.
 """
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -43,9 +44,9 @@ def decode(stored: bytes | str) -> Loss:
     """
     try:
         loss = _DECODER.decode(stored)
-        same = msgspec.json.decode(encode(loss)) == msgspec.json.decode(stored)
+        same = msgspec.json.decode(encode(loss)) == json.loads(stored, object_pairs_hook=_once)
         _check(loss)
-    except (msgspec.MsgspecError, BadParameter, ArithmeticError, RecursionError, UnicodeError) as error:
+    except (msgspec.MsgspecError, BadParameter, ArithmeticError, RecursionError, ValueError) as error:
         raise BadFact(str(error), "read it with the version that wrote it") from None
     if not same:
         raise BadFact("it holds more, or other, than its fields", "read it with the version that wrote it")
@@ -65,6 +66,14 @@ def _read(kind: type, text: Any) -> Any:
     if not slash or not top.removeprefix("-").isdecimal() or not bottom.isdecimal() or not int(bottom):
         raise msgspec.ValidationError('a rational is written "n/d"')
     return Fraction(int(top), int(bottom))
+
+
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields as a dict; one that is stated twice could be read either way."""
+    found = dict(fields)
+    if len(found) != len(fields):
+        raise msgspec.ValidationError("a field is stated twice")
+    return found
 
 
 def _check(loss: Loss) -> None:

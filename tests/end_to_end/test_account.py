@@ -70,6 +70,11 @@ def test_calibrate_meets_its_target(name: str) -> None:
         (("calibrate", "poisson", "--epsilon", "1", "--delta", "1e-6"), "take one of"),
         (("calibrate", "gaussian", "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
         (("calibrate", "gaussian", "--epsilon", "1", "--delta", "0"), "delta"),
+        (("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "0"), "sensitivity"),
+        (("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "-1"), "sensitivity"),
+        (("calibrate", "gaussian", "--epsilon", "1e400", "--delta", "1e-6"), "beyond"),
+        (("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-999999999"), "beyond"),
+        (("account", "gaussian(sigma=1)", "--delta", "1e-999999999"), "beyond"),
     ],
 )
 def test_mistakes_are_told_in_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:

@@ -26,11 +26,21 @@ from discreet.accounting.samples import cut_atoms
 from discreet.accounting.search import least
 from discreet.accounting.sides import sides
 from discreet.accounting.solve import chernoff_delta, chernoff_epsilon, finite_delta, finite_epsilon, invert
-from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, floor_float, nearest_float, rational, shown, sqrt_up
-from discreet.loss import Loss
+from discreet.errors import BadParameter, DiscreetError
+from discreet.exact import Bounds, Number, ceil_float, floor_float, nearest_float, rational, shown, sqrt_up
+from discreet.loss import (
+    Claim,
+    Composition,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    KeepLoss,
+    LaplaceLoss,
+    Loss,
+    PermuteAndFlipLoss,
+)
 
 _SHORT = 1 << 12
+_FEW = 64  # claims whose δ are added exactly
 
 
 def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
@@ -41,7 +51,14 @@ def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     True
     """
     eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
+<<<<<<< HEAD
     return _worst(loss, lambda one: _delta(one, eps, tolerance))
+=======
+    found = _guarded(
+        lambda: [_delta(one, eps, tolerance) for choice in alternatives(loss) for one in sides(choice)], (0.0, 1.0)
+    )
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+>>>>>>> curve
 
 
 def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -53,6 +70,7 @@ def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
     (311.7676, 311.7676)
     """
     target, tolerance = _delta_value(delta), _tolerance(rtol)
+<<<<<<< HEAD
     return _worst(loss, lambda one: _epsilon_of(one, target, tolerance))
 
 
@@ -64,6 +82,27 @@ def _worst(loss: Loss, read: Callable[[Side], tuple[float, float]]) -> Bounds:
     if lower != loss:
         found = [read(one) for choice in alternatives(lower) for one in sides(choice)]
     return Bounds(min(high, max(low for low, _ in found)), high)
+=======
+    found = _guarded(
+        lambda: [_epsilon_of(one, target, tolerance, choice) for choice in alternatives(loss) for one in sides(choice)],
+        (0.0, inf),
+    )
+    return Bounds(max(low for low, _ in found), max(high for _, high in found))
+>>>>>>> curve
+
+
+def _guarded(engines: Callable[[], list[tuple[float, float]]], trivial: tuple[float, float]) -> list[tuple[float, float]]:
+    """What the engines found, or the interval that is true of everything where doubles could not hold what came up.
+
+    The last resort, for parameters some hundred orders of magnitude away from any that noise has; mistakes in parameters
+    are told before this.
+    """
+    try:
+        return engines()
+    except (ArithmeticError, ValueError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        return [trivial]
 
 
 def _epsilon(value: Number) -> float:
@@ -76,11 +115,11 @@ def _epsilon(value: Number) -> float:
     return floor_float(exact)
 
 
-def _delta_value(value: Number) -> float:
+def _delta_value(value: Number) -> Fraction:
     exact = rational(value, "delta")
     if not 0 <= exact <= 1:
         raise BadParameter("delta", shown(exact), "must lie between 0 and 1", "give a probability, for example 1e-6")
-    return floor_float(exact)
+    return exact
 
 
 def _tolerance(rtol: float) -> float:
@@ -119,8 +158,8 @@ def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float
     return max(one[0], two[0]), min(one[1], two[1])
 
 
-def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
-    extra = one.infinite
+def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition) -> tuple[float, float]:
+    extra, target = one.infinite, floor_float(exact)
     if target >= 1 or (not one.parts and target >= extra[1]):
         return 0.0, 0.0
     if target < extra[0]:
@@ -132,13 +171,50 @@ def _epsilon_of(one: Side, target: float, rtol: float) -> tuple[float, float]:
             if one.above is None
             else (low, min(least_pure(p)[1] for p in (one.above, one.over) if p is not None))
         )
-    if target <= extra[1]:  # the mass at infinity is not known well enough to say
-        return 0.0, inf
+    if target <= extra[1]:  # doubles do not know the mass at infinity well enough to say
+        whole = one.above is None and isfinite(one.kept[0])  # every part is there, and is what ran
+        mass = claimed(choice) if whole else None
+        return (0.0, inf) if mass is None else _past(one.parts, exact - mass, rtol)
     if one.above is not None:
         low = _finite_epsilon(one.parts, target, rtol, extra)[0]
         high = chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
         return low, high if one.over is None else min(high, _finite_epsilon(one.over, target, rtol, extra)[1])
     return _finite_epsilon(one.parts, target, rtol, extra)
+
+
+def claimed(choice: Composition) -> Fraction | None:
+    """The mass at infinity, exactly, where a few claims and noise that has none are all there is.
+
+    >>> from discreet.loss import Claim, compose
+    >>> claimed(compose(Claim(Fraction(1), Fraction(1, 10)), Claim(Fraction(2), Fraction(1, 10))))
+    Fraction(19, 100)
+    """
+    kept = Fraction(1)
+    for part, times in choice.parts:
+        match part:
+            case Claim(delta=delta) | KeepLoss(delta=delta, groups=1):
+                if times > _FEW or kept.denominator.bit_length() > 1 << 14:
+                    return None
+                kept *= (1 - delta) ** times
+            case LaplaceLoss() | DiscreteLaplaceLoss() | GaussianLoss() | PermuteAndFlipLoss():
+                pass
+            case _:
+                return None
+    return 1 - kept
+
+
+def _past(parts: Parts, rest: Fraction, rtol: float) -> tuple[float, float]:
+    """ε where the finite part of δ(ε) is `rest`: what the mass at infinity, known exactly, leaves."""
+    if rest < 0:
+        return inf, inf
+    high = floor_float(rest)
+    if high < 1e-290:
+        return least_pure(parts) if rest == 0 else (0.0, least_pure(parts)[1])
+    nothing = (0.0, 0.0)
+    return (
+        _finite_epsilon(parts, ceil_float(rest), rtol, nothing)[0],
+        min(_finite_epsilon(parts, high, rtol, nothing)[1], least_pure(parts)[1]),
+    )
 
 
 def _finite_epsilon(parts: Parts, target: float, rtol: float, extra: tuple[float, float]) -> tuple[float, float]:
@@ -172,7 +248,8 @@ def _gaussian_guess(mu: "Ratio", target: float) -> float:
     """Where δ_μ(ε) = target, in plain doubles: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ."""
     from scipy.special import erfcx
 
-    m, eps = nearest_float(mu.high), 0.0
+    m = nearest_float(mu.high)
+    eps = m * m / 2  # where the loss has its median: erfcx is far from its overflow
     for _ in range(60):
         a, b = eps / m - m / 2, eps / m + m / 2
         # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.

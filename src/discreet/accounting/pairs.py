@@ -122,6 +122,8 @@ def _piece(loss: Loss) -> Piece:
             return Piece(law, shape[0], (low, high))
         case GaussianLoss(sigma=sigma, sensitivity=moved):
             return Piece(GaussianLaw(rounded(moved.l2_squared / sigma**2)))
+        case ResponseLoss(truth=truth, choices=choices) if truth in (0, 1):
+            return _certain_response(truth, choices)
         case ResponseLoss(truth=truth, choices=choices):
             return Piece(response_law(truth, choices))
         case PermuteAndFlipLoss(epsilon=epsilon):
@@ -177,6 +179,12 @@ def _exponential(epsilon: Fraction) -> Piece:
     worst = BoundedRangeLaw(epsilon)
     above = EitherLaw((((worst, 1),), ((ConcentratedLaw(epsilon**2 / 8), 1),)), worst=False)
     return Piece(Neighbour(pure_law(epsilon / 2)), 1, (0.0, 0.0), ((above, 1),), ((worst, 1),))
+
+
+def _certain_response(truth: Fraction, choices: int) -> Piece:
+    """The truth always or never: an answer that only one of two inputs can give is certain, or has mass 1/(choices − 1).
+    The answers that both can give are equally likely for both."""
+    return HOPELESS if truth == 1 or choices == 2 else claim_piece(Fraction(0), Fraction(1, choices - 1))
 
 
 def claim_piece(epsilon: Fraction, delta: Fraction, times: int = 1) -> Piece:

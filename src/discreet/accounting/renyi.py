@@ -145,12 +145,20 @@ def _removed(inner: Loss, rate: Fraction, order: int) -> float:
 
 
 def _whole_orders(inner: Loss, order: int) -> list[float]:
-    return [_whole_order(inner, k) for k in range(2, order + 1)]
+    table = _table(inner)
+    while len(table) < order - 1:
+        table.append(ceil_float(_renyi(inner, Fraction(len(table) + 2))))
+    return table[: order - 1]
 
 
-@lru_cache(maxsize=1 << 14)
 def _whole_order(inner: Loss, order: int) -> float:
-    return ceil_float(_renyi(inner, Fraction(order)))
+    return _whole_orders(inner, order)[-1]
+
+
+@lru_cache(maxsize=1 << 9)
+def _table(inner: Loss) -> list[float]:
+    """D_2, D_3, … as far as anyone has asked: looked up once per release, not once per order."""
+    return []
 
 
 def _mirrored(inner: Loss) -> bool:

@@ -54,7 +54,7 @@ class Track:
         if self.line is not None and abs(log(self.line.c / self.ladder.best(aim))) < _DRIFT:
             return self
         tilt = tilt_for(self.side.parts, self.ladder, aim)
-        tolerance = 0.1 * min(0.1, rtol * tilt.c * tilt.epsilon)  # room to grow, in accuracy and in length
+        tolerance = 0.1 * min(0.1, rtol * max(1e-3, tilt.c * tilt.epsilon))  # room to grow, in accuracy and in length
         return replace(self, line=line(self.side.parts, tilt, tolerance, log(aim), stretch=2.0))
 
     def epsilon(self, delta: float, rtol: float) -> tuple[float, float]:

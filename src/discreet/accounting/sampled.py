@@ -14,6 +14,8 @@ from discreet.exact import nearest_float, sqrt_up
 
 Sampled = SampledGaussianLaw | SampledLaplaceLaw
 
+_RAREST = 1e-290  # rates below this are as good as 0 to a double
+
 
 def sampled_delta(law: Sampled, epsilon: float) -> tuple[float, float]:
     """δ(ε) of one sampled release between two doubles.
@@ -22,6 +24,8 @@ def sampled_delta(law: Sampled, epsilon: float) -> tuple[float, float]:
     >>> low <= 0.5 * 0.3829249225480262 <= high
     True
     """
+    if law.rate < _RAREST:  # δ is never above the rate
+        return 0.0, _RAREST
     factor, t = _moved(law, epsilon)
     if factor <= 0:
         return 0.0, 0.0

@@ -77,6 +77,9 @@ def side(choice: Composition, *, removed: bool) -> Side:
             continue
         for one in _pieces(part, removed):
             runs = times * one.times
+            if runs > _MOST_TIMES:
+                kept_low.append(-inf)
+                continue
             exact: tuple[Part, ...] = ()
             if isinstance(one.law, Neighbour):
                 reached.append((one.law.law, runs))

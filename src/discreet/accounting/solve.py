@@ -118,6 +118,8 @@ def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, floa
     if epsilon >= largest(parts):
         return 0.0, 0.0
     tilt = tilt_at(parts, coarse(parts), epsilon)
+    if not isfinite(tilt.log_delta):  # K is out of reach at every c
+        return 0.0, 1.0
     log_delta, low, high = tilt.log_delta, 0.0, 1.0
     tolerance = rtol
     for _ in range(_TRIES):
@@ -133,7 +135,10 @@ def finite_delta(parts: Parts, epsilon: float, rtol: float) -> tuple[float, floa
 def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, float]) -> tuple[float, float]:
     """The ε where δ(ε) = delta, if mass `extra` (between two doubles) is at infinity and the rest on the contour."""
     aim = delta - extra[1] if delta > extra[1] else (delta - extra[0])
-    tilt = tilt_for(parts, coarse(parts), aim)
+    ladder = coarse(parts)
+    if not np.isfinite(ladder.k).any():  # K is out of reach at every c
+        return 0.0, largest(parts)
+    tilt = tilt_for(parts, ladder, aim)
     low, high, share = 0.0, tilt.most, 1.0
     if delta > extra[1]:
         high = min(high, tilt.ladder.epsilon((delta - extra[1]) * (1 - 2**-50)) * (1 + 2**-50))  # Chernoff's, come what may

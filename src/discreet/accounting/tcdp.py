@@ -20,7 +20,7 @@ STEP = Fraction(33, 32)
 LARGEST_OMEGA = 1 << 12
 
 
-def tcdp(loss: Loss, omega: Number) -> Fraction | float:
+def tcdp(loss: Loss, omega: Number, step: Fraction = STEP) -> Fraction | float:
     """ρ such that the release is (ρ, ω)-tCDP; ∞ where there is none. Rounded up; never above the zCDP ρ.
 
     >>> from discreet.loss import GaussianLoss, Subsampled
@@ -34,24 +34,24 @@ def tcdp(loss: Loss, omega: Number) -> Fraction | float:
     top = rational(omega, "omega")
     if top <= 1:
         raise BadParameter("omega", omega, "must exceed 1", "take an omega above 1, or infinity for zCDP")
-    return _tcdp(loss, top)
+    return _tcdp(loss, top, step)
 
 
-def _tcdp(loss: Loss, omega: Fraction) -> Fraction | float:
+def _tcdp(loss: Loss, omega: Fraction, step: Fraction) -> Fraction | float:
     match loss:
         case Composition(parts=parts):
-            return sum((times * _tcdp(part, omega) for part, times in parts if times), Fraction(0))  # [BDRS18]
+            return sum((times * _tcdp(part, omega, step) for part, times in parts if times), Fraction(0))  # [BDRS18]
         case Parallel(branches=branches):
-            return max((_tcdp(branch, omega) for branch in branches), default=Fraction(0))
+            return max((_tcdp(branch, omega, step) for branch in branches), default=Fraction(0))
         case _:
-            return min(zcdp(loss), _largest_slope(loss, omega))
+            return min(zcdp(loss), _largest_slope(loss, omega, step))
 
 
-def _largest_slope(loss: Loss, omega: Fraction) -> Fraction | float:
+def _largest_slope(loss: Loss, omega: Fraction, step: Fraction) -> Fraction | float:
     """sup of D_α/α over 1 < α < ω, by a finite cover: on (1, b] D_α ≤ D_b and α > 1."""
     if omega > LARGEST_OMEGA:
         return inf
     orders = [Fraction(1)]
     while orders[-1] < omega:
-        orders.append(min(omega, orders[-1] * STEP))
+        orders.append(min(omega, orders[-1] * step))
     return max(renyi(loss, high) / low for low, high in pairwise(orders))

@@ -1,6 +1,8 @@
 """The composition theorems of the textbooks, by name, each with its hypothesis in the code.
 
-They are here to be taught, compared and quoted. The certified curve is never worse than any of them.
+They are here to be taught, compared and quoted. What the certified curve is told of the
+noise that ran is more than the (ε, δ) they start from, so its price is below theirs or within its tolerance of it, unless
+its interval is wide.
 """
 
 from collections.abc import Sequence

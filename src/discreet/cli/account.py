@@ -10,7 +10,7 @@ from discreet.accounting.side_by_side import readings
 from discreet.accounting.vocabulary import LAWS
 from discreet.cli.output import number, print_json, table
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, shown
+from discreet.exact import Bounds, ceil_float, positive, shown
 from discreet.loss import Loss, Subsampled, repeat
 
 SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
@@ -43,7 +43,11 @@ def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str,
     if name not in SCALES:
         raise BadParameter("mechanism", repr(name), "no noise with a scale", f"take one of {', '.join(SCALES)}")
     field, law = SCALES[name], LAWS[name]
-    eps, target, moved = number(epsilon, "epsilon"), number(delta, "delta"), number(sensitivity, "sensitivity")
+    eps, target, moved = (
+        number(epsilon, "epsilon"),
+        number(delta, "delta"),
+        positive(number(sensitivity, "sensitivity"), "sensitivity"),
+    )
     share = None if rate is None else number(rate, "rate")
 
     def fact(scale: Fraction) -> Loss:

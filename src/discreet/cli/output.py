@@ -9,13 +9,19 @@ from typing import Any
 
 from discreet.errors import BadParameter
 
+MOST_DIGITS = 300
+
 
 def number(text: str, name: str) -> Fraction:
     """Exactly the decimal that was typed."""
     try:
-        return Fraction(Decimal(text))
+        exact = Decimal(text)
+        huge = exact.is_finite() and exact != 0 and abs(exact.adjusted()) > MOST_DIGITS
+        if not huge:  # 1e999999999 would be written out with that many digits
+            return Fraction(exact)
     except (InvalidOperation, ValueError, OverflowError):
         raise BadParameter(name, repr(text), "not a number", "type a decimal such as 0.5 or 1e-6") from None
+    raise BadParameter(name, repr(text), f"beyond 1e±{MOST_DIGITS}", "type a number of a size that noise can have")
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,77 @@
+"""The certified curve at the edges: parameters far from any that noise has, targets exactly at a claim's δ, long work."""
+
+from fractions import Fraction
+from math import inf
+
+import pytest
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.gaussian import gaussian_epsilon
+from discreet.accounting.running import RunningTotal
+from discreet.loss import Claim, GaussianLoss, KeepLoss, LaplaceLoss, Loss, ResponseLoss, Subsampled
+from discreet.units import Sensitivity, sensitivity
+
+ONE = sensitivity(1)
+WIDE = Sensitivity(l0=10**400, linf=1)
+
+
+def gaussian(sigma: Fraction | int) -> GaussianLoss:
+    return GaussianLoss(Fraction(sigma), ONE)
+
+
+def test_a_running_total_that_costs_nothing_can_be_read() -> None:
+    total = RunningTotal.at(0.5)
+    for i in range(40):
+        total = total.append(LaplaceLoss(Fraction(1000 + i), ONE))
+    assert total.epsilon().lower == 0
+    assert total.epsilon().upper < 0.1
+
+
+def test_a_claim_at_its_own_delta_costs_its_epsilon() -> None:
+    claim = Claim(Fraction(1), Fraction(1e-6))
+    found = epsilon(claim, 1e-6)
+    assert 1 in found
+    assert found.width < 1e-12
+    assert epsilon(claim, Fraction(1e-6) - Fraction(1, 10**40)).lower == inf
+    above = epsilon(claim, Fraction(1e-6) + Fraction(1, 10**25))
+    assert 0.999 < above.lower <= above.upper <= found.upper
+
+
+def test_two_claims_at_their_exact_total_cost_the_sum() -> None:
+    two = 2 * Claim(Fraction(1), Fraction(1, 1000)) + Claim(Fraction(3), Fraction(0))
+    found = epsilon(two, 1 - Fraction(999, 1000) ** 2)
+    assert 5 in found
+    assert found.width < 1e-10
+
+
+@pytest.mark.parametrize("times", [10**19, 10**400])
+def test_more_runs_than_a_double_counts_are_never_free(times: int) -> None:
+    assert epsilon(LaplaceLoss(Fraction(1), ONE) * times, 1e-6).upper == inf
+    assert epsilon(LaplaceLoss(Fraction(1), ONE) * times + Claim(Fraction(1), Fraction(1e-6)), 1e-6).upper == inf
+
+
+@pytest.mark.parametrize("times", [5000, 10000, 10**8])
+def test_many_loud_gaussians(times: int) -> None:
+    found, truth = epsilon(gaussian(1) * times, 1e-6), gaussian_epsilon(Fraction(times**0.5), 1e-6)
+    assert found.lower <= truth.upper * (1 + 1e-12)
+    assert found.upper >= truth.lower * (1 - 1e-12)
+    assert found.width <= 1e-9 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("loss", "eps", "at_one"),
+    [
+        (Subsampled(gaussian(Fraction(1, 1000)), Fraction(1, 10)) * 3, 1000, 0.271),
+        (Subsampled(gaussian(1), Fraction(1, 10**400)), 0, 0),
+        (Subsampled(gaussian(1), Fraction(1, 10**400)) * 3, 0, 0),
+        (KeepLoss(Fraction(1), Fraction(1, 10**6), 10**400), inf, 1),
+        (LaplaceLoss(Fraction(1), WIDE), inf, 1),
+        (ResponseLoss(Fraction(1), 2), inf, 1),
+        (ResponseLoss(Fraction(0), 2), inf, 1),
+        (ResponseLoss(Fraction(0), 3), inf, 0.5),  # an answer that one of the two inputs never gives has mass 1/2
+    ],
+)
+def test_what_doubles_cannot_hold_is_answered_soundly(loss: Loss, eps: float, at_one: float) -> None:
+    found = epsilon(loss, 1e-6)
+    assert found.upper >= eps >= found.lower
+    assert at_one in delta(loss, 1)
