@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite, log, pi, sqrt
+from typing import TypeAlias
 
 from discreet.accounting.direct import Listed
 from discreet.accounting.gaussian import gaussian_delta
@@ -51,14 +52,7 @@ def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     True
     """
     eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
-<<<<<<< HEAD
-    return _worst(loss, lambda one: _delta(one, eps, tolerance))
-=======
-    found = _guarded(
-        lambda: [_delta(one, eps, tolerance) for choice in alternatives(loss) for one in sides(choice)], (0.0, 1.0)
-    )
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
->>>>>>> curve
+    return _worst(loss, lambda one, _: _delta(one, eps, tolerance), (0.0, 1.0))
 
 
 def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -70,25 +64,24 @@ def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
     (311.7676, 311.7676)
     """
     target, tolerance = _delta_value(delta), _tolerance(rtol)
-<<<<<<< HEAD
-    return _worst(loss, lambda one: _epsilon_of(one, target, tolerance))
+    return _worst(loss, lambda one, choice: _epsilon_of(one, target, tolerance, choice), (0.0, inf))
 
 
-def _worst(loss: Loss, read: Callable[[Side], tuple[float, float]]) -> Bounds:
+Reading: TypeAlias = Callable[[Side, Composition], tuple[float, float]]
+
+
+def _worst(loss: Loss, read: Reading, trivial: tuple[float, float]) -> Bounds:
     """The worst over alternatives and directions; the lower end over neighbours that are reached."""
-    found = [read(one) for choice in alternatives(loss) for one in sides(choice)]
+    found = _guarded(lambda: _read(loss, read), trivial)
     high = max(high for _, high in found)
     lower = reached(loss)
     if lower != loss:
-        found = [read(one) for choice in alternatives(lower) for one in sides(choice)]
+        found = _guarded(lambda: _read(lower, read), trivial)
     return Bounds(min(high, max(low for low, _ in found)), high)
-=======
-    found = _guarded(
-        lambda: [_epsilon_of(one, target, tolerance, choice) for choice in alternatives(loss) for one in sides(choice)],
-        (0.0, inf),
-    )
-    return Bounds(max(low for low, _ in found), max(high for _, high in found))
->>>>>>> curve
+
+
+def _read(loss: Loss, read: Reading) -> list[tuple[float, float]]:
+    return [read(one, choice) for choice in alternatives(loss) for one in sides(choice)]
 
 
 def _guarded(engines: Callable[[], list[tuple[float, float]]], trivial: tuple[float, float]) -> list[tuple[float, float]]:
