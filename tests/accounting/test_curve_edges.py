@@ -8,7 +8,17 @@ import pytest
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.running import RunningTotal
-from discreet.loss import BinomialLoss, Claim, GaussianLoss, KeepLoss, LaplaceLoss, Loss, ResponseLoss, Subsampled
+from discreet.loss import (
+    BinomialLoss,
+    Claim,
+    DiscreteGaussianLoss,
+    GaussianLoss,
+    KeepLoss,
+    LaplaceLoss,
+    Loss,
+    ResponseLoss,
+    Subsampled,
+)
 from discreet.units import Sensitivity, sensitivity
 
 ONE = sensitivity(1)
@@ -93,3 +103,10 @@ def test_no_number_of_coins_hangs(n: int, shift: int) -> None:
     assert found.lower <= found.upper
     if n == 10**8:  # sigma is 5000: μ is 20, where the Gaussian's ε is about 293
         assert 290 < found.lower < found.upper < 300
+
+
+def test_the_line_is_bisected_where_newton_goes_astray() -> None:
+    loss = Subsampled(DiscreteGaussianLoss(Fraction(4182, 10000), ONE), Fraction(1, 10**4)) * 1000
+    found = epsilon(loss, 1.1e-4)
+    assert found.width < 1e-3 * found.upper
+    assert delta(loss, found.upper).lower <= 1.1e-4 <= delta(loss, found.lower).upper
