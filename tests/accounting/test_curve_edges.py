@@ -8,7 +8,17 @@ import pytest
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.running import RunningTotal
-from discreet.loss import Claim, GaussianLoss, KeepLoss, LaplaceLoss, Loss, ResponseLoss, Subsampled
+from discreet.loss import (
+    BinomialLoss,
+    Claim,
+    DiscreteGaussianLoss,
+    GaussianLoss,
+    KeepLoss,
+    LaplaceLoss,
+    Loss,
+    ResponseLoss,
+    Subsampled,
+)
 from discreet.units import Sensitivity, sensitivity
 
 ONE = sensitivity(1)
@@ -75,3 +85,28 @@ def test_what_doubles_cannot_hold_is_answered_soundly(loss: Loss, eps: float, at
     found = epsilon(loss, 1e-6)
     assert found.upper >= eps >= found.lower
     assert at_one in delta(loss, 1)
+
+
+def test_very_many_coins_agree_with_many_and_with_the_gaussian_limit() -> None:
+    exact = epsilon(BinomialLoss(10**7, sensitivity(100)), 1e-6)
+    shared = epsilon(BinomialLoss(10**7 + 1, sensitivity(100)), 1e-6)
+    assert shared.lower < exact.lower <= exact.upper < shared.upper
+    assert shared.width < 0.01 * shared.upper
+    limit = gaussian_epsilon(2 * Fraction(10**9) ** -1 * Fraction(31622776, 1000), 1e-6)
+    found = epsilon(BinomialLoss(10**9, ONE), 1e-6)
+    assert 0.99 * limit.lower < found.upper < 1.02 * limit.upper
+
+
+@pytest.mark.parametrize(("n", "shift"), [(10**8, 10**5), (10**18, 1), (10**18, 10**17)])
+def test_no_number_of_coins_hangs(n: int, shift: int) -> None:
+    found = epsilon(BinomialLoss(n, sensitivity(shift)), 1e-6)
+    assert found.lower <= found.upper
+    if n == 10**8:  # sigma is 5000: μ is 20, where the Gaussian's ε is about 293
+        assert 290 < found.lower < found.upper < 300
+
+
+def test_the_line_is_bisected_where_newton_goes_astray() -> None:
+    loss = Subsampled(DiscreteGaussianLoss(Fraction(4182, 10000), ONE), Fraction(1, 10**4)) * 1000
+    found = epsilon(loss, 1.1e-4)
+    assert found.width < 1e-3 * found.upper
+    assert delta(loss, found.upper).lower <= 1.1e-4 <= delta(loss, found.lower).upper

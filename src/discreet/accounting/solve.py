@@ -156,6 +156,8 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             path = line(parts, tilt, share * min(0.1, rtol * max(1e-3, tilt.c * guess)), log(aim))
             guess = newton(path, aim, guess)
         near = invert(partial(reading, path, extra), delta, guess, rtol / 8, tries=16)
+        if near == (0.0, inf) and isfinite(high):  # Newton went astray, perhaps: where does the same line cross delta?
+            near = invert(partial(reading, path, extra), delta, _crossing(path, extra, delta, high), rtol / 8, tries=16)
         low, high = max(low, near[0]), min(high, near[1])
         if near == (0.0, inf) and attempt < 2:  # out of reach: less will have to do
             share *= 256
@@ -164,6 +166,15 @@ def finite_epsilon(parts: Parts, delta: float, rtol: float, extra: tuple[float, 
             break
         share /= 16
     return (low, high) if low > 0 else (_some_lower(parts, tilt, delta, extra, min(high, start)), high)
+
+
+def _crossing(path: Line, extra: tuple[float, float], delta: float, high: float) -> float:
+    """Where the middle of the line's bounds meets delta, by bisection from 0 to `high`."""
+    low = 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(reading(path, extra, middle)) / 2 > delta else (low, middle)
+    return high
 
 
 def _longest(path: Line) -> bool:

@@ -11,6 +11,12 @@ from discreet.accounting.laws.atoms import AtomsLaw
 _DEPTH = 20  # half-widths √n/2 that are kept, times two: what lies outside has mass below 2·e^{-2·400}
 
 
+_MANY = 10**7  # coins from which on outputs share atoms
+_ATOMS = 4000
+_SHALLOW = 12  # the same as _DEPTH, for very many coins: mass below 4·e^{-2·144} lies outside
+_LONGEST = 3_000_000  # outputs on either side of the middle that are looked at
+
+
 @lru_cache(maxsize=64)
 def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     """The finite losses, and the mass at infinity (outputs that only one neighbour can give) between two doubles.
@@ -21,6 +27,8 @@ def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     >>> np.round(np.exp(law.log_mass), 3).tolist(), np.round(np.exp(law.loss), 3).tolist(), low <= 0.25 <= high
     ([0.5, 0.25], [2.0, 0.5], True)
     """
+    if n > _MANY:
+        return _many(n, shift)
     reach = _DEPTH * (isqrt(n) + 1)
     first, last = max(0, n // 2 - reach), min(n, n - n // 2 + reach)
     k = np.arange(first, last + 1, dtype=float)
@@ -34,6 +42,26 @@ def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     loss, slip = _losses(n, k[finite], shift)
     law = AtomsLaw.of(loss, log_mass[finite], slip, error[finite])
     return law, max(0.0, mass - wrong), min(1.0, mass + wrong + missing + 1e-320)
+
+
+def _many(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
+    """The same for very many coins, in bounded work: neighbouring outputs share an atom, whose error covers them all."""
+    reach = _SHALLOW * (isqrt(n) + 1)
+    if reach + shift > _LONGEST:  # more than such noise is for: nothing is said
+        return AtomsLaw.of([0.0], [-800.0]), 0.0, 1.0
+    first = n // 2 - reach - shift
+    k = np.arange(first, n - first + 1, dtype=float)
+    log_mass, error = _log_masses(n, k)
+    cut = slice(shift, len(k) - shift)
+    loss = log_mass[cut] - log_mass[: len(k) - 2 * shift]
+    slip = error[cut] + error[: len(k) - 2 * shift] + 2 * EPS * np.abs(log_mass[: len(k) - 2 * shift])
+    size = len(loss) // _ATOMS + 1
+    starts = np.arange(0, len(loss), size)
+    high, low = np.maximum.reduceat(loss + slip, starts), np.minimum.reduceat(loss - slip, starts)
+    mass = np.logaddexp.reduceat(log_mass[cut], starts)
+    wrong = np.maximum.reduceat(error[cut], starts) + EPS * size * (8 + np.abs(mass))
+    missing = 4 * exp(-2 * reach**2 / n)
+    return AtomsLaw.of((high + low) / 2, mass, (high - low) / 2 * (1 + 4 * EPS), wrong), 0.0, missing
 
 
 def _log_masses(n: int, k: Floats) -> tuple[Floats, Floats]:
