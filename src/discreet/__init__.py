@@ -7,68 +7,95 @@
 (3.0, Fraction(1, 1))
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.accounting import (
-    RunningTotal,
-    advantage,
-    approx,
-    delta,
-    epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    gdp,
-    hits,
-    pure,
-    readings,
-    renyi,
-    tcdp,
-    trade_off,
-    zcdp,
-)
-from discreet.errors import (
-    BadExpression,
-    BadFact,
-    BadParameter,
-    BadValues,
-    BudgetExceeded,
-    DiscreetError,
-    EngineFailed,
-    HypothesisFails,
-    QuestionRefused,
-    SourceRefused,
-)
-from discreet.exact import Bounds
-from discreet.loss import Loss, compose, group, parallel, repeat, subsample
-from discreet.mechanisms import (
-    Binomial,
-    DiscreteGaussian,
-    Exponential,
-    Gaussian,
-    Geometric,
-    Laplace,
-    OptimalThreshold,
-    RandomizedResponse,
-    Threshold,
-    TruncatedGeometric,
-    calibrate,
-)
-from discreet.noise import Race
-from discreet.units import Neighbours, Sensitivity
-
 if TYPE_CHECKING:
+    from discreet.accounting import (
+        RunningTotal,
+        advantage,
+        approx,
+        delta,
+        epsilon,
+        gaussian_delta,
+        gaussian_epsilon,
+        gdp,
+        hits,
+        pure,
+        readings,
+        renyi,
+        tcdp,
+        trade_off,
+        zcdp,
+    )
+    from discreet.errors import (
+        BadExpression,
+        BadFact,
+        BadParameter,
+        BadValues,
+        BudgetExceeded,
+        DiscreetError,
+        EngineFailed,
+        HypothesisFails,
+        QuestionRefused,
+        SourceRefused,
+    )
+    from discreet.exact import Bounds
+    from discreet.loss import Loss, compose, group, parallel, repeat, subsample
+    from discreet.mechanisms import (
+        Binomial,
+        DiscreteGaussian,
+        Exponential,
+        Gaussian,
+        Geometric,
+        Laplace,
+        OptimalThreshold,
+        RandomizedResponse,
+        Threshold,
+        TruncatedGeometric,
+        calibrate,
+    )
+    from discreet.noise import Race
     from discreet.session import connect
+    from discreet.units import Neighbours, Sensitivity
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "discreet.accounting": (
+        "RunningTotal advantage approx delta epsilon gaussian_delta gaussian_epsilon gdp hits pure "
+        "readings renyi tcdp trade_off zcdp"
+    ),
+    "discreet.errors": (
+        "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
+        "HypothesisFails QuestionRefused SourceRefused"
+    ),
+    "discreet.exact": "Bounds",
+    "discreet.loss": "Loss compose group parallel repeat subsample",
+    "discreet.mechanisms": (
+        "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalThreshold "
+        "RandomizedResponse Threshold TruncatedGeometric calibrate"
+    ),
+    "discreet.noise": "Race",
+    "discreet.units": "Neighbours Sensitivity",
+    "discreet.session": "connect",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+_PARTS = {"accounting", "codec", "errors", "exact", "loss", "mechanisms", "noise", "session", "testing", "units"}
+
 
 def __getattr__(name: str) -> Any:
-    """`connect` brings an engine and a parser along: they are loaded when it is first used."""
-    if name == "connect":
-        from discreet.session import connect
+    """Public names are fetched from their homes when they are first used, so that `import discreet` costs nothing."""
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(_HOME[name]), name)
+    return globals()[name]
 
-        return connect
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_PARTS})
 
 
 __all__ = [
