@@ -72,7 +72,7 @@ def piece(loss: Loss) -> Piece:
 
 
 _WHOLE = (DiscreteLaplaceLoss, TruncatedGeometricLoss, DiscreteGaussianLoss, BinomialLoss)
-_WIDEST = Fraction(10) ** 280
+_BITS = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
 
 
 def _stretched(moved: Sensitivity) -> Sensitivity:
@@ -101,7 +101,7 @@ def in_range(loss: Loss) -> bool:
             ratios = [scale]
         case _:
             ratios = []
-    return all(1 / _WIDEST < ratio < _WIDEST for ratio in ratios)
+    return all(abs(ratio.numerator.bit_length() - ratio.denominator.bit_length()) < _BITS for ratio in ratios)
 
 
 def _piece(loss: Loss) -> Piece:

@@ -19,7 +19,7 @@ from discreet.accounting.resolve import alternatives, reached
 from discreet.accounting.sides import directed, side
 from discreet.accounting.solve import coarse, invert, line, newton, reading, tilt_for
 from discreet.exact import Bounds, Number, floor_float, open_unit
-from discreet.loss import NOTHING, Composition, Loss, compose, repeat
+from discreet.loss import Composition, Loss, compose, repeat
 
 _FEW = 32  # parts up to which reading from scratch is as good
 _DRIFT = 0.5  # how far ln c may be from its best
@@ -85,7 +85,7 @@ class RunningTotal:
     rtol: float
     removed: Track
     added: Track
-    facts: Composition = NOTHING
+    facts: tuple[Composition, ...] = ()
     plain: bool = True
 
     @classmethod
@@ -97,7 +97,7 @@ class RunningTotal:
     def append(self, loss: Loss, times: int = 1) -> "RunningTotal":
         """The total after `times` more of this release."""
         runs = repeat(loss, times)
-        facts = Composition((*self.facts.parts, *runs.parts))
+        facts = (*self.facts, runs)
         choice, *others = alternatives(runs)
         if others or not self.plain or reached(runs) != runs:
             return replace(self, facts=facts, plain=False)
@@ -114,7 +114,7 @@ class RunningTotal:
     def epsilon(self) -> Bounds:
         """ε at the total's δ."""
         if not self.plain or len(self.removed.side.parts) <= _FEW:
-            return epsilon(compose(self.facts), self.delta, self.rtol)
+            return epsilon(compose(*self.facts), self.delta, self.rtol)
         tracks = (self.removed,) if self.removed is self.added else (self.removed, self.added)
         both = [track.epsilon(self.delta, self.rtol) for track in tracks]
         return Bounds(max(low for low, _ in both), max(high for _, high in both))
