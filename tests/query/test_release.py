@@ -165,7 +165,9 @@ def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
 
 
 def test_frames_and_files_hold_the_same_rows(answer: Release, tmp_path: Path) -> None:
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    import pandas
+    import polars
+
     values = [row[0].value for _, row in answer.rows]
     assert (
         answer.to_pandas()["n"].tolist() == answer.to_polars()["n"].to_list() == answer.to_arrow()["n"].to_pylist() == values

@@ -39,13 +39,12 @@ def written(kind: str, folder: Path) -> Any:
                 store.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
             return folder / "store.duckdb"
         case "arrow":
-            pytest.importorskip("pyarrow")
             return table.sql("FROM people").to_arrow_table()
         case "pandas":
-            pytest.importorskip("pandas")
             return table.sql("FROM people").df()
         case "polars":
-            polars = pytest.importorskip("polars")
+            import polars
+
             return polars.from_arrow(table.sql("FROM people").to_arrow_table())
         case _:
             return table
