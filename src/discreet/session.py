@@ -89,8 +89,8 @@ class Session:
         except BudgetExceeded as refused:
             raise self._with_way_out(refused) from None
         with self._turn:
-            totals = list(self.engine.totals(planned.bounded))
-        answer = release(planned, totals, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
+            exact = self.engine.exact(planned.bounded)
+            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
         return replace(answer, price=self._price(planned, receipt.left))
 
     def epsilon_for(

@@ -14,9 +14,12 @@ from sqlglot import exp
 
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
+from discreet.query.groups import Exact
+from discreet.query.measures import Counts
 from discreet.query.table import Column, Kind, Table
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.lower import lower
+from discreet.sql.spread import lower_counts
 
 log = logging.getLogger("discreet.owner")
 """For the owner of the data only: engine errors may quote values."""
@@ -31,8 +34,7 @@ KINDS = {
 READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP"}
 """Types that are cast before anything is compared with them. Each of these casts succeeds on every value."""
 
-SATURATED = (1 << 63) - 1
-"""Totals are cut off here, which moves no two of them further apart: an overflow in Python would tell of the data."""
+BATCH = 20_000
 
 
 class DuckDB:
@@ -94,8 +96,12 @@ class DuckDB:
             raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
 
     def statement(self, bounded: Bounded) -> str:
-        """What will run."""
+        """What will run for the totals."""
         return lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+
+    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
+        """What will run for one spread of counts."""
+        return lower_counts(bounded, counts, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
 
     def _source(self, table: Table) -> exp.Expr:
         """The table, with the columns of unusual types cast."""
@@ -105,20 +111,30 @@ class DuckDB:
         columns = [_cast(name, _read_as(kind)) for name, kind in types.items()]
         return exp.select(*columns).from_(_quoted(self.table)).subquery()
 
+    def exact(self, bounded: Bounded) -> Exact:
+        """Everything that a release of `bounded` needs, read when it is needed."""
+        return Exact(self.totals(bounded), {counts: self.counts(bounded, counts) for counts in bounded.spreads})
+
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear; SUM over nothing is zero."""
+        """(totals, keys) per group. A group without rows in the engine does not appear."""
         width = len(bounded.totals)
+        for row in self._rows(self.statement(bounded)) if width else ():
+            yield row[:width], row[width:]
+
+    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """(count, cell, keys) for the cells that have rows."""
+        for count, cell, *keys in self._rows(self.statement_of(bounded, counts)):
+            yield count, cell, tuple(keys)
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """In batches, so that a million keys are never held at once."""
         try:
-            rows = self.connection.execute(self.statement(bounded)).fetchall()
+            result = self.connection.execute(statement)
+            while batch := result.fetchmany(BATCH):
+                yield from batch
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
-        for row in rows:
-            yield tuple(_saturated(int(total or 0)) for total in row[:width]), tuple(row[width:])
-
-
-def _saturated(total: int) -> int:
-    return max(-SATURATED, min(total, SATURATED))
 
 
 def _quoted(name: str) -> exp.Table:

@@ -45,10 +45,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """⌊value/width⌋ for a whole width above 0."""
+    """⌊value/width⌋ for a width above 0; what an analyst writes has a whole one."""
 
     value: "Value"
-    width: int
+    width: int | Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,8 @@ class Histogram:
     edges: tuple[Fraction, ...]
 
 
-Aggregate: TypeAlias = CountRows | CountValues | CountUnits | Sum | Mean | Variance | Quantile | Histogram
+ScalarAggregate: TypeAlias = CountRows | CountValues | CountUnits | Sum | Mean | Variance
+Aggregate: TypeAlias = ScalarAggregate | Quantile | Histogram
 
 
 @dataclass(frozen=True, slots=True)
