@@ -14,6 +14,7 @@ from typing import assert_never
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.check import check
+from discreet.query.join import joined
 from discreet.query.measures import Counts, Measure, Rows, Scalar, Total, Units, Values, measures_of
 from discreet.query.span import ROOM, Span, span_of
 from discreet.query.table import Key, Kind, Table, holds
@@ -90,6 +91,7 @@ class Bounded:
 
 def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     """Decide what is computed exactly, and prove what one unit can do to it."""
+    table = joined(query.joins, table)
     check(query, table)
     keys = known_keys(query, table)
     single = not query.groups

@@ -5,7 +5,7 @@ Which of them an aggregate needs is decided here; how far one unit can move them
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import prod
 from operator import mul
 from typing import TypeAlias, assert_never
@@ -117,13 +117,14 @@ def width_of(tree: Counts, span: Span) -> int:
 
 def histogram_of(value: plan.Value, edges: tuple[Fraction, ...]) -> Counts:
     """[e₀, e₁), [e₁, e₂), …, the last one closed. A row outside has no cell."""
-    branches = []
-    for i, (low, high) in enumerate(pairwise(edges)):
-        below = plan.Order.AT_MOST if i == len(edges) - 2 else plan.Order.LESS
-        above = plan.Compare(plan.Order.AT_LEAST, value, plan.Number(low))
-        inside = plan.All((above, plan.Compare(below, value, plan.Number(high))))
-        branches.append((inside, plan.Number(Fraction(i))))
-    return Counts(plan.Case(tuple(branches), None), 0, (len(branches),))
+    last = len(edges) - 2
+    below = [plan.Order.LESS] * last + [plan.Order.AT_MOST]
+    branches = tuple(
+        (plan.Compare(order, value, plan.Number(edge)), plan.Number(Fraction(i)))
+        for i, (order, edge) in enumerate(zip(below, edges[1:], strict=True))
+    )
+    inside = plan.Compare(plan.Order.AT_LEAST, value, plan.Number(edges[0]))
+    return Counts(plan.Case(((inside, plan.Case(branches, None)),), None), 0, (last + 1,))
 
 
 def centre_of(value: plan.Value, table: Table) -> int:
