@@ -224,7 +224,7 @@ def condition(rng: Random, depth: int = 2) -> plan.Condition:
 def aggregate(rng: Random) -> plan.Aggregate:
     kind = rng.randrange(9)
     if kind == 7:
-        return plan.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(1, 3)]))
+        return plan.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)]))
     if kind == 8:
         edges = sorted(rng.sample([Fraction(n, 4) for n in (-40, -1, 0, 1, 2, 30, 100, 4000)], rng.choice([2, 3, 6])))
         return plan.Histogram(plan.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
