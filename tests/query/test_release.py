@@ -156,7 +156,7 @@ def test_cells_are_plain_numbers_and_counts_are_ints(answer: Release) -> None:
 
 def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
     shown = json.loads(answer.to_json())
-    assert list(shown) == ["rows", "price", "explanation"]
+    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
     assert [row["dept"] for row in shown["rows"]] == ["a", "b", "c"]
     assert list(shown["rows"][0]["n"]) == ["value", "lower", "upper", "reliable"]
     assert shown["rows"] == answer.to_dicts()
