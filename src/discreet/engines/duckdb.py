@@ -40,6 +40,7 @@ class DuckDB:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         self.connection, self.table = connection, table
+        self._written: tuple[Bounded, str] | None = None  # the last statement, which is shown after it ran
 
     @classmethod
     def open(cls, source: Any, table: str | None = None) -> "DuckDB":
@@ -95,7 +96,9 @@ class DuckDB:
 
     def statement(self, bounded: Bounded) -> str:
         """What will run."""
-        return lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+        if self._written is None or self._written[0] is not bounded:
+            self._written = bounded, lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+        return self._written[1]
 
     def _source(self, table: Table) -> exp.Expr:
         """The table, with the columns of unusual types cast."""
@@ -115,6 +118,11 @@ class DuckDB:
             raise EngineFailed from None
         for row in rows:
             yield tuple(_saturated(int(total or 0)) for total in row[:width]), tuple(row[width:])
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
+        percent = self.connection.query_progress()
+        return min(percent, 100.0) / 100 if percent >= 0 else None
 
 
 def _saturated(total: int) -> int:
@@ -148,6 +156,8 @@ def _locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) ->
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
+    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

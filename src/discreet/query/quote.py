@@ -181,6 +181,14 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
     return f"Gaussian(sigma={nearest_float(noise.sigma * grid):.6g})"
 
 
+def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
+    """What was added to each exact total, one line each."""
+    lines = [f"total{i}: {words(m)} + {_noise(measurement, m)}" for i, (m, _) in enumerate(measurement.noises)]
+    rule = measurement.selection
+    chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
+    return (*lines, *chosen)
+
+
 def _range(value: plan.Value, bounded: Bounded) -> Fraction:
     span = bounded.span(Total(value, 0))
     return max(span.upper - span.lower, 1) * span.grid
