@@ -210,7 +210,10 @@ class Session:
         sizes = (1,) if size is None else (whole(size, "size", 1),)
 
         def good(price: Fraction) -> bool:
-            planned = self._measured(bounded, price, shares)
+            try:
+                planned = self._measured(bounded, price, shares)
+            except BadParameter:  # too small at this δ to buy anything in this currency
+                return False
             columns = (promised(planned, name, confidence, sizes) for name, _ in bounded.query.aggregates)
             return all(within(column, allowed, relative=relative) for column in columns)
 

@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from discreet import BudgetExceeded, EngineFailed, QuestionRefused, SourceRefused, cli
-from tests.end_to_end.test_cli import run
+from tests.end_to_end.test_cli import DISCREET, run
 from tests.query.people import COUNTS, people
 
 SQL = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY dept"
@@ -48,12 +52,78 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
         assert word in shown
 
 
+def test_an_answer_can_be_tidied(source: str) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "0.5", "--json")
+    shown = json.loads(run("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers").stdout)
+    counts = [row["n"] for row in shown["rows"]]
+    assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
+    assert shown["explanation"].count("post-processing") == 3
+    assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
+
+
+def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str) -> None:
+    question = (source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
+    out = run("ask", *question)
+    assert (out.returncode, out.stdout) == (2, "")
+    assert "fix --budget beforehand" in out.stderr
+    shown = json.loads(run("ask", *question, "--budget", "2", "--json").stdout)
+    assert "found privately" in shown["explanation"]
+    assert shown["price"]["amount"] > 0.5
+    assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
+    assert run("ask", *question, "--budget", "0.51").returncode == 3
+
+
+def test_currencies_and_neighbours(source: str) -> None:
+    options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
+    shown = json.loads(run("ask", source, SQL, *options, "--currency", "pure").stdout)
+    assert shown["price"]["currency"] == "pure"
+    assert "Replacing one id" in shown["explanation"]
+    assert "All intervals together" in shown["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("--currency", "euro"), "take pure, zcdp"),
+        (("--currency", "rdp(1)"), "take pure, zcdp"),
+        (("--neighbours", "next"), "add-remove or replace"),
+        (("--weight", "n"), "--weight n=2"),
+        (("--weight", "x=2"), "no such column"),
+        (("--weight", "n=0"), "positive"),
+        (("--csv", "--json"), "take one of the two"),
+        (("--pilot", "0.1", "--budget", "1"), "no size is missing"),
+    ],
+)
+def test_options_that_make_no_sense(
+    source: str, wrong: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["discreet", "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--delta", "1e-6", *wrong])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert said in err
+
+
+def test_a_person_who_waits_sees_a_bar_on_stderr_only(source: str) -> None:
+    ours, theirs = pty.openpty()
+    command = [DISCREET, "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as running:
+        out, _ = running.communicate(timeout=60)
+    seen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert len(json.loads(out)["rows"]) == 3
+    assert "asking" in seen
+
+
 def test_quote_says_the_price_and_the_error(source: str) -> None:
     quoted = json.loads(run("quote", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--json").stdout)
     assert {column["column"] for column in quoted["columns"]} == {"n", "mean"}
     assert quoted["columns"][0]["half_width"][0]["value"] <= 5
     shown = run("quote", source, SQL, "--unit", "id", "--bounds", "pay=0:200", "--epsilon", "1", "--delta", "1e-6").stdout
-    for word in ("Gaussian(sigma=", "10,000 rows", "not declared: 1 is taken", "Keys are not known"):
+    assert quoted["prices"]["pure"]["epsilon"] == pytest.approx(quoted["price"]["amount"])
+    for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", "not declared: 1 is taken", "Keys are not known"):
         assert word in " ".join(shown.split())
 
 

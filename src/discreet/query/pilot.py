@@ -48,14 +48,15 @@ def pilot_query(bounded: Bounded) -> plan.Query:
 
 
 def smallest(counted: Release) -> tuple[int, tuple[Key, ...]]:
-    """The lower end of the total, or of the smallest group that is reliable, at least 1; and which group that is."""
+    """The lower end of the total, at least 1, or that of the smallest group that is reliable and not empty; and which
+    group that is."""
     if not counted.groups:
         [(_, (cell,))] = counted.rows
         return max(1, floor(cell.lower)), ()
-    sure = [(row[0].lower, keys) for keys, row in counted.rows if row[0].reliable]
+    sure = [(row[0].lower, keys) for keys, row in counted.rows if row[0].reliable and row[0].lower >= 1]
     if not sure:
         raise QuestionRefused(
             "no group is large enough for the pilot to tell its size", "take a larger pilot, or give a size"
         )
     lower, keys = min(sure, key=lambda found: found[0])
-    return max(1, floor(lower)), keys
+    return floor(lower), keys
