@@ -7,8 +7,10 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,30 +54,49 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
         assert word in shown
 
 
-def test_an_answer_can_be_tidied(source: str) -> None:
+Inside = Callable[..., tuple[Any, str, str]]
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """The console script in this process: its exit code, stdout and stderr."""
+
+    def call(*arguments: str) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_an_answer_can_be_tidied(source: str, inside: Inside) -> None:
     options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "0.5", "--json")
-    shown = json.loads(run("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers").stdout)
+    shown = json.loads(inside("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers")[1])
     counts = [row["n"] for row in shown["rows"]]
     assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
     assert shown["explanation"].count("post-processing") == 3
     assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
 
 
-def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str) -> None:
-    question = (source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
-    out = run("ask", *question)
-    assert (out.returncode, out.stdout) == (2, "")
-    assert "fix --budget beforehand" in out.stderr
-    shown = json.loads(run("ask", *question, "--budget", "2", "--json").stdout)
+def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: Inside) -> None:
+    question = ("ask", source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
+    code, out, err = inside(*question)
+    assert (code, out) == (2, "")
+    assert "fix --budget beforehand" in err
+    code, out, _ = inside(*question, "--budget", "0.51")
+    assert (code, out) == (3, "")
+    code, out, _ = inside(*question, "--budget", "2", "--json")
+    shown = json.loads(out)
+    assert code == 0
     assert "found privately" in shown["explanation"]
     assert shown["price"]["amount"] > 0.5
     assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
-    assert run("ask", *question, "--budget", "0.51").returncode == 3
 
 
-def test_currencies_and_neighbours(source: str) -> None:
+def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
     options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
-    shown = json.loads(run("ask", source, SQL, *options, "--currency", "pure").stdout)
+    shown = json.loads(inside("ask", source, SQL, *options, "--currency", "pure")[1])
     assert shown["price"]["currency"] == "pure"
     assert "Replacing one id" in shown["explanation"]
     assert "All intervals together" in shown["explanation"]
@@ -94,14 +115,9 @@ def test_currencies_and_neighbours(source: str) -> None:
         (("--pilot", "0.1", "--budget", "1"), "no size is missing"),
     ],
 )
-def test_options_that_make_no_sense(
-    source: str, wrong: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["discreet", "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--delta", "1e-6", *wrong])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, "")
+def test_options_that_make_no_sense(source: str, wrong: tuple[str, ...], said: str, inside: Inside) -> None:
+    code, out, err = inside("ask", source, SQL, *OPTIONS, "--epsilon", "1", "--delta", "1e-6", *wrong)
+    assert (code, out) == (2, "")
     assert said in err
 
 
