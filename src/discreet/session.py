@@ -5,30 +5,31 @@ before any row is read, and stays paid whatever happens afterwards: a refund wou
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.accounting.filters import Currency, price
+from discreet.accuracy import least_epsilon, read_error, read_weights
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused, SourceRefused
-from discreet.exact import Bounds, Number, open_unit, positive, rational, whole
-from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits, rounded_down, step_of
+from discreet.exact import Bounds, Number, open_unit, positive, rational, shown, whole
+from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits
+from discreet.loss import compose
 from discreet.noise import Bits
-from discreet.query.bound import bound
+from discreet.query.bound import Bounded, bound
 from discreet.query.measure import Measurement, measure
 from discreet.query.parse import parse
+from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
 from discreet.query.policy import read_policy
 from discreet.query.price import Price
-from discreet.query.quote import Quote, depends_on_size, promised, quote, within
+from discreet.query.quote import Quote, depends_on_size, noise_in_words, promised, quote, within
 from discreet.query.release import Release, release
-from discreet.query.table import Column, Key, Table
+from discreet.query.table import SALT, Column, Key, Table
 from discreet.units import Neighbours
-
-MOST_EPSILON = 1 << 10
-"""A search for accuracy gives up above this ε: it promises next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,10 @@ class Session:
         promised_epsilon = kept.epsilon(self.delta)
         return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
-    def measurement(self, question: str, *, epsilon: Number) -> Measurement:
+    def measurement(self, question: str, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
         """The question with its noise and its price. No row is read."""
-        bounded = bound(parse(question, self.table), self.table, self.neighbours)
-        kept = self.account.budget
-        spend = amount(kept.currency, positive(epsilon, "epsilon"), self.delta)
-        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit))
+        bounded = self._bounded(question)
+        return self._measured(bounded, positive(epsilon, "epsilon"), _shares(weights, bounded))
 
     def quote(
         self,
@@ -65,9 +64,15 @@ class Session:
         error: str | Number | None = None,
         confidence: float = 0.95,
         size: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        pilot: Number | None = None,
     ) -> Quote:
         """What the question would cost and how good its answer would be. Nothing is paid and no row is read."""
-        planned = self.measurement(question, epsilon=self._epsilon(question, epsilon, error, confidence, size))
+        if pilot is not None:
+            raise QuestionRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
+        bounded = self._bounded(question)
+        shares = _shares(weights, bounded)
+        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares)
         return quote(planned, self._price(planned), question=question, confidence=confidence, size=size, notes=self.notes)
 
     def ask(
@@ -77,59 +82,142 @@ class Session:
         epsilon: Number | None = None,
         error: str | Number | None = None,
         size: int | None = None,
+        pilot: Number | None = None,
+        weights: Mapping[str, Number] | None = None,
         confidence: float = 0.95,
         simultaneous: bool = False,
         bits: Bits | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> Release:
-        """Pay for the question, then answer it. Give its price as ε, or the error that it may have."""
+        """Pay for the question, then answer it. Give its price as ε, or the error that it may have.
+
+        An error that needs a size takes it from `size`, or from a private count that costs `pilot` in ε and is paid first,
+        for good; the answer's loss and price are then those of both. `weights` share the price out over the columns: one
+        that weighs 2 gets twice as much of it as one that weighs 1. `progress` is told the share that is done, from 0 to 1.
+        """
         open_unit(confidence, "confidence")  # whatever can be refused is refused before it is paid for
-        planned = self.measurement(question, epsilon=self._epsilon(question, epsilon, error, confidence, size))
-        try:
-            receipt = self.account.pay(planned.loss)
-        except BudgetExceeded as refused:
-            raise self._with_way_out(refused) from None
-        with self._turn:
-            exact = self.engine.exact(planned.bounded)
-            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
-        return replace(answer, price=self._price(planned, receipt.left))
+        bounded = self._bounded(question)
+        shares = _shares(weights, bounded)
+        found = None
+        if pilot is not None:
+            found = self._pilot(bounded, pilot, epsilon, error, size, shares, bits, progress)
+            size = found.size
+        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares)
+        answer = self._look(planned, confidence, simultaneous, bits, progress)
+        return answer if found is None else self._with_pilot(answer, found)
 
     def epsilon_for(
-        self, question: str, error: str | Number, *, size: int | None = None, confidence: float = 0.95
+        self,
+        question: str,
+        error: str | Number,
+        *,
+        size: int | None = None,
+        confidence: float = 0.95,
+        weights: Mapping[str, Number] | None = None,
     ) -> Fraction:
         """The least ε, to three digits, at which every column's half-width is at most `error`.
 
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        allowed, relative = read_error(error)
-        aggregates = bound(parse(question, self.table), self.table, self.neighbours).query.aggregates
-        if size is None and (relative or any(depends_on_size(aggregate) for _, aggregate in aggregates)):
-            raise QuestionRefused(
-                "how many rows an answer rests on is private, so this error needs a size to be relative to",
-                "give size=, the smallest group that matters (--size 1000)",
-            )
-        sizes = (1,) if size is None else (whole(size, "size", 1),)
+        bounded = self._bounded(question)
+        return self._epsilon(bounded, None, error, confidence, size, _shares(weights, bounded))
 
-        def good(epsilon: Fraction) -> bool:
-            planned = self.measurement(question, epsilon=epsilon)
-            return all(
-                within(promised(planned, name, confidence, sizes), allowed, relative=relative) for name, _ in aggregates
-            )
+    def _bounded(self, question: str) -> Bounded:
+        return bound(parse(question, self.table), self.table, self.neighbours)
 
-        return _least(good)
+    def _measured(self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None) -> Measurement:
+        kept = self.account.budget
+        spend = amount(kept.currency, epsilon, self.delta)
+        weighed: dict[str, Any] = {} if shares is None else {"weights": shares}
+        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), **weighed)
+
+    def _look(
+        self,
+        planned: Measurement,
+        confidence: float,
+        simultaneous: bool,
+        bits: Bits | None,
+        progress: Callable[[float], None] | None,
+    ) -> Release:
+        """Pay, then look."""
+        try:
+            receipt = self.account.pay(planned.loss)
+        except BudgetExceeded as refused:
+            raise self._with_way_out(refused) from None
+        with self._turn, watched(self.engine, progress):
+            exact = self.engine.exact(planned.bounded)
+            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
+        ran = exact.statements if self.table.salt == SALT else self.engine.statements(_without_salt(planned.bounded))
+        return replace(answer, price=self._price(planned, receipt.left), pipeline=(*ran, *noise_in_words(planned)))
+
+    def _pilot(
+        self,
+        bounded: Bounded,
+        pilot: Number,
+        epsilon: Number | None,
+        error: str | Number | None,
+        size: int | None,
+        shares: Mapping[str, Fraction] | None,
+        bits: Bits | None,
+        progress: Callable[[float], None] | None,
+    ) -> Pilot:
+        """Find the size that the error needs, privately."""
+        cost = positive(pilot, "pilot")
+        if error is None or epsilon is not None or size is not None or not _needs_size(error, bounded):
+            raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
+        asked = bound(pilot_query(bounded), self.table, self.neighbours)
+        self._measured(bounded, cost, shares)  # a question that cannot be planned is refused before the pilot is paid for
+        planned = self._measured(asked, cost, None)
+        counted = self._look(planned, CONFIDENCE, False, bits, progress)
+        rows, group = smallest(counted)
+        return Pilot(rows, group, cost, planned.loss, rational(price(self.account.budget.currency, planned.loss)[0]))
+
+    def _with_pilot(self, answer: Release, found: Pilot) -> Release:
+        """Both as one. ε at δ is what the account's currency says of the sum: prices that depend on answers have a filter
+        in one currency, and none on the certified curve."""
+        assert answer.price is not None
+        kept, spent = self.account.budget, found.amount + rational(answer.price.amount)
+        promise = replace(kept, limit=spent, spent=Fraction(0)).epsilon(self.delta)
+        whole_price = replace(answer.price, reading=Bounds(promise, promise), amount=spent)
+        explanation = f"{answer.explanation} {found}"
+        return replace(answer, loss=compose(found.loss, answer.loss), price=whole_price, explanation=explanation)
 
     def _epsilon(
-        self, question: str, epsilon: Number | None, error: str | Number | None, confidence: float, size: int | None
+        self,
+        bounded: Bounded,
+        epsilon: Number | None,
+        error: str | Number | None,
+        confidence: float,
+        size: int | None,
+        shares: Mapping[str, Fraction] | None,
     ) -> Fraction:
         if (epsilon is None) == (error is None):
             raise BadParameter(
                 "epsilon", "missing" if epsilon is None else "given", "a question has either a price or an error",
                 'give epsilon=0.5, or error="5%" with a size',
             )  # fmt: skip
-        if error is not None:
-            return self.epsilon_for(question, error, size=size, confidence=confidence)
-        assert epsilon is not None
-        return positive(epsilon, "epsilon")
+        if epsilon is not None:
+            return positive(epsilon, "epsilon")
+        assert error is not None
+        allowed, relative = read_error(error)
+        if size is None and _needs_size(error, bounded):
+            raise QuestionRefused(
+                "how many rows an answer rests on is private, so this error needs a size to be relative to",
+                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
+                "of it may cost (--pilot 0.01)",
+            )
+        sizes = (1,) if size is None else (whole(size, "size", 1),)
+
+        def good(price: Fraction) -> bool:
+            try:
+                planned = self._measured(bounded, price, shares)
+            except BadParameter:  # too small at this δ to buy anything in this currency
+                return False
+            columns = (promised(planned, name, confidence, sizes) for name, _ in bounded.query.aggregates)
+            return all(within(column, allowed, relative=relative) for column in columns)
+
+        return least_epsilon(good)
 
     def _price(self, planned: Measurement, left: Fraction | None = None) -> Price:
         kept, loss = self.account.budget, planned.loss
@@ -141,40 +229,18 @@ class Session:
         return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
 
 
-def read_error(error: str | Number) -> tuple[Fraction, bool]:
-    """An allowed error, and whether it is relative.
-
-    >>> read_error("5%"), read_error(20), read_error("±0.5")
-    ((Fraction(1, 20), True), (Fraction(20, 1), False), (Fraction(1, 2), False))
-    """
-    if not isinstance(error, str):
-        return positive(error, "error"), False
-    text = error.strip().removeprefix("±").strip()
-    try:
-        found = Fraction(text.removesuffix("%").strip())
-    except (ValueError, ZeroDivisionError):
-        raise BadParameter("error", repr(error), "not an error", 'write "5%" or a number') from None
-    return positive(found / 100 if text.endswith("%") else found, "error"), text.endswith("%")
+def _shares(weights: Mapping[str, Number] | None, bounded: Bounded) -> dict[str, Fraction] | None:
+    return read_weights(weights, tuple(name for name, _ in bounded.query.aggregates))
 
 
-def _least(good: Any) -> Fraction:
-    """The least ε that is good, to three digits; goodness only grows with ε."""
-    low, high = Fraction(0), Fraction(1)
-    while not good(high):
-        low, high = high, 2 * high
-        if high > MOST_EPSILON:
-            raise QuestionRefused(
-                f"no ε up to {MOST_EPSILON} is accurate enough", "allow a larger error, or declare tighter bounds"
-            )
-    if low == 0:
-        while high > Fraction(1, 10**9) and good(high / 2):
-            high /= 2
-        low = high / 2
-    while high - low > high / 2000:
-        middle = (low + high) / 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    down = rounded_down(high, 3)
-    return down if good(down) else down + step_of(down, 3)
+def _needs_size(error: str | Number, bounded: Bounded) -> bool:
+    _, relative = read_error(error)
+    return relative or any(depends_on_size(aggregate) for _, aggregate in bounded.query.aggregates)
+
+
+def _without_salt(bounded: Bounded) -> Bounded:
+    """What ran may be published; a salt of the owner's own stays with the owner."""
+    return replace(bounded, table=replace(bounded.table, salt="secret"))
 
 
 def connect(

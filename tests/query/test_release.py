@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from math import erf, exp, sqrt
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def test_cells_are_plain_numbers_and_counts_are_ints(answer: Release) -> None:
 
 def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
     shown = json.loads(answer.to_json())
-    assert list(shown) == ["rows", "price", "explanation"]
+    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
     assert [row["dept"] for row in shown["rows"]] == ["a", "b", "c"]
     assert list(shown["rows"][0]["n"]) == ["value", "lower", "upper", "reliable"]
     assert shown["rows"] == answer.to_dicts()
@@ -231,6 +232,24 @@ def test_post_processing_makes_a_new_release_and_says_so() -> None:
         raw.non_negative("cost")
     with pytest.raises(BadParameter, match="not in this answer"):
         raw.integers("x")
+
+
+def test_an_answer_says_what_ran(answer: Release) -> None:
+    asked = session(delta=1e-6, keys={}, unique=False, max_groups=2)
+    planned = asked.measurement(BY_DEPARTMENT, epsilon=1)
+    statement, *noise = asked.ask(BY_DEPARTMENT, epsilon=1).pipeline
+    assert statement == asked.engine.statement(planned.bounded)
+    assert noise[0].startswith("total0: rows + ")
+    assert "units + Laplace noise" in noise[1]
+    assert len(answer.pipeline) == 1 + len(session().measurement(EVERYTHING, epsilon=1).noises)
+    assert answer.to_dict()["pipeline"] == list(answer.pipeline)
+
+
+def test_what_ran_does_not_show_the_owners_salt() -> None:
+    plain = session(unique=False, max_groups=2)
+    salted = replace(plain, table=replace(plain.table, salt="pepper 7"))
+    assert "pepper 7" in salted.engine.statement(salted.measurement(BY_DEPARTMENT, epsilon=1).bounded)
+    assert "pepper 7" not in salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
 
 
 def test_reproducible_bits_taint_the_release() -> None:

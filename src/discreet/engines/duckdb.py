@@ -103,6 +103,11 @@ class DuckDB:
         """What will run for one spread of counts."""
         return lower_counts(bounded, counts, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
 
+    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+        """Everything that will run."""
+        spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
+        return (self.statement(bounded), *spreads) if bounded.totals else spreads
+
     def _source(self, table: Table) -> exp.Expr:
         """The table, with the columns of unusual types cast."""
         types = {name: kind for name, kind in self._types().items() if name in table.columns}
@@ -113,17 +118,25 @@ class DuckDB:
 
     def exact(self, bounded: Bounded) -> Exact:
         """Everything that a release of `bounded` needs, read when it is needed."""
-        return Exact(self.totals(bounded), {counts: self.counts(bounded, counts) for counts in bounded.spreads})
+        statements = self.statements(bounded)
+        spreads = statements[1:] if bounded.totals else statements
+        totals = self._totals(statements[0], len(bounded.totals)) if bounded.totals else ()
+        return Exact(totals, dict(zip(bounded.spreads, map(self._counts, spreads), strict=True)), statements)
 
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """(totals, keys) per group. A group without rows in the engine does not appear."""
-        width = len(bounded.totals)
-        for row in self._rows(self.statement(bounded)) if width else ():
-            yield row[:width], row[width:]
+        return self._totals(self.statement(bounded), len(bounded.totals)) if bounded.totals else iter(())
 
     def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """(count, cell, keys) for the cells that have rows."""
-        for count, cell, *keys in self._rows(self.statement_of(bounded, counts)):
+        return self._counts(self.statement_of(bounded, counts))
+
+    def _totals(self, statement: str, width: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        for row in self._rows(statement):
+            yield row[:width], row[width:]
+
+    def _counts(self, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._rows(statement):
             yield count, cell, tuple(keys)
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -135,6 +148,11 @@ class DuckDB:
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
+        percent = self.connection.query_progress()
+        return min(percent, 100.0) / 100 if percent >= 0 else None
 
 
 def _quoted(name: str) -> exp.Table:
@@ -164,6 +182,8 @@ def _locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) ->
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
+    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

@@ -32,6 +32,7 @@ class Exact:
 
     totals: Iterable[tuple[tuple[int, ...], Keys]]
     spreads: Mapping[Counts, Iterable[tuple[int, int, Keys]]]
+    statements: tuple[str, ...] = ()  # what the engine runs for it
 
 
 def shown_groups(

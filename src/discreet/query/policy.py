@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import whole
-from discreet.query.table import Column, Key, Kind, Table
+from discreet.query.table import SALT, Column, Key, Kind, Table
 
 TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "columns"}
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
@@ -40,7 +40,7 @@ def read_policy(text: str) -> Table:
         whole(policy.get("max_groups", 1), "max_groups", 1),
         whole(policy.get("max_rows", 1), "max_rows", 1),
         _truth(policy, "unique"),
-        _text(policy, "salt") if "salt" in policy else "discreet",
+        _text(policy, "salt") if "salt" in policy else SALT,
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any, assert_never
 
 from discreet import formats
 from discreet.exact import ceil_float, nearest_float, open_unit, sqrt_up, whole
+from discreet.loss import Composition
 from discreet.mechanisms import Laplace
 from discreet.query import plan
 from discreet.query.bound import Bounded
 from discreet.query.cells import Average
+from discreet.query.currency import Reading, prices
 from discreet.query.measure import Measurement
 from discreet.query.measures import Counts, Measure, Rows, Total, Units, Values, measures_of
 from discreet.query.price import Price
@@ -49,17 +51,24 @@ class Quote:
 
     question: str
     price: Price
+    loss: Composition
     confidence: float
     promises: tuple[Promise, ...]
     selection: str | None  # how unknown keys are found
     explanation: str
     notes: tuple[str, ...]
 
+    @property
+    def prices(self) -> tuple[Reading, ...]:
+        """The price in every currency. Found when it is first asked for: some readings are searched."""
+        return prices(self.loss, self.price.delta)
+
     def to_dict(self) -> dict[str, Any]:
         """Price, noise and half-width per column, in plain values."""
         return {
             "question": self.question,
             "price": self.price.to_dict(),
+            "prices": {reading.name: reading.to_dict() for reading in self.prices},
             "confidence": float(self.confidence),
             "columns": [promise.to_dict() for promise in self.promises],
             "selection": self.selection,
@@ -72,18 +81,21 @@ class Quote:
         return formats.json_text(self.to_dict())
 
     def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.text import Text
-
-        sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
-        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
-        table = formats.rich_table(None, header, [line for p in self.promises for line in _lines(p, sized)], left=2)
-        below = [f"Price: {self.price}.", self.explanation, *([self.selection] if self.selection else []), *self.notes]
-        return Group(table, *(Text(line, style="dim") for line in below))
+        header, lines = self._table()
+        return formats.rich_with_notes(formats.rich_table(None, header, lines, left=2), self._below())
 
     def _repr_html_(self) -> str:
-        lines = [" · ".join(line) for p in self.promises for line in _lines(p, True)]
-        return formats.html_lines([*lines, f"Price: {self.price}.", self.explanation, *self.notes])
+        return formats.html_table(*self._table(), self._below())
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
+        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
+        return header, [line for promise in self.promises for line in _lines(promise, sized)]
+
+    def _below(self) -> list[str]:
+        everywhere = f"The same in every currency: {', '.join(map(str, self.prices))}."
+        selection = [self.selection] if self.selection else []
+        return [f"Price: {self.price}.", everywhere, self.explanation, *selection, *self.notes]
 
 
 def quote(
@@ -99,9 +111,8 @@ def quote(
     open_unit(confidence, "confidence")
     sizes = SIZES if size is None else (whole(size, "size", 1),)
     promises = tuple(promised(measurement, name, confidence, sizes) for name, _ in measurement.bounded.query.aggregates)
-    return Quote(
-        question, price, confidence, promises, _selection(measurement, confidence), explain(measurement.bounded), notes
-    )
+    selection, explanation = _selection(measurement, confidence), explain(measurement.bounded)
+    return Quote(question, price, measurement.loss, confidence, promises, selection, explanation, notes)
 
 
 def promised(measurement: Measurement, name: str, confidence: float, sizes: tuple[int, ...]) -> Promise:
@@ -183,6 +194,14 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
     if isinstance(noise, Laplace):
         return f"Laplace(scale={nearest_float(noise.scale * grid):.6g})"
     return f"Gaussian(sigma={nearest_float(noise.sigma * grid):.6g})"
+
+
+def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
+    """What was added to each exact total, one line each."""
+    lines = [f"total{i}: {words(m)} + {_noise(measurement, m)}" for i, (m, _) in enumerate(measurement.noises)]
+    rule = measurement.selection
+    chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
+    return (*lines, *chosen)
 
 
 def _range(value: plan.Value, bounded: Bounded) -> Fraction:

@@ -4,20 +4,19 @@ Intervals cover the *bounded* total: what the question adds up after clamping, r
 share. They say nothing about rows that the bounds left out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
-from math import ceil, floor
 from typing import Any
 
 from discreet import formats
-from discreet.errors import BadParameter
-from discreet.exact import open_unit
+from discreet.exact import Number, open_unit
 from discreet.loss import Composition
 from discreet.noise import SYSTEM, Bits
-from discreet.query import plan
+from discreet.query import plan, tidy
 from discreet.query.bound import Bounded
-from discreet.query.cells import Cell, cells, close, column_names, count_measure, least_of
+from discreet.query.cells import Cell, cells, column_names, count_measure, least_of
 from discreet.query.groups import Exact, noised, shown_groups
 from discreet.query.measure import Measurement
 from discreet.query.price import Price
@@ -50,6 +49,10 @@ class Release:
     simultaneous: bool = False
     known_least: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
     counted: tuple[bool, ...] = ()  # per column: whether it counts something
+    additive: tuple[bool, ...] = ()  # per column: whether the groups add up to the whole
+    selected: bool = False  # whether there may be keys that are not shown
+    sums: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
+    pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -66,9 +69,10 @@ class Release:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows, price and explanation."""
+        """Rows, price, explanation, and the pipeline that ran."""
         price = None if self.price is None else self.price.to_dict()
-        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation}
+        pipeline = list(self.pipeline)
+        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation, "pipeline": pipeline}
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""
@@ -110,7 +114,7 @@ class Release:
 
     def plot(self, column: str | None = None, axes: Any = None) -> Any:
         """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
-        i = 0 if column is None else self._index(column)
+        i = 0 if column is None else tidy.index(self, column)
         bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
         return formats.bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
 
@@ -119,49 +123,31 @@ class Release:
 
         Post-processing: it costs nothing, the intervals still cover, but small values are biased upward.
         """
-        chosen = self._chosen(columns, [least is not None and least >= 0 for least in self.known_least])
-        for name in columns:
-            least = self.known_least[self._index(name)]
-            if least is None or least < 0:
-                raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
-        return self._mapped(chosen, _non_negative, "Negative values are shown as 0 (post-processing)")
+        return self._tidied(tidy.non_negative(self, columns))
 
     def integers(self, *columns: str) -> "Release":
-        """Counts and sums (or the named columns) as whole numbers, the intervals rounded outward. Post-processing."""
-        chosen = self._chosen(columns, list(self.counted))
-        return self._mapped(chosen, _integer, "Values are rounded to whole numbers (post-processing)")
+        """Counts (or the named columns) as whole numbers, the intervals rounded outward. Post-processing.
 
-    def _chosen(self, named: tuple[str, ...], default: list[bool]) -> frozenset[int]:
-        if named:
-            return frozenset(self._index(name) for name in named)
-        return frozenset(i for i, wanted in enumerate(default) if wanted)
+        After `consistent` the whole numbers still add up to the same total, rounded.
+        """
+        return self._tidied(tidy.integers(self, columns))
 
-    def _index(self, name: str) -> int:
-        if name not in self.columns:
-            raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(self.columns)}")
-        return self.columns.index(name)
+    def consistent(self, total: Mapping[str, Number] | None = None) -> "Release":
+        """Counts and sums that add up over the groups: to the sum of the noisy cells, or to a `total` that was published
+        elsewhere, {"n": 1000}; none is negative where that is known. Post-processing.
 
-    def _mapped(self, chosen: frozenset[int], change: Any, said: str) -> "Release":
-        rows = tuple(
-            (keys, tuple(change(cell) if i in chosen else cell for i, cell in enumerate(row))) for keys, row in self.rows
-        )
-        names = ", ".join(name for i, name in enumerate(self.columns) if i in chosen)
-        return replace(self, rows=rows, explanation=f"{self.explanation} {said}: {names}." if names else self.explanation)
+        The values move as little as they can, in Euclidean distance. Intervals stay as they were.
+        """
+        return self._tidied(tidy.consistent(self, total))
+
+    def _tidied(self, changed: tidy.Tidied) -> "Release":
+        return replace(self, rows=changed.rows, explanation=changed.explanation, sums=changed.sums)
 
     def __rich__(self) -> Any:
         return formats.rich_release(self)
 
     def _repr_html_(self) -> str:
         return formats.html_release(self)
-
-
-def _non_negative(cell: Cell) -> Cell:
-    return replace(cell, value=max(cell.value, 0), lower=max(cell.lower, 0), upper=max(cell.upper, 0))
-
-
-def _integer(cell: Cell) -> Cell:
-    value, lower, upper = round(cell.value), floor(cell.lower), ceil(cell.upper)
-    return Cell(value, lower, upper, cell.reliable and close(value, lower, upper))
 
 
 def release(
@@ -196,6 +182,8 @@ def release(
         simultaneous=simultaneous,
         known_least=tuple(least_of(aggregate, bounded) for _, aggregate in named),
         counted=tuple(count_measure(aggregate) for _, aggregate in named),
+        additive=tuple(tidy.adds_up(aggregate, bounded) for _, aggregate in named),
+        selected=bounded.keys is None,
     )
 
 

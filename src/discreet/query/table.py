@@ -35,6 +35,8 @@ class Kind(Enum):
 
 
 LARGEST_KEY = 1 << 63
+SALT = "discreet"
+"""Of the hash that decides which groups of a unit count, unless the steward chose another."""
 
 
 def holds(kind: Kind, key: Key) -> bool:
@@ -111,7 +113,7 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = "discreet"
+    salt: str = SALT
     public: Mapping[str, Lookup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ def listed_late(bounded: Bounded) -> bool:
 
 
 def only_listed(bounded: Bounded, result: exp.Select) -> exp.Select:
-    """The groups of a result whose keys are listed. The condition is wrapped so that no engine moves it below the grouping."""
+    """The groups of a result whose keys are listed; the condition is wrapped, lest an engine move it below the grouping."""
     listed = exp.and_(*_listed(bounded, [column(name) for name in key_names(bounded)]))
     counted = exp.Not(this=exp.Is(this=column("total0"), expression=exp.Null()))
     late = exp.Case(ifs=[exp.If(this=counted, true=listed)], default=exp.false())
