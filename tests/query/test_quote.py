@@ -20,7 +20,7 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
-    def totals(self, bounded: Any) -> Any:
+    def exact(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
 
 
