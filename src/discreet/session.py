@@ -19,12 +19,13 @@ from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_f
 from discreet.noise import Bits
 from discreet.query.bound import bound
 from discreet.query.measure import Measurement, measure
-from discreet.query.parse import parse
-from discreet.query.policy import read_policy
+from discreet.query.parse import Question, read_question
+from discreet.query.policy import read_policy, read_public
 from discreet.query.price import Price
 from discreet.query.quote import Quote, depends_on_size, promised, quote, within
 from discreet.query.release import Release, release
 from discreet.query.table import Column, Key, Table
+from discreet.query.write import written
 from discreet.units import Neighbours
 
 MOST_EPSILON = 1 << 10
@@ -50,16 +51,16 @@ class Session:
         promised_epsilon = kept.epsilon(self.delta)
         return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
-    def measurement(self, question: str, *, epsilon: Number) -> Measurement:
+    def measurement(self, question: Question, *, epsilon: Number) -> Measurement:
         """The question with its noise and its price. No row is read."""
-        bounded = bound(parse(question, self.table), self.table, self.neighbours)
+        bounded = bound(read_question(question, self.table), self.table, self.neighbours)
         kept = self.account.budget
         spend = amount(kept.currency, positive(epsilon, "epsilon"), self.delta)
         return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit))
 
     def quote(
         self,
-        question: str,
+        question: Question,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -68,11 +69,18 @@ class Session:
     ) -> Quote:
         """What the question would cost and how good its answer would be. Nothing is paid and no row is read."""
         planned = self.measurement(question, epsilon=self._epsilon(question, epsilon, error, confidence, size))
-        return quote(planned, self._price(planned), question=question, confidence=confidence, size=size, notes=self.notes)
+        return quote(
+            planned,
+            self._price(planned),
+            question=_said(question, planned),
+            confidence=confidence,
+            size=size,
+            notes=self.notes,
+        )
 
     def ask(
         self,
-        question: str,
+        question: Question,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -94,7 +102,7 @@ class Session:
         return replace(answer, price=self._price(planned, receipt.left))
 
     def epsilon_for(
-        self, question: str, error: str | Number, *, size: int | None = None, confidence: float = 0.95
+        self, question: Question, error: str | Number, *, size: int | None = None, confidence: float = 0.95
     ) -> Fraction:
         """The least ε, to three digits, at which every column's half-width is at most `error`.
 
@@ -102,7 +110,7 @@ class Session:
         averages. A number is absolute, in the column's own unit.
         """
         allowed, relative = read_error(error)
-        aggregates = bound(parse(question, self.table), self.table, self.neighbours).query.aggregates
+        aggregates = bound(read_question(question, self.table), self.table, self.neighbours).query.aggregates
         if size is None and (relative or any(depends_on_size(aggregate) for _, aggregate in aggregates)):
             raise QuestionRefused(
                 "how many rows an answer rests on is private, so this error needs a size to be relative to",
@@ -119,7 +127,7 @@ class Session:
         return _least(good)
 
     def _epsilon(
-        self, question: str, epsilon: Number | None, error: str | Number | None, confidence: float, size: int | None
+        self, question: Question, epsilon: Number | None, error: str | Number | None, confidence: float, size: int | None
     ) -> Fraction:
         if (epsilon is None) == (error is None):
             raise BadParameter(
@@ -139,6 +147,11 @@ class Session:
     def _with_way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
         fitting = epsilon_that_fits(self.account.budget, self.delta)
         return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
+
+
+def _said(question: Question, planned: Measurement) -> str:
+    """The question as text, for the reader of a quote."""
+    return question if isinstance(question, str) else written(planned.bounded.query)
 
 
 def read_error(error: str | Number) -> tuple[Fraction, bool]:
@@ -191,18 +204,20 @@ def connect(
     max_groups: int | None = None,
     max_rows: int | None = None,
     unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Session:
     """Open a source with a budget of (ε, δ).
 
     The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
-    half of δ being reserved for selecting keys, unless another currency is named.
+    half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
+    from whatever a source can be, that questions may be joined to.
     """
     kept = budget(epsilon, delta, currency)
     declared, notes = declare(
         source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
-        unique=unique,
+        unique=unique, public=public,
     )  # fmt: skip
     engine, whole_table = declared
     return Session(engine, whole_table, MemoryAccount(kept), rational(delta, "delta"), neighbours, notes)
@@ -219,19 +234,22 @@ def declare(
     max_groups: int | None = None,
     max_rows: int | None = None,
     unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
 ) -> tuple[tuple[DuckDB, Table], tuple[str, ...]]:
     """The open source, what is declared about it, and what was left undeclared."""
-    given = policy if isinstance(policy, Table) or policy is None else read_policy(_read(policy))
-    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None))
+    given, listed = _given(policy)
+    kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
+    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     for name, (low, high) in (bounds or {}).items():
         columns[name] = columns[_known(name, columns)].within(low, high)
-    for name, listed in (keys or {}).items():
-        columns[name] = columns[_known(name, columns)].shown_as(tuple(listed))
+    for name, shown in (keys or {}).items():
+        columns[name] = columns[_known(name, columns)].shown_as(tuple(shown))
     person = unit or (given.unit if given else None)
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
+    engine, lookups = engine.with_public({**listed, **(public or {})})
     final = Table(
         engine.table,
         _known(person, columns),
@@ -240,6 +258,7 @@ def declare(
         base.max_rows if max_rows is None else max_rows,
         base.unique if unique is None else unique,
         base.salt,
+        lookups,
     )
     return (engine, final), _notes(final, given, max_groups, max_rows)
 
@@ -265,6 +284,14 @@ def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
                 "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
             )
     return dict(policy.columns)
+
+
+def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
+    """The policy, and where its public tables are: beside it, unless a path says otherwise."""
+    if policy is None or isinstance(policy, Table):
+        return policy, {}
+    text = _read(policy)
+    return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 
 def _read(path: str | Path) -> str:

@@ -4,6 +4,7 @@ Nothing that an analyst writes goes further than this file as text: names are lo
 constants become values.
 """
 
+from typing import TypeAlias
 from unicodedata import category
 
 from sqlglot import exp
@@ -13,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
+from discreet.query.frame import Select
 from discreet.query.read_aggregate import AggregateReader, is_aggregate
 from discreet.query.read_join import read_join
 from discreet.query.scope import Scope
@@ -23,9 +25,26 @@ DUCKDB = Dialect.get_or_raise("duckdb")
 LONGEST = 20_000
 
 
+Question: TypeAlias = str | Select | plan.Query
+"""A question as SQL text, as it is written in Python, or as the plan itself."""
+
+
+def read_question(asked: Question, table: Table) -> plan.Query:
+    """The plan of a question, however it is asked. Whether it can be answered is for `bound` to say."""
+    match asked:
+        case plan.Query():
+            return asked
+        case Select():
+            return asked.query(table)
+        case _:
+            return parse(asked, table)
+
+
 def parse(text: str, table: Table) -> plan.Query:
     """The question that `text` asks of `table`."""
-    if not isinstance(text, str) or (not text.isprintable() and not _printable(text)):
+    if not isinstance(text, str):
+        raise QuestionRefused("a question is a text, a select(…) or a Query", "write SELECT … FROM …, or select(n=count())")
+    if not text.isprintable() and not _printable(text):
         raise QuestionRefused("the question holds characters that cannot be printed", "write plain text")
     if len(text) > LONGEST:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
