@@ -149,6 +149,12 @@ class Expression:
     def __and__(self, other: Any) -> Condition:
         return condition_of(self) & condition_of(other)
 
+    def __rand__(self, other: Any) -> Condition:
+        return condition_of(other) & condition_of(self)
+
+    def __ror__(self, other: Any) -> Condition:
+        return condition_of(other) | condition_of(self)
+
     def __or__(self, other: Any) -> Condition:
         return condition_of(self) | condition_of(other)
 
@@ -157,6 +163,19 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         raise QuestionRefused("a column has no value before it meets a row", "use & and | and ~, when() for if")
+
+    def when(self, condition: "Condition | Expression") -> "When":
+        """Another case, for rows where no condition before it holds."""
+        return When(condition_of(condition), self._open_cases())
+
+    def otherwise(self, value: Any) -> "Expression":
+        """The value where no condition holds."""
+        return Expression(plan.Case(self._open_cases(), expression_of(value).node))
+
+    def _open_cases(self) -> tuple[tuple[plan.Condition, plan.Value], ...]:
+        if not isinstance(self.node, plan.Case) or self.node.default is not None:
+            raise QuestionRefused("there is no open case here", "write when(…).then(…).when(…).then(…).otherwise(…)")
+        return self.node.branches
 
     def count(self) -> plan.CountValues:
         """How many rows have a value."""
@@ -203,23 +222,6 @@ class Expression:
         return Evenly(self.node, numbers[0]) if len(numbers) == 1 else plan.Histogram(self.node, checked_edges(numbers))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chosen(Expression):
-    """A CASE: the value of the first condition that holds, so far missing otherwise."""
-
-    __hash__ = None
-
-    def when(self, condition: "Condition | Expression") -> "When":
-        """Another condition, for rows where none before it holds."""
-        assert isinstance(self.node, plan.Case)
-        return When(condition_of(condition), self.node.branches)
-
-    def otherwise(self, value: Any) -> Expression:
-        """The value where no condition holds."""
-        assert isinstance(self.node, plan.Case)
-        return Expression(plan.Case(self.node.branches, expression_of(value).node))
-
-
 @dataclass(frozen=True, slots=True)
 class When:
     """A condition that waits for its value."""
@@ -227,9 +229,9 @@ class When:
     condition: Condition
     before: tuple[tuple[plan.Condition, plan.Value], ...] = ()
 
-    def then(self, value: Any) -> Chosen:
-        """The value where the condition holds."""
-        return Chosen(plan.Case((*self.before, (self.condition.node, expression_of(value).node)), None))
+    def then(self, value: Any) -> Expression:
+        """The value where the condition holds; missing elsewhere, unless another when() or otherwise() follows."""
+        return Expression(plan.Case((*self.before, (self.condition.node, expression_of(value).node)), None))
 
 
 def col(name: str) -> Expression:
