@@ -10,6 +10,7 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
@@ -50,7 +51,7 @@ def parse(text: str, table: Table) -> plan.Query:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
         tokens = DUCKDB.tokenize(text)
-        statements = DUCKDB.parser().parse(tokens, text) if _one_select(tokens) else []
+        statements = _parser().parse(tokens, text) if _one_select(tokens) else []
     except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -58,6 +59,14 @@ def parse(text: str, table: Table) -> plan.Query:
             "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
         )
     return _statement(statements[0], table)
+
+
+def _parser() -> Parser:
+    """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
+    parser = DUCKDB.parser()
+    names = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+    parser.FUNCTION_PARSERS = {name: read for name, read in parser.FUNCTION_PARSERS.items() if name not in names}  # type: ignore[misc]
+    return parser
 
 
 def _one_select(tokens: list[Token]) -> bool:
