@@ -151,7 +151,7 @@ class Session:
 
 def _said(question: Question, planned: Measurement) -> str:
     """The question as text, for the reader of a quote."""
-    return question if isinstance(question, str) else written(planned.bounded.query)
+    return question if isinstance(question, str) else written(planned.bounded.query, planned.bounded.table.unit)
 
 
 def read_error(error: str | Number) -> tuple[Fraction, bool]:

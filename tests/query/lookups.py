@@ -97,8 +97,11 @@ class Joined:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, known: Public) -> None:
         self.connection, self.at = connection, known.copied(connection)[0]
+        self.last: World | None = None
 
     def totals(self, asked: Bounded, place: World) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        stored(place, self.connection)
+        if self.last is not place:
+            stored(place, self.connection)
+            self.last = place
         engine = DuckDB(self.connection, "people", {"places": self.at})
         return {keys: totals for totals, keys in engine.totals(asked) if any(totals)}

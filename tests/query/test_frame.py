@@ -83,9 +83,7 @@ def test_what_is_written_for_people_reads_back() -> None:
     for seed in range(200):
         query = worlds.question(Random(seed))
         table = worlds.policy(Random(seed), unique=False, text_units=False)
-        assert parse(worlds.text(query), table) == query
-        again = written(query).replace("COUNT(DISTINCT unit)", "COUNT(DISTINCT uid)")
-        assert parse(again.replace(" at ", ' "at" '), table).aggregates == query.aggregates
+        assert parse(written(query, "uid"), table) == query
 
 
 SAME: list[tuple[str, Any]] = [

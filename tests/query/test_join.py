@@ -14,11 +14,13 @@ from discreet.engines.lookup import copy_lookup
 from discreet.query.bound import bound
 from discreet.query.parse import parse
 from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.query.write import written
 from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.law import breaches, neighbour
 from tests.query.lookups import Joined, in_python, joined_question, public
 from tests.query.oracle import Oracle
+from tests.query.test_hostile import mangled
 from tests.query.worlds import world
 
 
@@ -84,6 +86,24 @@ def test_a_lookup_table_with_repeated_keys_would_break_it() -> None:
         if most == 2:
             with pytest.raises(QuestionRefused, match="occurs twice"):
                 parse(asked, replace(table, public={"places": lookup}))
+
+
+def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
+    answered = 0
+    for seed in range(200, 206):
+        rng, connection = Random(seed), duckdb.connect()
+        known, place = public(rng), world(rng)
+        table = replace(place.table, public={"places": known.copied(connection)[1]})
+        engine = Joined(connection, known)
+        for _ in range(12):
+            asked = joined_question(rng, replace(place, table=table), known, Neighbours.ADD_REMOVE).query
+            try:
+                question = bound(parse(mangled(rng, written(asked)), table), table, Neighbours.ADD_REMOVE)
+            except QuestionRefused:
+                continue
+            engine.totals(question, place)
+            answered += 1
+    assert answered > 10
 
 
 # -- sessions --------------------------------------------------------------------------------------------------------------

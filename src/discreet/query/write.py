@@ -6,15 +6,15 @@ from typing import assert_never
 from discreet.query import plan
 
 
-def written(query: plan.Query) -> str:
-    """The text of a question.
+def written(query: plan.Query, unit: str = "unit") -> str:
+    """The text of a question about a table with this unit.
 
     >>> older = plan.Compare(plan.Order.AT_LEAST, plan.Ref("age"), plan.Number(Fraction(18)))
     >>> written(plan.Query("people", (("n", plan.CountRows()),), older, (plan.Grouping("dept", plan.Ref("dept")),)))
     'SELECT dept, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY dept'
     """
     items = [_item(_value(group.value), group.name) for group in query.groups]
-    items += [f"{_aggregate(aggregate)} AS {_name(name)}" for name, aggregate in query.aggregates]
+    items += [f"{_aggregate(aggregate, unit)} AS {_name(name)}" for name, aggregate in query.aggregates]
     joins = "".join(_join(join, query.table) for join in query.joins)
     where = "" if query.where is None else f" WHERE {_condition(query.where)}"
     groups = f" GROUP BY {', '.join(_value(group.value) for group in query.groups)}" if query.groups else ""
@@ -85,12 +85,12 @@ def _condition(condition: plan.Condition) -> str:
             assert_never(condition)
 
 
-def _aggregate(aggregate: plan.Aggregate) -> str:
+def _aggregate(aggregate: plan.Aggregate, unit: str) -> str:
     match aggregate:
         case plan.CountRows():
             return "COUNT(*)"
         case plan.CountUnits():
-            return "COUNT(DISTINCT unit)"
+            return f"COUNT(DISTINCT {_name(unit)})"
         case plan.CountValues(value=value):
             return f"COUNT({_value(value)})"
         case plan.Sum(value=value):
