@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.query.expression import col, when
+    from discreet.query.frame import count, count_units, select
     from discreet.session import connect
     from discreet.units import Neighbours, Sensitivity
 
@@ -77,6 +79,8 @@ _HOMES = {
         "RandomizedResponse Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
+    "discreet.query.expression": "col when",
+    "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
     "discreet.session": "connect",
 }
@@ -129,8 +133,11 @@ __all__ = [
     "advantage",
     "approx",
     "calibrate",
+    "col",
     "compose",
     "connect",
+    "count",
+    "count_units",
     "delta",
     "epsilon",
     "gaussian_delta",
@@ -143,8 +150,10 @@ __all__ = [
     "readings",
     "renyi",
     "repeat",
+    "select",
     "subsample",
     "tcdp",
     "trade_off",
+    "when",
     "zcdp",
 ]

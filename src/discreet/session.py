@@ -22,13 +22,14 @@ from discreet.loss import compose
 from discreet.noise import Bits
 from discreet.query.bound import Bounded, bound
 from discreet.query.measure import Measurement, measure
-from discreet.query.parse import parse
+from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
-from discreet.query.policy import read_policy
+from discreet.query.policy import read_policy, read_public
 from discreet.query.price import Price
 from discreet.query.quote import Quote, depends_on_size, noise_in_words, promised, quote, within
 from discreet.query.release import Release, release
 from discreet.query.table import SALT, Column, Key, Table
+from discreet.query.write import written
 from discreet.units import Neighbours
 
 
@@ -51,14 +52,16 @@ class Session:
         promised_epsilon = kept.epsilon(self.delta)
         return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
-    def measurement(self, question: str, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
+    def measurement(
+        self, question: Question, *, epsilon: Number, weights: Mapping[str, Number] | None = None
+    ) -> Measurement:
         """The question with its noise and its price. No row is read."""
         bounded = self._bounded(question)
         return self._measured(bounded, positive(epsilon, "epsilon"), _shares(weights, bounded))
 
     def quote(
         self,
-        question: str,
+        question: Question,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -73,11 +76,18 @@ class Session:
         bounded = self._bounded(question)
         shares = _shares(weights, bounded)
         planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares)
-        return quote(planned, self._price(planned), question=question, confidence=confidence, size=size, notes=self.notes)
+        return quote(
+            planned,
+            self._price(planned),
+            question=_said(question, planned),
+            confidence=confidence,
+            size=size,
+            notes=self.notes,
+        )
 
     def ask(
         self,
-        question: str,
+        question: Question,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -108,7 +118,7 @@ class Session:
 
     def epsilon_for(
         self,
-        question: str,
+        question: Question,
         error: str | Number,
         *,
         size: int | None = None,
@@ -123,8 +133,8 @@ class Session:
         bounded = self._bounded(question)
         return self._epsilon(bounded, None, error, confidence, size, _shares(weights, bounded))
 
-    def _bounded(self, question: str) -> Bounded:
-        return bound(parse(question, self.table), self.table, self.neighbours)
+    def _bounded(self, question: Question) -> Bounded:
+        return bound(read_question(question, self.table), self.table, self.neighbours)
 
     def _measured(self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None) -> Measurement:
         kept = self.account.budget
@@ -243,6 +253,11 @@ def _without_salt(bounded: Bounded) -> Bounded:
     return replace(bounded, table=replace(bounded.table, salt="secret"))
 
 
+def _said(question: Question, planned: Measurement) -> str:
+    """The question as text: as it was written, or as it could have been."""
+    return question if isinstance(question, str) else written(planned.bounded.query)
+
+
 def connect(
     source: Any,
     *,
@@ -257,18 +272,20 @@ def connect(
     max_groups: int | None = None,
     max_rows: int | None = None,
     unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Session:
     """Open a source with a budget of (ε, δ).
 
     The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
-    half of δ being reserved for selecting keys, unless another currency is named.
+    half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
+    from whatever a source can be, that questions may be joined to.
     """
     kept = budget(epsilon, delta, currency)
     declared, notes = declare(
         source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
-        unique=unique,
+        unique=unique, public=public,
     )  # fmt: skip
     engine, whole_table = declared
     return Session(engine, whole_table, MemoryAccount(kept), rational(delta, "delta"), neighbours, notes)
@@ -285,10 +302,12 @@ def declare(
     max_groups: int | None = None,
     max_rows: int | None = None,
     unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
 ) -> tuple[tuple[DuckDB, Table], tuple[str, ...]]:
     """The open source, what is declared about it, and what was left undeclared."""
-    given = policy if isinstance(policy, Table) or policy is None else read_policy(_read(policy))
-    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None))
+    given, listed = _given(policy)
+    kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
+    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     for name, (low, high) in (bounds or {}).items():
         columns[name] = columns[_known(name, columns)].within(low, high)
@@ -298,6 +317,7 @@ def declare(
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
+    engine, lookups = engine.with_public({**listed, **(public or {})})
     final = Table(
         engine.table,
         _known(person, columns),
@@ -306,6 +326,7 @@ def declare(
         base.max_rows if max_rows is None else max_rows,
         base.unique if unique is None else unique,
         base.salt,
+        lookups,
     )
     return (engine, final), _notes(final, given, max_groups, max_rows)
 
@@ -331,6 +352,14 @@ def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
                 "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
             )
     return dict(policy.columns)
+
+
+def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
+    """The policy, and where its public tables are: beside it, unless a path says otherwise."""
+    if policy is None or isinstance(policy, Table):
+        return policy, {}
+    text = _read(policy)
+    return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 
 def _read(path: str | Path) -> str:

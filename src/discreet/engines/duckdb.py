@@ -5,18 +5,21 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 from sqlglot import exp
 
+from discreet.engines.csv_file import place_csv
+from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.groups import Exact
 from discreet.query.measures import Counts
-from discreet.query.table import Column, Kind, Table
+from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.lower import lower
 from discreet.sql.spread import lower_counts
@@ -40,18 +43,24 @@ BATCH = 20_000
 class DuckDB:
     """One source in one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, table: str, public: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.connection, self.table = connection, table
+        self.public = public  # where the copies of public tables are
 
     @classmethod
-    def open(cls, source: Any, table: str | None = None) -> "DuckDB":
-        """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame."""
+    def open(cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None) -> "DuckDB":
+        """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+
+        `kinds` says what the columns of a CSV file hold; without them it is guessed from the values.
+        """
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
             return cls(source, table)
         if isinstance(source, str | Path):
-            return cls._file(str(source), table)
+            return cls._file(str(source), table, kinds)
         connection = duckdb.connect()
         try:
             connection.register(table or "data", source)
@@ -61,7 +70,7 @@ class DuckDB:
         return cls(_locked(connection), table or "data")
 
     @classmethod
-    def _file(cls, path: str, table: str | None) -> "DuckDB":
+    def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None) -> "DuckDB":
         suffix, name = Path(path).suffix.lower(), table or Path(path).stem
         if suffix in (".duckdb", ".db"):
             if table is None:
@@ -74,13 +83,45 @@ class DuckDB:
         connection = duckdb.connect()
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [path]).fetchall()]
-            _place(connection, name, suffix, files)
+            if kinds is not None and suffix != ".parquet" and files:
+                place_csv(connection, name, files, kinds)
+            else:
+                _place(connection, name, suffix, files)
             return cls(_locked(connection, files if suffix == ".parquet" else []), name)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused(
                 "this file cannot be read", "check the path and the format; the owner's log says more"
             ) from None
+
+    def with_public(self, sources: Mapping[str, Any]) -> "tuple[DuckDB, dict[str, Lookup]]":
+        """The same source beside copies of these public tables, which may be whatever a source can be. They pass through
+        Python, so that the locked connection needs to reach nothing new."""
+        places, lookups = dict(self.public), {}
+        for name, source in sources.items():
+            kinds, rows = DuckDB.open(source, name).contents()
+            try:
+                places[name], lookups[name] = copy_lookup(self.connection, name, kinds, rows)
+            except duckdb.Error as mistake:
+                log.warning("%s", mistake)
+                raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
+        return DuckDB(self.connection, self.table, MappingProxyType(places)), lookups
+
+    def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
+        """Every row. Only a public table is read like this."""
+        kinds, types = {name: column.kind for name, column in self.columns().items()}, self._types()
+        if not kinds:
+            raise SourceRefused(f"no column of {self.table} can be read", "give numbers, texts, dates or truth values")
+        columns = [_cast(name, _read_as(types[name])) for name in kinds]
+        try:
+            found = self.connection.execute(exp.select(*columns).from_(_quoted(self.table)).sql(dialect="duckdb"))
+            rows = found.fetchmany(MOST_ROWS + 1)
+        except duckdb.Error as mistake:
+            log.warning("%s", mistake)
+            raise SourceRefused(f"{self.table} cannot be read", "the owner's log says more") from None
+        if len(rows) > MOST_ROWS:
+            raise SourceRefused(f"{self.table} has more than {MOST_ROWS:,} rows", "join to a shorter public table")
+        return kinds, rows
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -97,24 +138,40 @@ class DuckDB:
 
     def statement(self, bounded: Bounded) -> str:
         """What will run for the totals."""
-        return lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+        return lower(bounded, self._source(bounded), DUCKDB).sql(dialect="duckdb")
 
     def statement_of(self, bounded: Bounded, counts: Counts) -> str:
         """What will run for one spread of counts."""
-        return lower_counts(bounded, counts, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+        return lower_counts(bounded, counts, self._source(bounded), DUCKDB).sql(dialect="duckdb")
 
     def statements(self, bounded: Bounded) -> tuple[str, ...]:
         """Everything that will run."""
         spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
         return (self.statement(bounded), *spreads) if bounded.totals else spreads
 
-    def _source(self, table: Table) -> exp.Expr:
-        """The table, with the columns of unusual types cast."""
-        types = {name: kind for name, kind in self._types().items() if name in table.columns}
-        if not any(map(_read_as, types.values())):
-            return _quoted(self.table)
-        columns = [_cast(name, _read_as(kind)) for name, kind in types.items()]
-        return exp.select(*columns).from_(_quoted(self.table)).subquery()
+    def _source(self, bounded: Bounded) -> exp.Expr:
+        """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
+        joins, public = bounded.query.joins, bounded.table.public
+        added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
+        own = {name: kind for name, kind in self._types().items() if name in bounded.table.columns and name not in added}
+        source: exp.Expr = _quoted(self.table)
+        if any(map(_read_as, own.values())):
+            columns = [_cast(name, _read_as(kind)) for name, kind in own.items()]
+            source = exp.select(*columns).from_(source).subquery()
+        return self._joined(source, list(own), bounded) if joins else source
+
+    def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
+        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
+        homes = {name: _column(name, "own") for name in own}
+        select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
+        for i, join in enumerate(bounded.query.joins):
+            same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
+            other = exp.alias_(lookup_table(self.public[join.table]), f"lookup{i}", table=True, quoted=True)
+            select = select.join(other, on=same, join_type="left" if join.left else "inner")
+            homes |= {
+                f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
+            }
+        return select.select(*(exp.alias_(column, name, quoted=True) for name, column in homes.items())).subquery()
 
     def exact(self, bounded: Bounded) -> Exact:
         """Everything that a release of `bounded` needs, read when it is needed."""
@@ -161,6 +218,10 @@ def _quoted(name: str) -> exp.Table:
 
 def _read_as(kind: str) -> str | None:
     return READ_AS.get(kind.partition("(")[0])
+
+
+def _column(name: str, table: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
 def _cast(name: str, kind: str | None) -> exp.Expr:

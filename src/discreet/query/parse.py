@@ -4,15 +4,18 @@ Nothing that an analyst writes goes further than this file as text: names are lo
 constants become values.
 """
 
+from typing import TypeAlias
 from unicodedata import category
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
+from discreet.query.frame import Select
 from discreet.query.read_aggregate import AggregateReader, is_aggregate
 from discreet.query.read_join import read_join
 from discreet.query.scope import Scope
@@ -23,15 +26,32 @@ DUCKDB = Dialect.get_or_raise("duckdb")
 LONGEST = 20_000
 
 
+Question: TypeAlias = str | Select | plan.Query
+"""A question as SQL text, as it is written in Python, or as the plan itself."""
+
+
+def read_question(asked: Question, table: Table) -> plan.Query:
+    """The plan of a question, however it is asked. Whether it can be answered is for `bound` to say."""
+    match asked:
+        case plan.Query():
+            return asked
+        case Select():
+            return asked.query(table)
+        case _:
+            return parse(asked, table)
+
+
 def parse(text: str, table: Table) -> plan.Query:
     """The question that `text` asks of `table`."""
-    if not isinstance(text, str) or (not text.isprintable() and not _printable(text)):
+    if not isinstance(text, str):
+        raise QuestionRefused("a question is a text, a select(…) or a Query", "write SELECT … FROM …, or select(n=count())")
+    if not text.isprintable() and not _printable(text):
         raise QuestionRefused("the question holds characters that cannot be printed", "write plain text")
     if len(text) > LONGEST:
         raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
         tokens = DUCKDB.tokenize(text)
-        statements = DUCKDB.parser().parse(tokens, text) if _one_select(tokens) else []
+        statements = _parser().parse(tokens, text) if _one_select(tokens) else []
     except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -39,6 +59,14 @@ def parse(text: str, table: Table) -> plan.Query:
             "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
         )
     return _statement(statements[0], table)
+
+
+def _parser() -> Parser:
+    """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
+    parser = DUCKDB.parser()
+    names = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+    parser.FUNCTION_PARSERS = {name: read for name, read in parser.FUNCTION_PARSERS.items() if name not in names}  # type: ignore[misc]
+    return parser
 
 
 def _one_select(tokens: list[Token]) -> bool:

@@ -40,7 +40,7 @@ class AggregateReader(ExpressionReader):
             case exp.Median():
                 only(node, "this")
                 return plan.Quantile(self.value(node.this), Fraction(1, 2))
-            case exp.Quantile():
+            case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
                 only(node, "this", "quantile")
                 return plan.Quantile(self.value(node.this), self._share(node, node.args.get("quantile")))
             case exp.PercentileCont() | exp.PercentileDisc():

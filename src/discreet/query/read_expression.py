@@ -40,8 +40,10 @@ class ExpressionReader:
     def __init__(self, scope: Scope) -> None:
         self.scope, self.table, self.depth = scope, scope.table, 0
 
-    def value(self, node: exp.Expr) -> plan.Value:
+    def value(self, node: exp.Expr | None) -> plan.Value:
         """A number, a column, or an expression of them."""
+        if node is None:
+            raise refused(None, "a function has nothing in its parentheses", "name a column in them")
         self.depth += 1
         if self.depth > DEEPEST:
             raise refused(node, "this is nested too deeply", "ask something simpler")
