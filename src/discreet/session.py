@@ -129,8 +129,7 @@ class Session:
     def _measured(self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None) -> Measurement:
         kept = self.account.budget
         spend = amount(kept.currency, epsilon, self.delta)
-        weighed: dict[str, Any] = {} if shares is None else {"weights": shares}
-        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), **weighed)
+        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), shares)
 
     def _look(
         self,
@@ -146,10 +145,10 @@ class Session:
         except BudgetExceeded as refused:
             raise self._with_way_out(refused) from None
         with self._turn, watched(self.engine, progress):
-            totals = list(self.engine.totals(planned.bounded))
-            ran = self.engine.statement(_without_salt(planned.bounded))
-        answer = release(planned, totals, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
-        return replace(answer, price=self._price(planned, receipt.left), pipeline=(ran, *noise_in_words(planned)))
+            exact = self.engine.exact(planned.bounded)
+            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
+            ran = self.engine.statements(_without_salt(planned.bounded))
+        return replace(answer, price=self._price(planned, receipt.left), pipeline=(*ran, *noise_in_words(planned)))
 
     def _pilot(
         self,

@@ -64,7 +64,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 AGGREGATES = [
-    "MIN(age)", "MAX(age)", "MEDIAN(age)", "QUANTILE(age, 0.5)", "QUANTILE_CONT(age, 0.5)", "MODE(age)", "FIRST(age)", "LAST(age)",
+    "MODE(age)", "FIRST(age)", "LAST(age)",
     "ANY_VALUE(age)", "ARG_MIN(age, uid)", "LIST(age)", "ARRAY_AGG(uid)", "STRING_AGG(dept, ',')", "HISTOGRAM(age)", "BOOL_AND(ok)",
     "APPROX_COUNT_DISTINCT(uid)", "CORR(age, pay)", "COVAR_POP(age, pay)", "REGR_SLOPE(age, pay)", "ENTROPY(age)", "KURTOSIS(age)",
     "PRODUCT(age)", "BIT_XOR(age)", "COUNT_IF(ok)", "SUM_NO_OVERFLOW(age)", "FSUM(pay)", "FAVG(pay)", "GROUP_CONCAT(dept)", "CHECKSUM(age)",

@@ -5,7 +5,7 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ from sqlglot import exp
 
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
+from discreet.query.groups import Exact
+from discreet.query.measures import Counts
 from discreet.query.table import Column, Kind, Table
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.lower import lower
+from discreet.sql.spread import lower_counts
 
 log = logging.getLogger("discreet.owner")
 """For the owner of the data only: engine errors may quote values."""
@@ -31,8 +34,7 @@ KINDS = {
 READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP"}
 """Types that are cast before anything is compared with them. Each of these casts succeeds on every value."""
 
-SATURATED = (1 << 63) - 1
-"""Totals are cut off here, which moves no two of them further apart: an overflow in Python would tell of the data."""
+BATCH = 20_000
 
 
 class DuckDB:
@@ -40,7 +42,8 @@ class DuckDB:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
         self.connection, self.table = connection, table
-        self._written: tuple[Bounded, str] | None = None  # the last statement, which is shown after it ran
+        self._question: Bounded | None = None
+        self._written: dict[Counts | None, str] = {}
 
     @classmethod
     def open(cls, source: Any, table: str | None = None) -> "DuckDB":
@@ -95,10 +98,25 @@ class DuckDB:
             raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
 
     def statement(self, bounded: Bounded) -> str:
-        """What will run."""
-        if self._written is None or self._written[0] is not bounded:
-            self._written = bounded, lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
-        return self._written[1]
+        """What will run for the totals."""
+        return self._once(bounded, None, lambda: lower(bounded, self._source(bounded.table), DUCKDB))
+
+    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
+        """What will run for one spread of counts."""
+        return self._once(bounded, counts, lambda: lower_counts(bounded, counts, self._source(bounded.table), DUCKDB))
+
+    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+        """Everything that will run."""
+        totals = (self.statement(bounded),) if bounded.totals else ()
+        return (*totals, *(self.statement_of(bounded, counts) for counts in bounded.spreads))
+
+    def _once(self, bounded: Bounded, counts: Counts | None, write: Callable[[], exp.Select]) -> str:
+        """The statements of the last question are kept: they are shown after they ran."""
+        if self._question is not bounded:
+            self._question, self._written = bounded, {}
+        if counts not in self._written:
+            self._written[counts] = write().sql(dialect="duckdb")
+        return self._written[counts]
 
     def _source(self, table: Table) -> exp.Expr:
         """The table, with the columns of unusual types cast."""
@@ -108,25 +126,35 @@ class DuckDB:
         columns = [_cast(name, _read_as(kind)) for name, kind in types.items()]
         return exp.select(*columns).from_(_quoted(self.table)).subquery()
 
+    def exact(self, bounded: Bounded) -> Exact:
+        """Everything that a release of `bounded` needs, read when it is needed."""
+        return Exact(self.totals(bounded), {counts: self.counts(bounded, counts) for counts in bounded.spreads})
+
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear; SUM over nothing is zero."""
+        """(totals, keys) per group. A group without rows in the engine does not appear."""
         width = len(bounded.totals)
+        for row in self._rows(self.statement(bounded)) if width else ():
+            yield row[:width], row[width:]
+
+    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """(count, cell, keys) for the cells that have rows."""
+        for count, cell, *keys in self._rows(self.statement_of(bounded, counts)):
+            yield count, cell, tuple(keys)
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """In batches, so that a million keys are never held at once."""
         try:
-            rows = self.connection.execute(self.statement(bounded)).fetchall()
+            result = self.connection.execute(statement)
+            while batch := result.fetchmany(BATCH):
+                yield from batch
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
-        for row in rows:
-            yield tuple(_saturated(int(total or 0)) for total in row[:width]), tuple(row[width:])
 
     def progress(self) -> float | None:
         """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
         percent = self.connection.query_progress()
         return min(percent, 100.0) / 100 if percent >= 0 else None
-
-
-def _saturated(total: int) -> int:
-    return max(-SATURATED, min(total, SATURATED))
 
 
 def _quoted(name: str) -> exp.Table:

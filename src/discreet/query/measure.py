@@ -5,6 +5,7 @@ stands in the same relation to what one unit can do to it. The noise is Laplace 
 error at that price in the account's currency; in a pure account only Laplace has a price.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, assert_never
@@ -15,7 +16,8 @@ from discreet.errors import QuestionRefused
 from discreet.exact import sqrt_up
 from discreet.loss import Composition, Loss, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.query.bound import Bounded, Measure
+from discreet.query.bound import Bounded
+from discreet.query.measures import Measure, measures_of
 from discreet.units import Sensitivity
 
 Noise: TypeAlias = Laplace | Gaussian
@@ -46,12 +48,28 @@ class Measurement:
         return Sensitivity(l0=self.bounded.groups * self.bounded.neighbours.changes, linf=1)
 
 
-def measure(bounded: Bounded, currency: Currency, amount: Fraction, delta: Fraction) -> Measurement:
-    """Spend `amount` of the currency (and δ, if keys must be selected) on the question."""
-    parts = len(bounded.measures) + (bounded.keys is None)
-    share = amount / parts
-    noises = tuple((m, quietest(bounded.sensitivity(m), currency, share)) for m in bounded.measures)
-    return Measurement(bounded, noises, _selection(bounded, currency, share, delta) if bounded.keys is None else None)
+def measure(
+    bounded: Bounded,
+    currency: Currency,
+    amount: Fraction,
+    delta: Fraction,
+    weights: Mapping[str, Fraction] | None = None,
+) -> Measurement:
+    """Spend `amount` of the currency (and δ, if keys must be selected) on the question; equal shares unless columns of the
+    answer are given weights."""
+    shares = weighed(bounded, weights or {})
+    unit = amount / (sum(shares.values()) + (bounded.keys is None))
+    noises = tuple((m, quietest(bounded.sensitivity(m), currency, shares[m] * unit)) for m in bounded.measures)
+    return Measurement(bounded, noises, _selection(bounded, currency, unit, delta) if bounded.keys is None else None)
+
+
+def weighed(bounded: Bounded, weights: Mapping[str, Fraction]) -> dict[Measure, Fraction]:
+    """The weight of each total: the largest of the columns that need it; 1 unless given."""
+    found: dict[Measure, Fraction] = {}
+    for name, aggregate in bounded.query.aggregates:
+        for each in measures_of(aggregate, bounded.table):
+            found[each] = max(found.get(each, Fraction(0)), weights.get(name, Fraction(1)))
+    return found
 
 
 def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:

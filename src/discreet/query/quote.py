@@ -13,11 +13,13 @@ from discreet.exact import ceil_float, nearest_float, open_unit, sqrt_up, whole
 from discreet.loss import Composition
 from discreet.mechanisms import Laplace
 from discreet.query import plan
-from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values, measures_of
+from discreet.query.bound import Bounded
 from discreet.query.cells import Average
 from discreet.query.currency import Reading, prices
 from discreet.query.measure import Measurement
+from discreet.query.measures import Counts, Measure, Rows, Total, Units, Values, measures_of
 from discreet.query.price import Price
+from discreet.query.quantiles import Reader
 from discreet.query.release import explain
 
 SIZES = (100, 1_000, 10_000)
@@ -31,6 +33,7 @@ class Promise:
     noises: tuple[tuple[str, str], ...]  # the totals it is made of, and the noise of each
     half_widths: tuple[tuple[int | None, float], ...]
     relative_to: tuple[tuple[int | None, float], ...]  # what an error in percent is a percentage of
+    unit: str = ""  # of the half-widths, if not the column's own
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values."""
@@ -38,6 +41,7 @@ class Promise:
             "column": self.column,
             "noise": [{"total": total, "mechanism": noise} for total, noise in self.noises],
             "half_width": [{"size": size, "value": half} for size, half in self.half_widths],
+            "unit": self.unit,
         }
 
 
@@ -136,15 +140,24 @@ def promised(measurement: Measurement, name: str, confidence: float, sizes: tupl
             halves = tuple((size, ceil_float(sqrt_up(error) if root else error)) for size, error in errors)
             most = _range(value, bounded) / 2
             return Promise(name, noises, halves, ((None, ceil_float(most if root else most**2)),))
-        case plan.Quantile() | plan.Histogram():
-            raise AssertionError("bound() refuses these")
+        case plan.Histogram():
+            return Promise(name, noises, ((None, float(off[0])),), tuple((size, float(size)) for _, size in plain))
+        case plan.Quantile(q=q):
+            rank = Reader(_tree(measures[0]), q).rank_error(measurement.noise(measures[0]), float(confidence))
+            shares = tuple((size, min(1.0, rank / size)) for size in sizes)
+            return Promise(name, noises, shares, ((None, 1.0),), unit="of the rows")
         case _:
             assert_never(aggregate)
 
 
+def _tree(measure: Measure) -> Counts:
+    assert isinstance(measure, Counts)
+    return measure
+
+
 def depends_on_size(aggregate: plan.Aggregate) -> bool:
     """Whether the error of a column depends on how many rows it is taken over."""
-    return isinstance(aggregate, plan.Mean | plan.Variance)
+    return isinstance(aggregate, plan.Mean | plan.Variance | plan.Quantile)
 
 
 def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
@@ -168,6 +181,8 @@ def words(measure: Measure) -> str:
             return "centred sum"
         case Total():
             return "centred squares"
+        case Counts(fans=fans):
+            return f"{measure.cells} cells" if len(fans) == 1 else f"{measure.cells} cells and their sums"
         case _:
             assert_never(measure)
 
@@ -183,7 +198,8 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
 
 def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
     """What was added to each exact total, one line each."""
-    lines = [f"total{i}: {words(m)} + {_noise(measurement, m)}" for i, (m, _) in enumerate(measurement.noises)]
+    names: dict[Measure, str] = {measure: f"total{i}" for i, measure in enumerate(measurement.bounded.scalars)}
+    lines = [f"{names.get(m, 'counts')}: {words(m)} + {_noise(measurement, m)}" for m, _ in measurement.noises]
     rule = measurement.selection
     chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
     return (*lines, *chosen)
@@ -210,5 +226,7 @@ def _lines(promise: Promise, sized: bool) -> list[list[str]]:
     lines = []
     for i, (size, half) in enumerate(promise.half_widths):
         first = [promise.column, noise] if i == 0 else ["", ""]
-        lines.append([*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g}"])
+        lines.append(
+            [*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g} {promise.unit}".rstrip()]
+        )
     return lines

@@ -4,29 +4,25 @@ Intervals cover the *bounded* total: what the question adds up after clamping, r
 share. They say nothing about rows that the bounds left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from discreet import formats
 from discreet.exact import Number, open_unit
 from discreet.loss import Composition
 from discreet.noise import SYSTEM, Bits
-from discreet.query import tidy
-from discreet.query.bound import Bounded, Measure
-from discreet.query.cells import Cell, cells, count_measure, least_of
+from discreet.query import plan, tidy
+from discreet.query.bound import Bounded
+from discreet.query.cells import Cell, cells, column_names, count_measure, least_of
+from discreet.query.groups import Exact, noised, shown_groups
 from discreet.query.measure import Measurement
 from discreet.query.price import Price
 from discreet.query.table import Key
 
 __all__ = ["Cell", "Receipt", "Release", "explain", "release"]
-
-Totals = Iterable[tuple[tuple[int, ...], tuple[Key, ...]]]
-LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ class Release:
 
 def release(
     measurement: Measurement,
-    totals: Totals,
+    exact: Exact,
     receipt: Receipt,
     *,
     confidence: float = 0.95,
@@ -168,48 +164,33 @@ def release(
         raise AssertionError("this receipt is for another measurement")
     open_unit(confidence, "confidence")
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
-    keys, exact = _table(measurement, totals, source)
-    noisy = {m: noise.release(exact[:, i], source).tolist() for i, (m, noise) in enumerate(measurement.noises)}
-    everything = max(1, len(keys)) * len(measurement.noises)
-
-    def error(measure: Measure, size: int) -> int:
-        return int(measurement.noise(measure).error(confidence, everything if simultaneous else size))
-
-    aggregates = [aggregate for _, aggregate in bounded.query.aggregates]
-    columns = [list(cells(aggregate, bounded, noisy, error)) for aggregate in aggregates]
+    keys, totals = shown_groups(measurement, exact.totals, source)
+    named = [(column, aggregate) for name, aggregate in bounded.query.aggregates for column in column_names(name, aggregate)]
+    together = max(1, len(keys)) * _statements(bounded) if simultaneous else None
+    rows = []
+    for chunk, noisy in noised(measurement, keys, totals, exact, source, confidence, together):
+        columns = [cells(aggregate, noisy) for _, aggregate in bounded.query.aggregates]
+        rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
     return Release(
         groups=tuple(group.name for group in bounded.query.groups),
-        columns=tuple(name for name, _ in bounded.query.aggregates),
-        rows=tuple((key, tuple(column[i] for column in columns)) for i, key in enumerate(keys)),
+        columns=tuple(column for column, _ in named),
+        rows=tuple(rows),
         confidence=confidence,
         loss=measurement.loss,
         explanation=f"{explain(bounded)} {_meaning(confidence, simultaneous)}",
         tainted=source.tainted,
         simultaneous=simultaneous,
-        known_least=tuple(least_of(aggregate, bounded) for aggregate in aggregates),
-        counted=tuple(count_measure(aggregate) for aggregate in aggregates),
-        additive=tuple(tidy.adds_up(aggregate, bounded) for aggregate in aggregates),
+        known_least=tuple(least_of(aggregate, bounded) for _, aggregate in named),
+        counted=tuple(count_measure(aggregate) for _, aggregate in named),
+        additive=tuple(tidy.adds_up(aggregate, bounded) for _, aggregate in named),
         selected=bounded.keys is None,
     )
 
 
-def _table(measurement: Measurement, totals: Totals, source: Bits) -> tuple[list[tuple[Key, ...]], NDArray[np.int64]]:
-    """Known keys all appear, also with nothing in them; unknown ones only if the selection shows them."""
-    bounded, width = measurement.bounded, len(measurement.bounded.measures)
-    found = {key: row for row, key in totals}
-    if bounded.keys is not None:
-        keys = list(bounded.keys)
-        rows = [found.get(key, (0,) * width) for key in keys]
-    else:
-        assert measurement.selection is not None
-        keys = sorted(found, key=repr)  # an order that the number of rows has no part in
-        units = np.array([found[key][-1] for key in keys], np.int64)
-        shown = measurement.selection.release(units, source)
-        keys = [key for key, kept in zip(keys, shown, strict=True) if kept]
-        rows = [found[key][:width] for key in keys]
-    # Saturating moves no two totals further apart, and an overflow that raised would tell on the data.
-    held = [[min(max(total, LOWEST), HIGHEST) for total in row] for row in rows]
-    return keys, np.array(held, np.int64).reshape(len(keys), width)
+def _statements(bounded: Bounded) -> int:
+    """How many errors per group an answer leans on: one per total and per cell of a histogram, one per quantile."""
+    quantiles = sum(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates)
+    return len(bounded.scalars) + sum(c.cells for c in bounded.spreads if len(c.fans) == 1) + quantiles
 
 
 def explain(bounded: Bounded) -> str:

@@ -36,6 +36,9 @@ def double(number: Fraction) -> SQL:
 
 SOURCE = "source"
 
+SATURATED = (1 << 63) - 1
+"""Where totals are cut off."""
+
 
 def column(name: str) -> exp.Column:
     """A column of our own making, always quoted."""
@@ -88,15 +91,15 @@ class Lowering:
             return exp.Case(ifs=[exp.If(this=declared_column(name), true=bigint(1)), no])
         if declared.kind is Kind.INTEGER:
             return self._unless_null(
-                declared_column(name), _clamp(declared_column(name), whole(span.lower), whole(span.upper))
+                declared_column(name), clamp(declared_column(name), whole(span.lower), whole(span.upper))
             )
         assert declared.lower is not None
         assert declared.upper is not None
         wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
-        inside = _clamp(wide, double(declared.lower), double(declared.upper))
+        inside = clamp(wide, double(declared.lower), double(declared.upper))
         scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
         nearest = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
-        return self._unless_null(self.raw(name), _clamp(nearest, whole(span.lower), whole(span.upper)))
+        return self._unless_null(self.raw(name), clamp(nearest, whole(span.lower), whole(span.upper)))
 
     def _unless_null(self, tested: SQL, value: SQL) -> SQL:
         wide = exp.cast(value, exp.DataType.Type.BIGINT)
@@ -116,7 +119,7 @@ class Lowering:
         a, _ = aligned(span_of(left, self.table), span_of(right, self.table))
         return self._in(left, a.exponent), self._in(right, a.exponent)
 
-    def _bin(self, inner: plan.Value, width: int) -> SQL:
+    def _bin(self, inner: plan.Value, width: int | Fraction) -> SQL:
         """⌊value/width⌋ with a division of non-negative numbers, on which all engines agree."""
         span: Span = span_of(inner, self.table)
         times, divisor_steps = bin_factors(span, width)
@@ -209,13 +212,26 @@ def constant(value: object) -> SQL:
     return exp.cast(exp.Literal.string(str(value)), kind)
 
 
-def _clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
-    return least(exp.Anonymous(this="GREATEST", expressions=[value, lower]), upper)
+def clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
+    """Inside the bounds, for a value that is not NULL."""
+    return least(greatest(value, lower), upper)
 
 
 def least(a: SQL, b: SQL) -> SQL:
     """LEAST as the engine has it, of two values that are not NULL."""
     return exp.Anonymous(this="LEAST", expressions=[a, b])
+
+
+def greatest(a: SQL, b: SQL) -> SQL:
+    """GREATEST, likewise."""
+    return exp.Anonymous(this="GREATEST", expressions=[a, b])
+
+
+def saturated(total: SQL) -> SQL:
+    """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
+    The sum of nothing is 0."""
+    whole_sum = exp.Coalesce(this=total, expressions=[whole(0)])
+    return exp.cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DataType.Type.BIGINT)
 
 
 _ORDERS: dict[plan.Order, type[exp.Binary]] = {

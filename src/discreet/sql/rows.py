@@ -1,0 +1,79 @@
+"""What every statement begins with: the rows that count, and the order in which a unit's contributions are taken.
+
+The rows of real units that pass WHERE, with their keys and their values in grid steps; unlisted keys are dropped here. The
+order is that of a salted hash, which depends on nothing but the unit and the contribution itself.
+"""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from discreet.query import plan
+from discreet.query.bound import Bounded
+from discreet.sql.values import SOURCE, SQL, Lowering, column, constant, declared_column
+
+UNIT = "unit"
+
+
+def key_names(bounded: Bounded) -> list[str]:
+    """Our own names for the keys."""
+    return [f"key{i}" for i in range(len(bounded.query.groups))]
+
+
+def kept_rows(bounded: Bounded, source: exp.Expr, write: Lowering, values: Mapping[str, SQL]) -> exp.Select:
+    """One row per row that counts: unit, keys, and these values."""
+    table, query = bounded.table, bounded.query
+    keys = [write.key(group.value) for group in query.groups]
+    columns = [exp.alias_(declared_column(table.unit), UNIT, quoted=True)]
+    columns += [exp.alias_(key, name, quoted=True) for key, name in zip(keys, key_names(bounded), strict=True)]
+    columns += [exp.alias_(value, name, quoted=True) for name, value in values.items()]
+    rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True))
+    rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())))
+    if query.where is not None:
+        rows = rows.where(write.condition(query.where))
+    return _listed(bounded, rows, keys)
+
+
+def _listed(bounded: Bounded, rows: exp.Select, keys: list[SQL]) -> exp.Select:
+    if bounded.keys is None:
+        return rows
+    for i, (group, key) in enumerate(zip(bounded.query.groups, keys, strict=True)):
+        if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
+            rows = rows.where(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
+            continue
+        known = dict.fromkeys(combination[i] for combination in bounded.keys)
+        named = [constant(k) for k in known if k is not None]
+        tests: list[SQL] = [exp.In(this=key.copy(), expressions=named)] if named else []
+        if None in known:
+            tests.append(exp.Is(this=key.copy(), expression=exp.Null()))
+        rows = rows.where(exp.Paren(this=exp.or_(*tests)))
+    return rows
+
+
+def needs_rank(bounded: Bounded) -> bool:
+    """Whether a unit may have more groups than it may keep."""
+    return bool(bounded.query.groups) and (bounded.keys is None or len(bounded.keys) > bounded.groups)
+
+
+def by_hash(bounded: Bounded, *names: str) -> exp.Order:
+    """In the order of md5 of salt, unit and these columns, ties broken by the columns themselves. Each part of the hashed
+    text is preceded by its length, so that no two inputs run together."""
+    salt = bounded.table.salt
+    text: SQL = exp.Literal.string(f"{len(salt)}:{salt}")
+    for name in (UNIT, *names):
+        text = exp.DPipe(this=text, expression=_sized(name))
+    return exp.Order(expressions=[exp.Ordered(this=exp.func("md5", text)), *(exp.Ordered(this=column(n)) for n in names)])
+
+
+def _sized(name: str) -> SQL:
+    text = exp.cast(column(name), exp.DataType.Type.VARCHAR)
+    size = exp.cast(exp.Length(this=text.copy()), exp.DataType.Type.VARCHAR)
+    sized = exp.DPipe(this=exp.DPipe(this=size, expression=exp.Literal.string(":")), expression=text)
+    missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
+    return exp.Case(ifs=[missing], default=sized)
+
+
+def own_names(bounded: Bounded, *names: str) -> list[str]:
+    """Names for the steps of a statement: a step must not hide the table that it reads."""
+    taken = bounded.table.name.lower()
+    return [f"{name}_" if name == taken else name for name in names]
