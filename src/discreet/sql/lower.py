@@ -16,7 +16,7 @@ from discreet.query.bound import Bounded
 from discreet.query.measures import Rows, Scalar, Total, Units, Values
 from discreet.query.span import ROOM
 from discreet.sql.dialects import Dialect
-from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, needs_rank, own_names
+from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
 from discreet.sql.values import SQL, Lowering, clamp, column, least, saturated, whole
 
 RANK, ROWS = "rank", "rows"
@@ -39,7 +39,8 @@ class _Statement:
     def select(self, source: exp.Expr) -> exp.Select:
         kept = self._kept(source)
         if self.bounded.table.unique:
-            return self._result(exp.select(*self._totals_of_rows()).from_(self.kept)).with_(self.kept, as_=kept)
+            result = self._result(exp.select(*self._totals_of_rows()).from_(self.kept)).with_(self.kept, as_=kept)
+            return only_listed(self.bounded, result) if listed_late(self.bounded) else result
         ranked = needs_rank(self.bounded)
         result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs)
         if ranked:
@@ -65,8 +66,17 @@ class _Statement:
             sums.append(exp.alias_(exp.Count(this=column(name)), f"{name}_n", quoted=True))
         for i, measure in enumerate(self.bounded.scalars):
             if isinstance(measure, Total):
-                sums.append(exp.alias_(exp.Sum(this=self._power(measure)), f"sum{i}", quoted=True))
+                sums.append(exp.alias_(self._sum(measure), f"sum{i}", quoted=True))
         return exp.select(*columns, *sums).from_(self.kept).group_by(*(c.copy() for c in columns))
+
+    def _sum(self, measure: Total) -> SQL:
+        """Σ(v − c) is Σv − c·n: engines then add up a value once, however many centres it is taken from."""
+        if measure.power != 1 or measure.centre == 0:
+            return exp.Sum(this=self._power(measure))
+        value = column(self.values[measure.value])
+        centre = exp.cast(whole(measure.centre), self.dialect.wide, dialect=self.dialect.name)
+        taken = exp.Mul(this=centre, expression=exp.Count(this=value.copy()))
+        return exp.Sub(this=exp.Sum(this=value), expression=taken)
 
     def _power(self, measure: Total) -> SQL:
         """(value − centre)^power; the span has shown that it fits."""
@@ -103,17 +113,16 @@ class _Statement:
                 assert_never(measure)
 
     def _totals_of_rows(self) -> list[SQL]:
-        return [self._total(i, self._of_row(measure)) for i, measure in enumerate(self.bounded.totals)]
+        return [exp.alias_(self._over_rows(m), f"total{i}", quoted=True) for i, m in enumerate(self.bounded.totals)]
 
-    def _of_row(self, measure: Scalar) -> SQL:
+    def _over_rows(self, measure: Scalar) -> SQL:
         match measure:
             case Rows() | Units():
-                return whole(1)
+                return exp.Count(this=exp.Star())
             case Values(value=value):
-                present = exp.Not(this=exp.Is(this=column(self.values[value]), expression=exp.Null()))
-                return exp.Case(ifs=[exp.If(this=present, true=whole(1))], default=whole(0))
+                return exp.Count(this=column(self.values[value]))
             case Total():
-                return self._power(measure)
+                return saturated(self._sum(measure))
             case _:
                 assert_never(measure)
 

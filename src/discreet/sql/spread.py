@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.query.bound import Bounded
 from discreet.query.measures import Counts
 from discreet.sql.dialects import Dialect
-from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, needs_rank, own_names
+from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
 from discreet.sql.values import SQL, Lowering, column, greatest, least, saturated, whole
 
 CELL, RANK, ROWS, RUNNING = "cell", "rank", "rows", "running"
@@ -29,7 +29,8 @@ def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Di
     known = exp.Not(this=exp.Is(this=column(CELL), expression=exp.Null()))
     if bounded.table.unique:
         result = exp.select(_total(whole(1)), column(CELL), *keys).from_(kept)
-        return result.where(known).group_by(column(CELL), *_copies(keys)).with_(kept, as_=rows)
+        result = result.where(known).group_by(column(CELL), *_copies(keys)).with_(kept, as_=rows)
+        return only_listed(bounded, result) if listed_late(bounded) else result
     columns: list[SQL] = [column(UNIT), *_copies(keys), column(CELL)]
     counted = exp.select(*columns, exp.alias_(exp.Count(this=exp.Star()), ROWS, quoted=True)).from_(kept)
     before = exp.Paren(this=exp.Sub(this=column(RUNNING), expression=column(ROWS)))

@@ -98,8 +98,11 @@ class Lowering:
         wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
         inside = clamp(wide, double(declared.lower), double(declared.upper))
         scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
-        nearest = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
-        return self._unless_null(self.raw(name), clamp(nearest, whole(span.lower), whole(span.upper)))
+        nearest: SQL = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
+        if not _stays_inside(declared.lower, declared.upper, span):
+            nearest = clamp(nearest, whole(span.lower), whole(span.upper))
+        known = exp.Not(this=self.dialect.is_nan(wide.copy()))  # unknown where the column is missing
+        return exp.Case(ifs=[exp.If(this=known, true=nearest)])
 
     def _unless_null(self, tested: SQL, value: SQL) -> SQL:
         wide = exp.cast(value, exp.DataType.Type.BIGINT)
@@ -198,6 +201,12 @@ class Lowering:
             return same(this=declared_column(ref.column), expression=declared_column(ref.column))
         up = order in (plan.Order.AT_LEAST, plan.Order.LESS)
         return _ORDERS[order](this=declared_column(ref.column), expression=whole(ceil(number) if up else floor(number)))
+
+
+def _stays_inside(lower: Fraction, upper: Fraction, span: Span) -> bool:
+    """Whether rounding to the grid cannot leave the span: every step of it is monotone, so its two ends decide."""
+    low, high = (floor(float(end) * float(1 / span.grid) + 0.5) for end in (lower, upper))
+    return span.lower <= low and high <= span.upper
 
 
 def constant(value: object) -> SQL:
