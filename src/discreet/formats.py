@@ -100,9 +100,15 @@ def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str,
 
 
 def rounded(value: float, lower: float, upper: float) -> str:
-    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]"."""
+    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
+
+    >>> rounded(1652, 1628, 1676), rounded(0, 0, 6), rounded(99.93, 98.12, 101.76)
+    ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
+    """
     if isinstance(value, int) and upper - value == value - lower:
         return f"{value:,} ± {upper - value:,}"
+    if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
+        return f"{value:,} [{lower:,}, {upper:,}]"
     digits = 6 if upper <= lower else max(0, min(9, 1 - _magnitude((upper - lower) / 2)))
     step = 10.0**-digits
     return f"{value:,.{digits}f} [{lower // step * step:,.{digits}f}, {-(-upper // step) * step:,.{digits}f}]"

@@ -139,8 +139,7 @@ class Session:
     def _measured(self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None) -> Measurement:
         kept = self.account.budget
         spend = amount(kept.currency, epsilon, self.delta)
-        weighed: dict[str, Any] = {} if shares is None else {"weights": shares}
-        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), **weighed)
+        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), shares)
 
     def _look(
         self,
@@ -255,7 +254,7 @@ def _without_salt(bounded: Bounded) -> Bounded:
 
 def _said(question: Question, planned: Measurement) -> str:
     """The question as text: as it was written, or as it could have been."""
-    return question if isinstance(question, str) else written(planned.bounded.query)
+    return question if isinstance(question, str) else written(planned.bounded.query, planned.bounded.table.unit)
 
 
 def connect(
@@ -311,8 +310,8 @@ def declare(
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     for name, (low, high) in (bounds or {}).items():
         columns[name] = columns[_known(name, columns)].within(low, high)
-    for name, listed in (keys or {}).items():
-        columns[name] = columns[_known(name, columns)].shown_as(tuple(listed))
+    for name, known in (keys or {}).items():
+        columns[name] = columns[_known(name, columns)].shown_as(tuple(known))
     person = unit or (given.unit if given else None)
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")

@@ -125,8 +125,8 @@ def test_a_price_is_found_where_small_ones_buy_nothing() -> None:
 def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    def spied(*given: Any, weights: Any = None) -> Any:
-        seen.append(weights)
+    def spied(*given: Any) -> Any:
+        seen.append(given[-1])
         return measure(*given)
 
     monkeypatch.setattr("discreet.session.measure", spied)
@@ -143,6 +143,22 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
     for wrong in ({"x": 1}, {"n": 0}, {"n": -1}, {"n": float("inf")}, {"n": "2"}):
         with pytest.raises(BadParameter):
             asked.ask(question, epsilon=1, weights=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_column_that_weighs_more_is_nearer_and_the_price_is_the_same(delta: float) -> None:
+    question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
+
+    def halves(**weights: int) -> list[float]:
+        quoted = session(delta=delta).quote(question, epsilon=1, size=1000, weights=weights)
+        prices.append(quoted.price.amount)
+        return [promise.half_widths[0][1] for promise in quoted.promises]
+
+    prices: list[Any] = []
+    equal, count, mean = halves(), halves(n=5), halves(mean=5)
+    assert count[0] < equal[0] < mean[0]
+    assert mean[1] < equal[1] < count[1]
+    assert max(prices) == pytest.approx(float(min(prices)))
 
 
 def test_a_relative_error_needs_a_size() -> None:

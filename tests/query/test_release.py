@@ -245,6 +245,16 @@ def test_an_answer_says_what_ran(answer: Release) -> None:
     assert answer.to_dict()["pipeline"] == list(answer.pipeline)
 
 
+def test_spreads_of_counts_have_a_statement_of_their_own() -> None:
+    asked = session()
+    first, second, *noise = asked.ask(
+        "SELECT dept, COUNT(*) AS n, MEDIAN(pay) AS m FROM people GROUP BY dept", epsilon=1
+    ).pipeline
+    assert first != second
+    assert all(text.startswith("WITH kept AS") for text in (first, second))
+    assert [line.partition(":")[0] for line in noise] == ["total0", "counts"]
+
+
 def test_what_ran_does_not_show_the_owners_salt() -> None:
     plain = session(unique=False, max_groups=2)
     salted = replace(plain, table=replace(plain.table, salt="pepper 7"))

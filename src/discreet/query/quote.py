@@ -198,7 +198,8 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
 
 def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
     """What was added to each exact total, one line each."""
-    lines = [f"total{i}: {words(m)} + {_noise(measurement, m)}" for i, (m, _) in enumerate(measurement.noises)]
+    names: dict[Measure, str] = {measure: f"total{i}" for i, measure in enumerate(measurement.bounded.scalars)}
+    lines = [f"{names.get(m, 'counts')}: {words(m)} + {_noise(measurement, m)}" for m, _ in measurement.noises]
     rule = measurement.selection
     chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
     return (*lines, *chosen)

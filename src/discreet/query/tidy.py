@@ -56,7 +56,7 @@ def adds_up(aggregate: plan.Aggregate, bounded: Bounded) -> bool:
     counted in one group only."""
     if isinstance(aggregate, plan.CountUnits):
         return bounded.groups == 1
-    return isinstance(aggregate, plan.CountRows | plan.CountValues | plan.Sum)
+    return isinstance(aggregate, plan.CountRows | plan.CountValues | plan.Histogram | plan.Sum)
 
 
 def non_negative(answer: Answer, columns: Sequence[str]) -> Tidied:
