@@ -9,28 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet.accounting.filters import Currency, price
 from discreet.accuracy import least_epsilon, read_error, read_weights
+from discreet.declare import Declared, Limits, declare
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.progress import watched
-from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused, SourceRefused
+from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.exact import Bounds, Number, open_unit, positive, rational, shown, whole
 from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits
 from discreet.loss import compose
 from discreet.noise import Bits
+from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
 from discreet.query.measure import Measurement, measure
 from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
-from discreet.query.policy import read_policy, read_public
 from discreet.query.price import Price
 from discreet.query.quote import Quote, depends_on_size, noise_in_words, promised, quote, within
 from discreet.query.release import Release, release
-from discreet.query.table import SALT, Column, Key, Table
+from discreet.query.table import SALT, Key, Table
 from discreet.query.write import written
 from discreet.units import Neighbours
+
+Paid: TypeAlias = Found | Pilot
+"""What was paid for on the way to an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,14 @@ class Session:
     delta: Fraction
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
+    auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
+    _found: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict, repr=False, compare=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)  # one statement at a time
+
+    @classmethod
+    def of(cls, declared: Declared, account: MemoryAccount, delta: Fraction, neighbours: Neighbours) -> "Session":
+        """A session over an open source."""
+        return cls(declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto)
 
     @property
     def price(self) -> Price:
@@ -106,15 +117,27 @@ class Session:
         that weighs 2 gets twice as much of it as one that weighs 1. `progress` is told the share that is done, from 0 to 1.
         """
         open_unit(confidence, "confidence")  # whatever can be refused is refused before it is paid for
+        earlier: list[Paid] = []
+        unbounded, rest = self._without_bounds(question), Fraction(1)
+        if unbounded:
+            if epsilon is None:
+                raise self._not_found(unbounded)
+            rest = 1 - SHARE
+            earlier += [self._find(name, epsilon, SHARE / len(unbounded), bits, progress) for name in unbounded]
         bounded = self._bounded(question)
         shares = _shares(weights, bounded)
-        found = None
         if pilot is not None:
             found = self._pilot(bounded, pilot, epsilon, error, size, shares, bits, progress)
             size = found.size
-        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares)
+            earlier.append(found)
+        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares, rest)
         answer = self._look(planned, confidence, simultaneous, bits, progress)
-        return answer if found is None else self._with_pilot(answer, found)
+        return self._together(answer, earlier) if earlier else answer
+
+    def find_bounds(self, column: str, *, epsilon: Number, bits: Bits | None = None) -> tuple[Fraction, Fraction]:
+        """Find the bounds of a numeric column privately, for this price; later questions use them."""
+        self._find(column, epsilon, Fraction(1), bits, None)
+        return self._found[column]
 
     def epsilon_for(
         self,
@@ -134,11 +157,47 @@ class Session:
         return self._epsilon(bounded, None, error, confidence, size, _shares(weights, bounded))
 
     def _bounded(self, question: Question) -> Bounded:
-        return bound(read_question(question, self.table), self.table, self.neighbours)
+        if unbounded := self._without_bounds(question):
+            raise self._not_found(unbounded)
+        table = self._known_table()
+        return bound(read_question(question, table), table, self.neighbours)
 
-    def _measured(self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None) -> Measurement:
+    def _known_table(self) -> Table:
+        """What is declared, and the bounds that were found."""
+        if not self._found:
+            return self.table
+        found = {name: self.table.columns[name].within(*ends) for name, ends in self._found.items()}
+        return replace(self.table, columns={**self.table.columns, **found})
+
+    def _without_bounds(self, question: Question) -> tuple[str, ...]:
+        """The columns that the question computes with, whose bounds are still to be found."""
+        if not self.auto - self._found.keys():
+            return ()
+        table = self._known_table()
+        return tuple(name for name in without_bounds(read_question(question, table), table) if name in self.auto)
+
+    def _not_found(self, columns: tuple[str, ...]) -> QuestionRefused:
+        return QuestionRefused(
+            f"the bounds of {' and '.join(columns)} are still to be found, and the noise depends on them",
+            f"ask with a price, a quarter of which finds them, or call find_bounds({columns[0]!r}, epsilon=0.1) first",
+        )
+
+    def _find(
+        self, column: str, epsilon: Number, part: Fraction, bits: Bits | None, progress: Callable[[float], None] | None
+    ) -> Found:
+        bounded = bound(bounds_question(column, self.table), self.table, self.neighbours)
+        planned = self._measured(bounded, positive(epsilon, "epsilon"), None, part)
+        answer = self._look(planned, CONFIDENCE, False, bits, progress)
+        self._found[column] = found_bounds(planned, answer)
+        assert answer.price is not None
+        return Found(column, self._found[column], planned.loss, rational(answer.price.amount))
+
+    def _measured(
+        self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None, part: Fraction = Fraction(1)
+    ) -> Measurement:
+        """For this part of what ε buys."""
         kept = self.account.budget
-        spend = amount(kept.currency, epsilon, self.delta)
+        spend = amount(kept.currency, epsilon, self.delta) * part
         return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), shares)
 
     def _look(
@@ -182,15 +241,16 @@ class Session:
         rows, group = smallest(counted)
         return Pilot(rows, group, cost, planned.loss, rational(price(self.account.budget.currency, planned.loss)[0]))
 
-    def _with_pilot(self, answer: Release, found: Pilot) -> Release:
-        """Both as one. ε at δ is what the account's currency says of the sum: prices that depend on answers have a filter
+    def _together(self, answer: Release, earlier: Sequence[Paid]) -> Release:
+        """All as one. ε at δ is what the account's currency says of the sum: prices that depend on answers have a filter
         in one currency, and none on the certified curve."""
         assert answer.price is not None
-        kept, spent = self.account.budget, found.amount + rational(answer.price.amount)
+        kept, spent = self.account.budget, sum((paid.amount for paid in earlier), rational(answer.price.amount))
         promise = replace(kept, limit=spent, spent=Fraction(0)).epsilon(self.delta)
         whole_price = replace(answer.price, reading=Bounds(promise, promise), amount=spent)
-        explanation = f"{answer.explanation} {found}"
-        return replace(answer, loss=compose(found.loss, answer.loss), price=whole_price, explanation=explanation)
+        explanation = " ".join([answer.explanation, *map(str, earlier)])
+        losses = [paid.loss for paid in earlier]
+        return replace(answer, loss=compose(*losses, answer.loss), price=whole_price, explanation=explanation)
 
     def _epsilon(
         self,
@@ -266,7 +326,7 @@ def connect(
     currency: Currency | None = None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    bounds: Limits | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
     max_rows: int | None = None,
@@ -279,109 +339,12 @@ def connect(
     The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
     half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
-    from whatever a source can be, that questions may be joined to.
+    from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or `bounds="auto"` for every
+    number, has bounds found privately by the first question that needs them, for a quarter of its price.
     """
     kept = budget(epsilon, delta, currency)
-    declared, notes = declare(
+    declared = declare(
         source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
         unique=unique, public=public,
     )  # fmt: skip
-    engine, whole_table = declared
-    return Session(engine, whole_table, MemoryAccount(kept), rational(delta, "delta"), neighbours, notes)
-
-
-def declare(
-    source: Any,
-    *,
-    unit: str | None,
-    policy: str | Path | Table | None = None,
-    table: str | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | None = None,
-    keys: Mapping[str, Sequence[Key]] | None = None,
-    max_groups: int | None = None,
-    max_rows: int | None = None,
-    unique: bool | None = None,
-    public: Mapping[str, Any] | None = None,
-) -> tuple[tuple[DuckDB, Table], tuple[str, ...]]:
-    """The open source, what is declared about it, and what was left undeclared."""
-    given, listed = _given(policy)
-    kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
-    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
-    columns = engine.columns() if given is None else _agreed(given, engine.columns())
-    for name, (low, high) in (bounds or {}).items():
-        columns[name] = columns[_known(name, columns)].within(low, high)
-    for name, known in (keys or {}).items():
-        columns[name] = columns[_known(name, columns)].shown_as(tuple(known))
-    person = unit or (given.unit if given else None)
-    if person is None:
-        raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
-    base = given or Table(engine.table, _known(person, columns), columns)
-    engine, lookups = engine.with_public({**listed, **(public or {})})
-    final = Table(
-        engine.table,
-        _known(person, columns),
-        columns,
-        base.max_groups if max_groups is None else max_groups,
-        base.max_rows if max_rows is None else max_rows,
-        base.unique if unique is None else unique,
-        base.salt,
-        lookups,
-    )
-    return (engine, final), _notes(final, given, max_groups, max_rows)
-
-
-def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
-    if given is not None or final.unique:
-        return ()
-    named = (("max_groups", max_groups), ("max_rows", max_rows))
-    left_out = [name for name, value in named if value is None]
-    if not left_out:
-        return ()
-    verb = "was" if len(left_out) == 1 else "were"
-    return (
-        f"{' and '.join(left_out)} {verb} not declared: 1 is taken, and what one {final.unit} has beyond that is left out.",
-    )
-
-
-def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
-    """The policy's columns, which must be there and of the declared kind."""
-    for name, column in policy.columns.items():
-        if found[_known(name, found)].kind is not column.kind:
-            raise BadParameter(
-                "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
-            )
-    return dict(policy.columns)
-
-
-def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
-    """The policy, and where its public tables are: beside it, unless a path says otherwise."""
-    if policy is None or isinstance(policy, Table):
-        return policy, {}
-    text = _read(policy)
-    return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
-
-
-def _read(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise SourceRefused("this policy cannot be read", "check the path") from None
-
-
-def _name(source: Any) -> str | None:
-    """A name for a glob, which has none of its own: what stands before the first wildcard."""
-    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
-        return None
-    stem = Path(str(source)).name
-    for mark in "*?[":
-        stem = stem.partition(mark)[0]
-    return stem.rstrip("-_.") or "data"
-
-
-def _known(name: str, columns: Mapping[str, Any]) -> str:
-    if name not in columns:
-        raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
-    return name
-
-
-__all__ = ["Session", "connect", "read_error"]
+    return Session.of(declared, MemoryAccount(kept), rational(delta, "delta"), neighbours)

@@ -9,12 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.cli.output import number
+from discreet.declare import AUTO, declare
 from discreet.errors import BadParameter
 from discreet.exact import rational
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.query.currency import named
 from discreet.query.table import Column, Key, Kind, Table
-from discreet.session import Session, declare
+from discreet.session import Session
 from discreet.units import Neighbours
 
 NEIGHBOURS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
@@ -63,13 +64,14 @@ class Question:
             )
         limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
         currency = None if self.currency is None else named(self.currency)
-        (engine, table), notes = declare(
+        declared = declare(
             self.source, unit=self.unit, policy=self.policy, table=self.table,
             bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
             unique=self.unique or None,
         )  # fmt: skip
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
-        session = Session(engine, with_keys(table, self.keys or []), account, rational(delta), self._neighbours(), notes)
+        declared = replace(declared, table=with_keys(declared.table, self.keys or []))
+        session = Session.of(declared, account, rational(delta), self._neighbours())
         if self.pilot is not None:
             return session, price | {"pilot": number(self.pilot, "pilot")}
         if limit is not None:
@@ -136,9 +138,13 @@ def _weight(text: str) -> tuple[str, Fraction]:
     return name, number(weight, "weight")
 
 
-def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction]]:
+def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
     name, equals, ends = text.rpartition("=")
+    if equals and ends == AUTO:
+        return name, AUTO
     low, colon, high = ends.partition(":")
     if not equals or not colon:
-        raise BadParameter("--bounds", repr(text), "not a column and two bounds", "write --bounds pay=0:200")
+        raise BadParameter(
+            "--bounds", repr(text), "not a column and two bounds", "write --bounds pay=0:200, or --bounds pay=auto"
+        )
     return name, (number(low, "bounds"), number(high, "bounds"))

@@ -5,9 +5,12 @@ few extreme values cost nothing but themselves. Whatever is asked with these bou
 is adaptive, and sound because an account is a filter, whose theorems allow it (`accounting.filters`).
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import QuestionRefused
+from discreet.exact import shown
+from discreet.loss import Composition
 from discreet.query import plan
 from discreet.query.measure import Measurement
 from discreet.query.release import Release
@@ -21,8 +24,24 @@ SURE = 0.99
 """How often no empty magnitude at all is mistaken for one that holds rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Bounds that were found, and what was paid for them."""
+
+    column: str
+    ends: tuple[Fraction, Fraction]
+    loss: Composition
+    amount: Fraction  # in the account's currency
+
+    def __str__(self) -> str:
+        low, high = map(shown, self.ends)
+        return f"The bounds of {self.column} were found privately, as part of the price: {low} to {high}."
+
+
 def bounds_question(column: str, table: Table) -> plan.Query:
     """How many rows have which magnitude, from ±2^-10 (±1 for whole numbers) to ±2^40."""
+    if column not in table.columns or table.columns[column].kind not in (Kind.INTEGER, Kind.REAL):
+        raise QuestionRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
     finest = 0 if table.columns[column].kind is Kind.INTEGER else FINEST
     sizes = [Fraction(2) ** k for k in range(finest, LARGEST + 1)]
     edges = (*(-size for size in reversed(sizes)), Fraction(0), *sizes)

@@ -10,6 +10,7 @@ from typing import assert_never
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.edges import LARGEST_CONSTANT, checked_edges
+from discreet.query.measures import histogram_of
 from discreet.query.span import comparable, span_of
 from discreet.query.table import Kind, Table, holds
 
@@ -31,8 +32,7 @@ def check(query: plan.Query, table: Table) -> None:
                 if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > LARGEST_CONSTANT:
                     raise QuestionRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
             case plan.Histogram(value=value, edges=edges):
-                check_value(value, table)
-                checked_edges(edges)
+                check_value(histogram_of(value, checked_edges(edges)).cell, table)  # a plain column needs no bounds
             case _:
                 check_value(aggregate.value, table)
     for group in query.groups:
