@@ -43,9 +43,9 @@ def many_keys(keys: int) -> Path:
     return made(f"keys-{keys}", KEYS.format(rows=3 * keys))
 
 
-def first(rows: int) -> Path:
-    """The first rows of a purchase file, as CSV."""
-    return made(f"first-{rows}", f"FROM '{purchases(10**6)}' LIMIT {rows}", "csv")
+def first(rows: int, kind: str) -> Path:
+    """The first rows of a purchase file."""
+    return made(f"first-{rows}", f"FROM '{purchases(10**6)}' LIMIT {rows}", kind)
 
 
 def made(name: str, query: str, kind: str = "parquet") -> Path:
@@ -55,6 +55,7 @@ def made(name: str, query: str, kind: str = "parquet") -> Path:
         HOME.mkdir(exist_ok=True)
         part = path.with_suffix(".part")
         with duckdb.connect() as connection:
+            connection.execute("SET enable_progress_bar = false")
             connection.execute(f"COPY ({query}) TO '{part}' (FORMAT {kind})")
         part.rename(path)
     return path
