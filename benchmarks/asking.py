@@ -80,8 +80,8 @@ def peers() -> Section:
     """Beside other libraries; at 10⁷ rows only OpenDP and only the first question, since the others take minutes."""
     about = (
         "Seconds. PipelineDP's reading of the file is not timed. qrlew clips norms where the others cap rows. OpenDP keeps "
-        "a person's first groups, since its default, a sample, fails in this version. At 10⁷ rows only OpenDP's count is run, "
-        "as the others take minutes."
+        "a person's first groups, since its default, a sample, fails in this version. At 10⁷ rows only "
+        "OpenDP's count is run, as the others take minutes."
     )
     section = Section("Asking: beside the peers", about, ["question", "rows", "ours s", *PEERS, "goal"])
     cases = [(question, 10**6) for question in QUESTIONS] + [("count", 10**7)]
