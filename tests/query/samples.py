@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import duckdb
+import pyarrow
 
 from discreet.session import Session, connect
 from tests.query.oracle import Row
@@ -37,9 +38,9 @@ class Sample:
         connection = duckdb.connect()
         columns = ", ".join(f"{name} {kind}" for name, kind in self.types.items())
         connection.execute(f"CREATE TABLE {self.name} ({columns})")
-        lists = [[row[name] for row in rows] for name in self.types]
-        turned = ", ".join(f"unnest(?::{kind}[])" for kind in self.types.values())
-        connection.execute(f"INSERT INTO {self.name} SELECT {turned}", lists)
+        listed = pyarrow.table({name: [row[name] for row in rows] for name in self.types})
+        connection.register("listed", listed)
+        connection.execute(f"INSERT INTO {self.name} FROM listed")
         return connect(connection, table=self.name, epsilon=epsilon, **(self.declared | more))
 
 
