@@ -28,7 +28,7 @@ def ask(question: str, path: str) -> int:
     )
     query = context.query()
     if question != "unique":
-        query = query.truncate_per_group(10, by=[key]).truncate_num_groups(3, by=[key], keep="first")
+        query = query.truncate_per_group(10, by=[key], keep="first").truncate_num_groups(3, by=[key], keep="first")
     grouped = query.group_by(key)
     if question == "sums":
         amount = pl.col("amount").fill_null(0.0).fill_nan(0.0)
