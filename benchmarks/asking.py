@@ -79,7 +79,7 @@ def engine() -> Section:
 def peers() -> Section:
     """Beside other libraries; at 10⁷ rows only OpenDP and only the first question, since the others take minutes."""
     about = (
-        "Seconds, the better of two turns. PipelineDP's reading of the file is not timed. qrlew clips norms where the others "
+        "Seconds, better of two turns. PipelineDP's reading of the file is not timed. qrlew clips norms where the others "
         "cap rows. OpenDP keeps a person's first rows and groups: its quickest way, and a sample of groups fails in this "
         "version. At 10⁷ rows only OpenDP's count is run, as the others take minutes."
     )
