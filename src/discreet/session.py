@@ -281,7 +281,7 @@ class Session:
         def good(price: Fraction) -> bool:
             try:
                 planned = self._measured(bounded, price, shares)
-            except BadParameter:  # too small at this δ to buy anything in this currency
+            except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
                 return False
             columns = (promised(planned, name, confidence, sizes) for name, _ in bounded.query.aggregates)
             return all(within(column, allowed, relative=relative) for column in columns)

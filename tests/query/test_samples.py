@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from discreet.errors import QuestionRefused
 from discreet.query import plan
-from discreet.query.bound import Bounded, Total, Values, centre_of, measures_of
+from discreet.query.bound import Bounded
 from discreet.query.cells import Cell
+from discreet.query.measures import Total, Values, centre_of, measures_of
 from discreet.query.release import Release
 from tests.query.oracle import Oracle, Row
 from tests.query.samples import Sample, census, web_log
@@ -142,3 +144,16 @@ def test_the_samples_are_what_they_say() -> None:
     assert max(sizes.values()) > 9_800
     assert repr(web_log().rows) == repr(log.rows)
     assert census().rows == people.rows
+
+
+@pytest.mark.parametrize(("sample", "question"), asked(SAMPLES))
+def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for(sample: Sample, question: str) -> None:
+    """Squares of bytes at a low price need noise wider than the samplers are made for."""
+    session = sample.session(sample.rows, epsilon=10)
+    refused = []
+    try:
+        session.ask(question.format(where=""), epsilon=Fraction(1, 10_000))
+    except QuestionRefused as refusal:
+        refused.append(refusal.way_out)
+    assert all("pay more" in way_out for way_out in refused)
+    assert (session.account.budget.spent == 0) == bool(refused)

@@ -12,10 +12,11 @@ from typing import TypeAlias, assert_never
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.search import least
-from discreet.errors import QuestionRefused
+from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import sqrt_up
 from discreet.loss import Composition, Loss, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
+from discreet.noise.laplace import in_range
 from discreet.query.bound import Bounded
 from discreet.query.measures import Measure, measures_of
 from discreet.units import Sensitivity
@@ -60,7 +61,10 @@ def measure(
     shares = weighed(bounded, weights or {})
     unit = amount / (sum(shares.values()) + (bounded.keys is None))
     noises = tuple((m, quietest(bounded.sensitivity(m), currency, shares[m] * unit)) for m in bounded.measures)
-    return Measurement(bounded, noises, _selection(bounded, currency, unit, delta) if bounded.keys is None else None)
+    selection = _selection(bounded, currency, unit, delta) if bounded.keys is None else None
+    for noise in (*(noise for _, noise in noises), *([] if selection is None else [selection])):
+        drawable(noise.sigma if isinstance(noise, Gaussian) else noise.scale)
+    return Measurement(bounded, noises, selection)
 
 
 def weighed(bounded: Bounded, weights: Mapping[str, Fraction]) -> dict[Measure, Fraction]:
@@ -88,6 +92,19 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
     laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
     choices: tuple[Noise, ...] = (laplace, gaussian)
     return min(choices, key=lambda noise: noise.error(JUDGED_AT))
+
+
+def drawable(scale: Fraction) -> None:
+    """Refuse noise that the samplers are not made for, before it is paid for."""
+    try:
+        in_range(scale)
+    except BadParameter:
+        fault, way_out = (
+            ("wider than 2^50 grid steps", "pay more, or declare tighter bounds or fewer rows")
+            if scale > 1
+            else ("narrower than 2^-60 grid steps", "pay less")
+        )
+        raise QuestionRefused(f"the noise of this would be {fault}", way_out) from None
 
 
 def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:
