@@ -15,7 +15,7 @@ from discreet.query.bound import Bounded, bound
 from discreet.query.table import Kind
 from discreet.units import Neighbours
 from tests.query.oracle import Row
-from tests.query.worlds import DAYS, KINDS, TEXTS, World, question, stored
+from tests.query.worlds import DAYS, KINDS, TEXTS, Moved, World, exactly, question, stored
 
 KEYS: dict[str, list[Any]] = {"dept": TEXTS, "day": DAYS, "ok": [True, False], "age": [0, 9, 10, -1, 2**40]}
 STAND_INS = {"dept": "region", "wide": "score", "pay": "weight"}
@@ -99,9 +99,9 @@ class Joined:
         self.connection, self.at = connection, known.copied(connection)[0]
         self.last: World | None = None
 
-    def totals(self, asked: Bounded, place: World) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def exactly(self, asked: Bounded, place: World) -> Moved:
         if self.last is not place:
             stored(place, self.connection)
             self.last = place
         engine = DuckDB(self.connection, "people", {"places": self.at})
-        return {keys: totals for totals, keys in engine.totals(asked) if any(totals)}
+        return exactly(engine, asked)

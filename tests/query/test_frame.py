@@ -19,6 +19,7 @@ from tests.query.builder import rebuilt
 from tests.query.people import session
 
 SHARES = [plan.LEAST, plan.MOST, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
+WORDS = {plan.LEAST: "MIN", plan.MOST: "MAX", Fraction(1, 2): "MEDIAN"}
 PEOPLE = Table(
     "people",
     "id",
@@ -44,20 +45,13 @@ def asked(rng: Random) -> plan.Query:
 
 
 def written_in_sql(query: plan.Query) -> str:
-    pieces = []
+    """With MIN, MAX and MEDIAN where they are meant."""
+    text = worlds.text(query)
     for name, each in query.aggregates:
-        match each:
-            case plan.Quantile(value=value, q=q):
-                shown = {plan.LEAST: "MIN({})", plan.MOST: "MAX({})", Fraction(1, 2): "MEDIAN({})"}
-                pieces.append(
-                    shown.get(q, f"QUANTILE({{}}, {worlds.decimal(q)})").format(worlds.written(value)) + f" AS {name}"
-                )
-            case plan.Histogram(value=value, edges=edges):
-                pieces.append(f"HISTOGRAM({worlds.written(value)}, {', '.join(map(worlds.decimal, edges))}) AS {name}")
-    plain = replace(
-        query, aggregates=tuple(a for a in query.aggregates if not isinstance(a[1], plan.Quantile | plan.Histogram))
-    )
-    return worlds.text(plain).replace(" FROM people", f", {', '.join(pieces)} FROM people", 1)
+        if isinstance(each, plan.Quantile) and each.q in WORDS:
+            plain = f"{worlds.written(each)} AS {name}"
+            text = text.replace(plain, f"{WORDS[each.q]}({worlds.written(each.value)}) AS {name}")
+    return text
 
 
 def unlike(build: Callable[[plan.Query], Any], seeds: range) -> list[int]:

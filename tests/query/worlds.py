@@ -353,10 +353,13 @@ def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
         if not last or last[0] is not place:
             stored(place, connection)
             last[:] = [place]
-        engine = DuckDB(connection, "people")
-        totals = list(engine.totals(question))
-        found = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}
-        spreads = {c: {(*keys, cell): n for n, cell, keys in engine.counts(question, c) if n} for c in question.spreads}
-        return found | spreads
+        return exactly(DuckDB(connection, "people"), question)
 
     return answer
+
+
+def exactly(engine: DuckDB, question: Bounded) -> Moved:
+    """What an engine returns for a question, per measure."""
+    totals = list(engine.totals(question))
+    found: Moved = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}
+    return found | {c: {(*keys, cell): n for n, cell, keys in engine.counts(question, c) if n} for c in question.spreads}

@@ -2,11 +2,12 @@
 
 import threading
 from fractions import Fraction
+from functools import lru_cache
 from typing import assert_never
 
 from discreet.accounting import filters
 from discreet.accounting.conversions import divergence_within, mu_within, rho_within
-from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp, converted
 from discreet.errors import BadParameter
 from discreet.exact import Number, open_unit, positive, rational, shown
 from discreet.loss import Composition
@@ -14,6 +15,10 @@ from discreet.query.release import Receipt
 
 RESERVED = Fraction(1, 2)
 """The part of δ that is kept for selecting keys; the rest converts the currency."""
+
+
+MOST = float(1 << 20)
+"""An ε beyond which nothing is proposed."""
 
 
 class MemoryAccount:
@@ -53,6 +58,7 @@ def budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> 
             return Filter(kept, amount(kept, eps, fail), fail * RESERVED)
 
 
+@lru_cache(maxsize=1024)
 def amount(currency: Currency, epsilon: Fraction, delta: Fraction) -> Fraction:
     """How much of the currency (ε, δ) buys, rounded down; ε itself in a pure account."""
     if not isinstance(currency, Pure) and delta == 0:
@@ -82,16 +88,12 @@ def epsilon_that_fits(left: Filter, delta: Fraction) -> Fraction:
         return Fraction(0)
     if isinstance(left.currency, Pure):
         return left.left
-    low, high = Fraction(0), Fraction(1)
-    while fits(left, high, delta) and high < 1 << 20:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(left, middle, delta) else (low, middle)
-        if high - low <= low / 10**5:
-            break
-    short = Fraction(float(rounded_down(low)))  # the double that is typed, which may lie above the decimal
-    return short if short <= low else low
+    promised = converted(left.currency, left.left, delta if isinstance(left.currency, Rdp) else delta * (1 - RESERVED))
+    found = rounded_down(rational(min(promised, MOST)))  # what is left promises it: `amount` is the inverse, up to rounding
+    while found > 0 and not fits(left, found, delta):
+        found -= step_of(found, 4)
+    short = Fraction(float(found))  # the double that is typed, which may lie above the decimal
+    return short if short <= found else found
 
 
 def fits(left: Filter, epsilon: Fraction, delta: Fraction) -> bool:

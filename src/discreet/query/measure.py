@@ -8,6 +8,7 @@ error at that price in the account's currency; in a pure account only Laplace ha
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
@@ -23,6 +24,7 @@ from discreet.units import Sensitivity
 
 Noise: TypeAlias = Laplace | Gaussian
 JUDGED_AT = 0.95
+NEARNESS = 2.0**-24
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def weighed(bounded: Bounded, weights: Mapping[str, Fraction]) -> dict[Measure, 
     return found
 
 
+@lru_cache(maxsize=256)
 def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
     """The noise with the smallest error at this price."""
     match currency:
@@ -83,15 +86,20 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
             return Laplace.for_epsilon(share, moved)
         case Zcdp():
             gaussian = Gaussian(sqrt_up(moved.l2_squared / (2 * share)))
-        case Gdp():
-            gaussian = Gaussian(sqrt_up(moved.l2_squared / share))
+        case Gdp():  # ε-private noise costs −2Φ⁻¹(1/(1+e^ε)) in μ [DRS22], at which Gaussian noise is never the larger
+            return Gaussian(sqrt_up(moved.l2_squared / share))
         case Rdp(order=order):
             gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
         case _:
             assert_never(currency)
-    laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
+    laplace = _laplace(moved, currency, share, float(gaussian.sigma))
     choices: tuple[Noise, ...] = (laplace, gaussian)
     return min(choices, key=lambda noise: noise.error(JUDGED_AT))
+
+
+def _laplace(moved: Sensitivity, currency: Currency, share: Fraction, start: float) -> Laplace:
+    """The least Laplace noise at this price, to about seven digits."""
+    return Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, start, NEARNESS)))
 
 
 def drawable(scale: Fraction) -> None:
@@ -117,5 +125,5 @@ def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fra
     moved = Sensitivity(l0=bounded.groups * bounded.neighbours.changes, linf=1)
     if isinstance(currency, Pure):
         return Threshold.for_epsilon(share, delta, moved)
-    noise = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, 1.0)))
+    noise = _laplace(moved, currency, share, 1.0)
     return Threshold.for_epsilon(moved.l1 / noise.scale if moved.l1 else share, delta, moved)
