@@ -138,11 +138,11 @@ class DuckDB:
 
     def statement(self, bounded: Bounded) -> str:
         """What will run for the totals."""
-        return lower(bounded, self._source(bounded), DUCKDB).sql(dialect="duckdb")
+        return lower(bounded, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
 
     def statement_of(self, bounded: Bounded, counts: Counts) -> str:
         """What will run for one spread of counts."""
-        return lower_counts(bounded, counts, self._source(bounded), DUCKDB).sql(dialect="duckdb")
+        return lower_counts(bounded, counts, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
 
     def statements(self, bounded: Bounded) -> tuple[str, ...]:
         """Everything that will run."""

@@ -17,7 +17,7 @@ from discreet.query.measures import Rows, Scalar, Total, Units, Values
 from discreet.query.span import ROOM
 from discreet.sql.dialects import Dialect
 from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
-from discreet.sql.values import SQL, Lowering, clamp, column, least, saturated, whole
+from discreet.sql.values import SQL, Lowering, cast, clamp, column, least, named, saturated, whole
 
 RANK, ROWS = "rank", "rows"
 
@@ -39,18 +39,24 @@ class _Statement:
     def select(self, source: exp.Expr) -> exp.Select:
         kept = self._kept(source)
         if self.bounded.table.unique:
-            result = self._result(exp.select(*self._totals_of_rows()).from_(self.kept)).with_(self.kept, as_=kept)
+            result = self._result(exp.select(*self._totals_of_rows()).from_(self.kept, copy=False)).with_(
+                self.kept, as_=kept, copy=False
+            )
             return only_listed(self.bounded, result) if listed_late(self.bounded) else result
         ranked = needs_rank(self.bounded)
-        result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs)
+        result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs, copy=False)
         if ranked:
-            result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)))
-        result = self._result(result).with_(self.kept, as_=kept).with_(self.pairs, as_=self._pairs())
-        return result.with_(self.ranked, as_=self._ranked()) if ranked else result
+            result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)), copy=False)
+        result = self._result(result).with_(self.kept, as_=kept, copy=False).with_(self.pairs, as_=self._pairs(), copy=False)
+        return result.with_(self.ranked, as_=self._ranked(), copy=False) if ranked else result
 
     def _result(self, select: exp.Select) -> exp.Select:
         keys = [column(name) for name in self.keys]
-        return select.select(*keys, append=True).group_by(*(key.copy() for key in keys)) if keys else select
+        return (
+            select.select(*keys, append=True, copy=False).group_by(*(key.copy() for key in keys), copy=False)
+            if keys
+            else select
+        )
 
     def _kept(self, source: exp.Expr) -> exp.Select:
         steps = {
@@ -61,13 +67,13 @@ class _Statement:
 
     def _pairs(self) -> exp.Select:
         columns: list[SQL] = [column(UNIT), *(column(name) for name in self.keys)]
-        sums: list[SQL] = [exp.alias_(exp.Count(this=exp.Star()), ROWS, quoted=True)]
+        sums: list[SQL] = [named(exp.Count(this=exp.Star()), ROWS)]
         for name in self.values.values():
-            sums.append(exp.alias_(exp.Count(this=column(name)), f"{name}_n", quoted=True))
+            sums.append(named(exp.Count(this=column(name)), f"{name}_n"))
         for i, measure in enumerate(self.bounded.scalars):
             if isinstance(measure, Total):
-                sums.append(exp.alias_(self._sum(measure), f"sum{i}", quoted=True))
-        return exp.select(*columns, *sums).from_(self.kept).group_by(*(c.copy() for c in columns))
+                sums.append(named(self._sum(measure), f"sum{i}"))
+        return exp.select(*columns, *sums).from_(self.kept, copy=False).group_by(*(c.copy() for c in columns), copy=False)
 
     def _sum(self, measure: Total) -> SQL:
         """Σ(v − c) is Σv − c·n: engines then add up a value once, however many centres it is taken from."""
@@ -85,7 +91,7 @@ class _Statement:
 
     def _ranked(self) -> exp.Select:
         rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=by_hash(self.bounded, *self.keys))
-        return exp.select(exp.Star(), exp.alias_(rank, RANK, quoted=True)).from_(self.pairs)
+        return exp.select(exp.Star(), named(rank, RANK)).from_(self.pairs, copy=False)
 
     def _totals_of_pairs(self) -> list[SQL]:
         most = whole(self.bounded.rows)
@@ -104,16 +110,16 @@ class _Statement:
                 room = (
                     ROOM // self.bounded.rows
                 )  # |total| is cut off here, so that the product fits 64 bits: it only shrinks
-                inside = exp.cast(clamp(total.copy(), whole(-room), whole(room)), exp.DataType.Type.BIGINT)
+                inside = cast(clamp(total.copy(), whole(-room), whole(room)), exp.DType.BIGINT)
                 scaled = self.dialect.divide(exp.Paren(this=exp.Mul(this=inside, expression=most.copy())), n.copy())
                 over = exp.If(this=exp.GT(this=n, expression=most.copy()), true=scaled)
                 # at most r rows, whose sum the span has shown to fit
-                return exp.Case(ifs=[over], default=exp.cast(total, exp.DataType.Type.BIGINT))
+                return exp.Case(ifs=[over], default=cast(total, exp.DType.BIGINT))
             case _:
                 assert_never(measure)
 
     def _totals_of_rows(self) -> list[SQL]:
-        return [exp.alias_(self._over_rows(m), f"total{i}", quoted=True) for i, m in enumerate(self.bounded.totals)]
+        return [named(self._over_rows(m), f"total{i}") for i, m in enumerate(self.bounded.totals)]
 
     def _over_rows(self, measure: Scalar) -> SQL:
         match measure:
@@ -127,4 +133,4 @@ class _Statement:
                 assert_never(measure)
 
     def _total(self, i: int, share: SQL) -> SQL:
-        return exp.alias_(saturated(exp.Sum(this=share)), f"total{i}", quoted=True)
+        return named(saturated(exp.Sum(this=share)), f"total{i}")

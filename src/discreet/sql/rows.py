@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discreet.query import plan
 from discreet.query.bound import Bounded
-from discreet.sql.values import SOURCE, SQL, Lowering, column, constant, declared_column
+from discreet.sql.values import SOURCE, SQL, Lowering, cast, column, constant, declared_column, named
 
 UNIT = "unit"
 MANY = 8
@@ -26,14 +26,14 @@ def kept_rows(bounded: Bounded, source: exp.Expr, write: Lowering, values: Mappi
     """One row per row that counts: unit, keys, and these values."""
     table, query = bounded.table, bounded.query
     keys = [write.key(group.value) for group in query.groups]
-    columns = [exp.alias_(declared_column(table.unit), UNIT, quoted=True)]
-    columns += [exp.alias_(key, name, quoted=True) for key, name in zip(keys, key_names(bounded), strict=True)]
-    columns += [exp.alias_(value, name, quoted=True) for name, value in values.items()]
-    rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True))
-    rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())))
+    columns = [named(declared_column(table.unit), UNIT)]
+    columns += [named(key, name) for key, name in zip(keys, key_names(bounded), strict=True)]
+    columns += [named(value, name) for name, value in values.items()]
+    rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True, copy=False))
+    rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())), copy=False)
     if query.where is not None:
-        rows = rows.where(write.condition(query.where))
-    return rows if listed_late(bounded) else rows.where(*_listed(bounded, keys))
+        rows = rows.where(write.condition(query.where), copy=False)
+    return rows if listed_late(bounded) else rows.where(*_listed(bounded, keys), copy=False)
 
 
 def listed_late(bounded: Bounded) -> bool:
@@ -47,7 +47,7 @@ def only_listed(bounded: Bounded, result: exp.Select) -> exp.Select:
     listed = exp.and_(*_listed(bounded, [column(name) for name in key_names(bounded)]))
     counted = exp.Not(this=exp.Is(this=column("total0"), expression=exp.Null()))
     late = exp.Case(ifs=[exp.If(this=counted, true=listed)], default=exp.false())
-    return exp.select(exp.Star()).from_(result.subquery("grouped")).where(late)
+    return exp.select(exp.Star()).from_(result.subquery("grouped", copy=False), copy=False).where(late, copy=False)
 
 
 def _listed(bounded: Bounded, keys: Sequence[SQL]) -> list[SQL]:
@@ -91,8 +91,8 @@ def by_hash(bounded: Bounded, *names: str) -> exp.Order:
 
 
 def _sized(name: str) -> list[SQL]:
-    text = exp.cast(column(name), exp.DataType.Type.VARCHAR)
-    return [exp.cast(exp.Length(this=text.copy()), exp.DataType.Type.VARCHAR), exp.Literal.string(":"), text]
+    text = cast(column(name), exp.DType.VARCHAR)
+    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]
 
 
 def _joined(parts: list[SQL]) -> SQL:

@@ -15,7 +15,7 @@ from discreet.query.bound import Bounded
 from discreet.query.measures import Counts
 from discreet.sql.dialects import Dialect
 from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
-from discreet.sql.values import SQL, Lowering, column, greatest, least, saturated, whole
+from discreet.sql.values import SQL, Lowering, column, greatest, least, named, saturated, whole
 
 CELL, RANK, ROWS, RUNNING = "cell", "rank", "rows", "running"
 
@@ -28,19 +28,25 @@ def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Di
     rows = kept_rows(bounded, source, write, {CELL: write.steps(counts.cell)})
     known = exp.Not(this=exp.Is(this=column(CELL), expression=exp.Null()))
     if bounded.table.unique:
-        result = exp.select(_total(whole(1)), column(CELL), *keys).from_(kept)
-        result = result.where(known).group_by(column(CELL), *_copies(keys)).with_(kept, as_=rows)
+        result = exp.select(_total(whole(1)), column(CELL), *keys).from_(kept, copy=False)
+        result = (
+            result.where(known, copy=False)
+            .group_by(column(CELL), *_copies(keys), copy=False)
+            .with_(kept, as_=rows, copy=False)
+        )
         return only_listed(bounded, result) if listed_late(bounded) else result
     columns: list[SQL] = [column(UNIT), *_copies(keys), column(CELL)]
-    counted = exp.select(*columns, exp.alias_(exp.Count(this=exp.Star()), ROWS, quoted=True)).from_(kept)
+    counted = exp.select(*columns, named(exp.Count(this=exp.Star()), ROWS)).from_(kept, copy=False)
     before = exp.Paren(this=exp.Sub(this=column(RUNNING), expression=column(ROWS)))
     room = greatest(exp.Sub(this=whole(bounded.rows), expression=before), whole(0))
-    result = exp.select(_total(least(column(ROWS), room)), column(CELL), *keys).from_(ranked).where(known)
+    result = (
+        exp.select(_total(least(column(ROWS), room)), column(CELL), *keys).from_(ranked, copy=False).where(known, copy=False)
+    )
     if needs_rank(bounded):
-        result = result.where(exp.LTE(this=column(RANK), expression=whole(bounded.groups)))
-    result = result.group_by(column(CELL), *_copies(keys)).with_(kept, as_=rows)
-    result = result.with_(cells, as_=counted.group_by(*_copies(columns)))
-    return result.with_(ranked, as_=_ranked(bounded).from_(cells))
+        result = result.where(exp.LTE(this=column(RANK), expression=whole(bounded.groups)), copy=False)
+    result = result.group_by(column(CELL), *_copies(keys), copy=False).with_(kept, as_=rows, copy=False)
+    result = result.with_(cells, as_=counted.group_by(*_copies(columns), copy=False), copy=False)
+    return result.with_(ranked, as_=_ranked(bounded).from_(cells, copy=False), copy=False)
 
 
 def _ranked(bounded: Bounded) -> exp.Select:
@@ -54,12 +60,12 @@ def _ranked(bounded: Bounded) -> exp.Select:
         spec=frame,
     )
     rank = exp.Window(this=exp.DenseRank(), partition_by=[column(UNIT)], order=by_hash(bounded, *keys))
-    places = [exp.alias_(rank, RANK, quoted=True)] if needs_rank(bounded) else []
-    return exp.select(exp.Star(), exp.alias_(running, RUNNING, quoted=True), *places)
+    places = [named(rank, RANK)] if needs_rank(bounded) else []
+    return exp.select(exp.Star(), named(running, RUNNING), *places)
 
 
 def _total(share: SQL) -> SQL:
-    return exp.alias_(saturated(exp.Sum(this=share)), "total0", quoted=True)
+    return named(saturated(exp.Sum(this=share)), "total0")
 
 
 def _copies(columns: Sequence[SQL]) -> list[SQL]:

@@ -24,14 +24,24 @@ def whole(number: int) -> SQL:
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
 
 
+def named(value: SQL, name: str) -> SQL:
+    """A value under a name of our own. The value is not copied: it was made for this."""
+    return exp.alias_(value, name, quoted=True, copy=False)
+
+
+def cast(value: SQL, kind: exp.DType) -> SQL:
+    """A value as another type; not copied either."""
+    return exp.cast(value, kind, copy=False)
+
+
 def bigint(number: int) -> SQL:
     """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
-    return exp.cast(whole(number), exp.DataType.Type.BIGINT)
+    return cast(whole(number), exp.DType.BIGINT)
 
 
 def double(number: Fraction) -> SQL:
     """A constant double, by its shortest exact decimal text."""
-    return exp.cast(exp.Literal.string(repr(float(number))), exp.DataType.Type.DOUBLE)
+    return cast(exp.Literal.string(repr(float(number))), exp.DType.DOUBLE)
 
 
 SOURCE = "source"
@@ -60,7 +70,7 @@ class Lowering:
         """A column as it is, except that NaN is NULL."""
         if self.table.columns[name].kind is not Kind.REAL:
             return declared_column(name)
-        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
+        wide = cast(declared_column(name), exp.DType.DOUBLE)
         return exp.Case(ifs=[exp.If(this=self.dialect.is_nan(wide.copy()), true=exp.Null())], default=wide)
 
     def steps(self, value: plan.Value) -> SQL:
@@ -95,17 +105,17 @@ class Lowering:
             )
         assert declared.lower is not None
         assert declared.upper is not None
-        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
+        wide = cast(declared_column(name), exp.DType.DOUBLE)
         inside = clamp(wide, double(declared.lower), double(declared.upper))
         scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
-        nearest: SQL = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
+        nearest: SQL = cast(exp.Floor(this=scaled), exp.DType.BIGINT)
         if not _stays_inside(declared.lower, declared.upper, span):
             nearest = clamp(nearest, whole(span.lower), whole(span.upper))
         known = exp.Not(this=self.dialect.is_nan(wide.copy()))  # unknown where the column is missing
         return exp.Case(ifs=[exp.If(this=known, true=nearest)])
 
     def _unless_null(self, tested: SQL, value: SQL) -> SQL:
-        wide = exp.cast(value, exp.DataType.Type.BIGINT)
+        wide = cast(value, exp.DType.BIGINT)
         return exp.Case(ifs=[exp.If(this=exp.Is(this=tested, expression=exp.Null()), true=exp.Null())], default=wide)
 
     def _in(self, value: plan.Value, exponent: int) -> SQL:
@@ -217,7 +227,7 @@ def constant(value: object) -> SQL:
         return whole(value)
     if isinstance(value, str):
         return exp.Literal.string(value)
-    kind = exp.DataType.Type.TIMESTAMP if isinstance(value, datetime) else exp.DataType.Type.DATE
+    kind = exp.DType.TIMESTAMP if isinstance(value, datetime) else exp.DType.DATE
     return exp.cast(exp.Literal.string(str(value)), kind)
 
 
@@ -240,7 +250,7 @@ def saturated(total: SQL) -> SQL:
     """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
     The sum of nothing is 0."""
     whole_sum = exp.Coalesce(this=total, expressions=[whole(0)])
-    return exp.cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DataType.Type.BIGINT)
+    return cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DType.BIGINT)
 
 
 _ORDERS: dict[plan.Order, type[exp.Binary]] = {
