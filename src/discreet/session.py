@@ -21,6 +21,7 @@ from discreet.exact import Bounds, Number, open_unit, positive, rational, shown,
 from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits
 from discreet.loss import compose
 from discreet.noise import Bits
+from discreet.query import plan
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
 from discreet.query.measure import Measurement, measure
@@ -270,6 +271,11 @@ class Session:
             return positive(epsilon, "epsilon")
         assert error is not None
         allowed, relative = read_error(error)
+        if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
+            raise QuestionRefused(
+                "how far off a quantile is depends on the values; beforehand only the error of its rank is known",
+                'give a share of the rows, error="2%" with a size, or a price',
+            )
         if size is None and _needs_size(error, bounded):
             raise QuestionRefused(
                 "how many rows an answer rests on is private, so this error needs a size to be relative to",

@@ -22,6 +22,7 @@ from discreet.cli.options import (
     NonNegative,
     Pilot,
     PolicyFile,
+    Public,
     Relation,
     Simultaneous,
     Size,
@@ -97,6 +98,7 @@ def ask(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
+    public: Public = None,
     neighbours: Relation = "add-remove",
     simultaneous: Simultaneous = False,
     consistent: Consistent = False,
@@ -111,7 +113,7 @@ def ask(
 
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
-        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, weight=weight,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
         currency=currency, neighbours=neighbours, pilot=pilot, budget=budget,
     )  # fmt: skip
     form = Form(
@@ -143,6 +145,7 @@ def quote(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
+    public: Public = None,
     neighbours: Relation = "add-remove",
     json: Json = False,
 ) -> None:
@@ -152,7 +155,7 @@ def quote(
 
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
-        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, weight=weight,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
         currency=currency, neighbours=neighbours,
     )  # fmt: skip
     run(asked, confidence, as_json=json)

@@ -33,7 +33,10 @@ Keys: TypeAlias = Annotated[list[str] | None, panel(DATA, "Keys that may be show
 MaxGroups: TypeAlias = Annotated[int | None, panel(DATA, "In how many groups one unit may count; 1 unless given.")]
 MaxRows: TypeAlias = Annotated[int | None, panel(DATA, "With how many rows in each; 1 unless given.")]
 Unique: TypeAlias = Annotated[bool, panel(DATA, "No unit has two rows.", "--unique")]
-Limits: TypeAlias = Annotated[list[str] | None, panel(DATA, "Values are clamped: pay=0:200. Repeatable.", "--bounds")]
+Limits: TypeAlias = Annotated[
+    list[str] | None, panel(DATA, "Values are clamped: pay=0:200; pay=auto finds bounds privately. Repeatable.", "--bounds")
+]
+Public: TypeAlias = Annotated[list[str] | None, panel(DATA, "A public table to join: cities=cities.csv. Repeatable.")]
 TableName: TypeAlias = Annotated[str | None, panel(DATA, "The table's name, if not the file's.", "--table")]
 Relation: TypeAlias = Annotated[
     str, panel(DATA, "Whom an answer may not tell apart: add-remove one unit, or replace one.", "--neighbours")

@@ -39,6 +39,7 @@ class Question:
     unique: bool
     bounds: list[str] | None
     table: str | None
+    public: list[str] | None
     weight: list[str] | None
     currency: str | None
     neighbours: str
@@ -67,7 +68,7 @@ class Question:
         declared = declare(
             self.source, unit=self.unit, policy=self.policy, table=self.table,
             bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
-            unique=self.unique or None,
+            unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
         )  # fmt: skip
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
         declared = replace(declared, table=with_keys(declared.table, self.keys or []))
@@ -136,6 +137,13 @@ def _weight(text: str) -> tuple[str, Fraction]:
     if not equals:
         raise BadParameter("--weight", repr(text), "not a column and its weight", "write --weight n=2")
     return name, number(weight, "weight")
+
+
+def _lookup(text: str) -> tuple[str, str]:
+    name, equals, source = text.partition("=")
+    if not name or not equals or not source:
+        raise BadParameter("--public", repr(text), "not a name and a source", "write --public cities=cities.csv")
+    return name, source
 
 
 def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
