@@ -1,0 +1,27 @@
+"""The commands that the README shows are ones that run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHOWN = re.findall(r"^\$ \.venv/bin/(discreet .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_it_runs_and_shows_a_table(command: str) -> None:
+    words = shlex.split(command)
+    done = subprocess.run(
+        [Path(sys.executable).with_name(words[0]), *words[1:]],
+        cwd=ROOT, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "80"},
+    )  # fmt: skip
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition(command)[2].partition("```")[0].strip().splitlines()
+    got = done.stdout.strip().splitlines()
+    same = [line for line in shown if not re.search(r"[0-9]", line)]  # noise differs from run to run
+    assert same
+    assert [line for line in got if not re.search(r"[0-9]", line)] == same
