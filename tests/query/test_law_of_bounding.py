@@ -31,8 +31,9 @@ def test_the_reference_keeps_the_law() -> None:
 
 
 @pytest.mark.nightly
-def test_the_engine_keeps_the_law_at_length() -> None:
-    assert broken(by_duckdb(duckdb.connect()), range(30_000, 33_000), 10) == []
+@pytest.mark.parametrize("start", range(30_000, 30_800, 50))
+def test_the_engine_keeps_the_law_at_length(start: int) -> None:
+    assert broken(by_duckdb(duckdb.connect()), range(start, start + 50), 10) == []
 
 
 class PopularFirst(Oracle):
