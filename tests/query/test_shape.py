@@ -68,7 +68,7 @@ def test_neighbours_look_alike(start: int) -> None:
 @pytest.mark.parametrize("start", range(70_000, 71_200, 24))
 def test_neighbours_look_alike_at_length(start: int) -> None:
     """A million bad inputs and more; a world without anybody in it has no neighbour and is passed over."""
-    assert unlike(range(start, start + 24), 1050) == []
+    assert unlike(range(start, start + 24), 1060) == []
 
 
 def test_an_error_with_a_value_in_it_is_noticed() -> None:
