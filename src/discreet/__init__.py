@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         DiscreetError,
         EngineFailed,
         HypothesisFails,
+        LedgerBroken,
+        LedgerFailed,
         QuestionRefused,
         SourceRefused,
     )
@@ -68,7 +70,7 @@ _HOMES = {
     ),
     "discreet.errors": (
         "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "HypothesisFails QuestionRefused SourceRefused"
+        "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceRefused"
     ),
     "discreet.exact": "Bounds",
     "discreet.loss": "Loss compose group parallel repeat subsample",
@@ -114,6 +116,8 @@ __all__ = [
     "Geometric",
     "HypothesisFails",
     "Laplace",
+    "LedgerBroken",
+    "LedgerFailed",
     "Loss",
     "Neighbours",
     "OptimalThreshold",

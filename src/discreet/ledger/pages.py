@@ -1,0 +1,181 @@
+"""The tables of a ledger inside one transaction: reading and appending, and no rule."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import BadFact, LedgerBroken
+from discreet.ledger.account import Account
+from discreet.ledger.entry import DEBIT, GENESIS, Answered, Debit, Entry, Opened, decode, encode, hash_of, read
+from discreet.ledger.schema import Run
+
+ROWS = 1000
+"""How many entries are fetched at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as it is stored, its columns beside its bytes."""
+
+    number: int
+    kind: str
+    account: str
+    id: str | None
+    measurement: str | None
+    debit: int | None
+    body: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """One transaction's view."""
+
+    run: Run
+    where: str
+
+    def last(self) -> tuple[int, bytes]:
+        """Number and hash of the last entry; 0 and the genesis hash if there is none."""
+        row = self._one("SELECT number, hash FROM discreet_entries ORDER BY number DESC LIMIT 1")
+        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
+
+    def append(self, entry: Entry) -> bytes:
+        """Write the entry and return its hash. Its number and its link are the caller's to get right."""
+        body = encode(entry)
+        link = hash_of(body)
+        self.run(
+            "INSERT INTO discreet_entries (number, kind, account, id, measurement, debit, body, hash) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (entry.number, *columns_of(entry), body, link),
+        )
+        return link
+
+    def account(self, name: str) -> Account | None:
+        """An account with its totals, and its parents with theirs."""
+        opened = self.opening(name)
+        if opened is None:
+            return None
+        above = None if opened.parent is None else self.account(opened.parent)
+        return self.totals(opened.fresh(above))
+
+    def opening(self, name: str) -> Opened | None:
+        """The entry that opened an account."""
+        row = self._one("SELECT opened FROM discreet_accounts WHERE name = ?", name)
+        if row is None:
+            return None
+        opened = self.by_number(row[0])
+        if not isinstance(opened, Opened) or opened.account != name:
+            raise LedgerBroken(self.where, f"account {name!r} does not point at the entry that opened it")
+        return opened
+
+    def totals(self, account: Account) -> Account:
+        """The same account and its parents with their totals of now."""
+        row = self._one("SELECT spent, leaked, debits FROM discreet_accounts WHERE name = ?", account.name)
+        if row is None:
+            raise LedgerBroken(self.where, f"account {account.name!r} is gone")
+        above = None if account.parent is None else self.totals(account.parent)
+        return totalled(replace(account, parent=above), row)
+
+    def names(self) -> tuple[str, ...]:
+        """Every account, in the order of opening."""
+        return tuple(row[0] for row in self.run("SELECT name FROM discreet_accounts ORDER BY opened", ()).fetchall())
+
+    def add_account(self, name: str, opened: int) -> None:
+        """A new account with nothing spent."""
+        self.run("INSERT INTO discreet_accounts (name, opened, spent, leaked) VALUES (?, ?, '0', '0')", (name, opened))
+
+    def save(self, account: Account) -> None:
+        """Write the totals of an account and its parents."""
+        for each in account.line:
+            self.run(
+                "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ? WHERE name = ?",
+                (str(each.kept.spent), str(each.kept.leaked), each.debits, each.name),
+            )
+
+    def by_id(self, account: str, id: str) -> Debit | None:
+        """The debit with this id."""
+        return self._debit("account = ? AND id = ?", account, id)
+
+    def by_measurement(self, account: str, measurement: str) -> Debit | None:
+        """The first debit of this measurement that has an answer; else the first one."""
+        answered = "EXISTS (SELECT 1 FROM discreet_entries AS a WHERE a.debit = discreet_entries.number)"
+        return self._debit(f"account = ? AND measurement = ? ORDER BY {answered} DESC, number LIMIT 1", account, measurement)
+
+    def by_number(self, number: int) -> Entry | None:
+        """The entry with this number."""
+        row = self._one("SELECT body FROM discreet_entries WHERE number = ?", number)
+        return self._decoded(bytes(row[0])) if row else None
+
+    def body(self, number: int) -> bytes:
+        """The bytes of an entry that is there."""
+        return bytes(self._one("SELECT body FROM discreet_entries WHERE number = ?", number)[0])
+
+    def hash_at(self, number: int) -> bytes | None:
+        """The hash of the entry with this number."""
+        row = self._one("SELECT hash FROM discreet_entries WHERE number = ?", number)
+        return bytes(row[0]) if row else None
+
+    def answer(self, debit: int) -> bytes | None:
+        """What was released for a debit."""
+        row = self._one("SELECT body FROM discreet_entries WHERE debit = ?", debit)
+        entry = self._decoded(bytes(row[0])) if row else None
+        return entry.answer if isinstance(entry, Answered) else None
+
+    def rows(self) -> Iterator[Row]:
+        """Every entry, in order."""
+        cursor = self.run(
+            "SELECT number, kind, account, id, measurement, debit, body, hash FROM discreet_entries ORDER BY number", ()
+        )
+        while batch := cursor.fetchmany(ROWS):
+            for row in batch:
+                number, kind, account, id, measurement, debit, body, link = row
+                yield Row(number, kind, account, id, measurement, debit, bytes(body), bytes(link))
+
+    def facts(self, account: str) -> dict[bytes, int]:
+        """The stored facts of an account's debits, and how often each occurs."""
+        cursor = self.run(
+            "SELECT body FROM discreet_entries WHERE account = ? AND kind = 'debit' ORDER BY number", (account,)
+        )
+        counts: dict[bytes, int] = {}
+        while batch := cursor.fetchmany(ROWS):
+            for (body,) in batch:
+                facts = bytes(DEBIT.decode(bytes(body)).facts)
+                counts[facts] = counts.get(facts, 0) + 1
+        return counts
+
+    def _debit(self, condition: str, *values: Any) -> Debit | None:
+        row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)
+        return self._read(DEBIT, bytes(row[0])) if row else None
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        return self.run(sql, values).fetchone()
+
+    def _decoded(self, body: bytes) -> Entry:
+        try:
+            return decode(body)
+        except BadFact as wrong:
+            raise LedgerBroken(self.where, str(wrong)) from None
+
+    def _read(self, decoder: Any, body: bytes) -> Any:
+        try:
+            return read(decoder, body)
+        except BadFact as wrong:
+            raise LedgerBroken(self.where, str(wrong)) from None
+
+
+def columns_of(entry: Entry) -> tuple[str, str, str | None, str | None, int | None]:
+    """What stands in the columns beside an entry's bytes: kind, account, id, measurement, debit."""
+    match entry:
+        case Opened():
+            return "open", entry.account, None, None, None
+        case Debit():
+            return "debit", entry.account, entry.id, entry.measurement, None
+        case Answered():
+            return "answer", entry.account, None, None, entry.debit
+
+
+def totalled(account: Account, row: Any) -> Account:
+    """The account with the totals that are stored for it."""
+    spent, leaked, debits = row
+    return replace(account, kept=replace(account.kept, spent=Fraction(spent), leaked=Fraction(leaked)), debits=debits)

@@ -1,0 +1,60 @@
+"""The tables of a ledger, version by version. A ledger of an older version is brought up to date when it is opened.
+
+`{key}` and `{bytes}` are what the two databases call differently. Totals stand beside the entries so that opening an account
+does not add up its history; `check` adds it up and compares.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from discreet.errors import LedgerFailed
+
+Run: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+"""One statement with its values; returns a cursor."""
+
+VERSIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE discreet_entries (number {key}, kind TEXT NOT NULL, account TEXT NOT NULL, id TEXT, measurement TEXT, "
+        "debit BIGINT, body {bytes} NOT NULL, hash {bytes} NOT NULL)",
+        "CREATE UNIQUE INDEX discreet_by_id ON discreet_entries (account, id) WHERE id IS NOT NULL",
+        "CREATE INDEX discreet_by_measurement ON discreet_entries (account, measurement) WHERE measurement IS NOT NULL",
+        "CREATE UNIQUE INDEX discreet_by_debit ON discreet_entries (debit) WHERE debit IS NOT NULL",
+        "CREATE TABLE discreet_accounts (name TEXT PRIMARY KEY, opened BIGINT NOT NULL, spent TEXT NOT NULL, "
+        "leaked TEXT NOT NULL)",
+    ),
+    (
+        # Version 2 counts the debits of each account.
+        "ALTER TABLE discreet_accounts ADD COLUMN debits BIGINT NOT NULL DEFAULT 0",
+        "UPDATE discreet_accounts SET debits = (SELECT COUNT(*) FROM discreet_entries "
+        "WHERE kind = 'debit' AND account = discreet_accounts.name)",
+    ),
+)
+"""What each version adds to the one before it."""
+
+NEWEST = len(VERSIONS)
+
+
+def upgrade(run: Run, where: str, *, key: str, bytes: str, create: bool) -> None:
+    """Bring the tables to the newest version, inside the caller's transaction."""
+    run("CREATE TABLE IF NOT EXISTS discreet_schema (version BIGINT NOT NULL)", ())
+    row = run("SELECT version FROM discreet_schema", ()).fetchone()
+    found = int(row[0]) if row else 0
+    if found == 0 and not create:
+        raise absent(where)
+    if found == 0:
+        run("INSERT INTO discreet_schema VALUES (0)", ())
+    known(found, where)
+    for statement in (each for version in VERSIONS[found:] for each in version):
+        run(statement.format(key=key, bytes=bytes), ())
+    run(f"UPDATE discreet_schema SET version = {NEWEST}", ())
+
+
+def known(version: int, where: str) -> None:
+    """Refuse what a later version wrote: to ignore part of it is to misjudge it."""
+    if version > NEWEST:
+        raise LedgerFailed(where, f"it has schema version {version} and this is {NEWEST}", "use a newer discreet")
+
+
+def absent(where: str) -> LedgerFailed:
+    """There is no ledger at this place."""
+    return LedgerFailed(where, "there is no ledger here", "discreet ledger open makes one")
