@@ -77,6 +77,12 @@ class Ledger:
         """Let go of the store."""
         self.store.close()
 
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _known(self, pages: Pages, name: str) -> Account:
         found = pages.account(name)
         if found is None:

@@ -98,8 +98,8 @@ def words(promise: Mapping[str, Any]) -> str:
     before = promise["so_far"]
     return (
         f"Whatever else is known: the rows of {promise['whose']}, {promise['change']}, change the odds of any such answer "
-        f"by at most e^{promise['epsilon']}{failing}; together with all that account {promise['account']} released up to entry "
-        f"{before['entry']}, by at most e^{before['epsilon']}{failing}."
+        f"by at most e^{promise['epsilon']}{failing}; together with all that account {promise['account']} released up to "
+        f"entry {before['entry']}, by at most e^{before['epsilon']}{failing}."
     )
 
 

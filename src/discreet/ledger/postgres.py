@@ -29,6 +29,8 @@ _SETTINGS = (
 class PostgresStore:
     """The server, through one connection per process."""
 
+    _connection: "psycopg.Connection[Any] | None" = None
+
     def __init__(self, url: str, *, create: bool = False) -> None:
         try:
             import psycopg
@@ -39,7 +41,6 @@ class PostgresStore:
         self._errors, self._url = psycopg, url
         self.where = _shown(url)
         self._lock, self._owner = threading.RLock(), 0
-        self._connection: psycopg.Connection[Any] | None = None
         with self._lock, self._translated():
             self._upgrade(self._connect(), create)
 
@@ -59,6 +60,9 @@ class PostgresStore:
         """As in `Store`."""
         with self._lock:
             self._drop()
+
+    def __del__(self) -> None:
+        self._drop()
 
     @contextmanager
     def _transaction(self, begin: str, lock: str) -> Iterator[Pages]:

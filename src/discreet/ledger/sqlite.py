@@ -40,6 +40,8 @@ _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 class SqliteStore:
     """The file, through one connection per process."""
 
+    _connection: sqlite3.Connection | None = None
+
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
         if str(path) in ("", ":memory:"):
             raise BadParameter(
@@ -48,7 +50,6 @@ class SqliteStore:
         self.path = Path(path).expanduser().resolve()
         self.where = str(self.path)
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
         with self._lock:
             self._connect(create)
@@ -76,6 +77,9 @@ class SqliteStore:
         with self.reading() as pages:
             said = str(pages.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
         return None if said == "ok" else said
+
+    def __del__(self) -> None:
+        self._drop()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Pages]:
