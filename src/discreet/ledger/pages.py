@@ -1,15 +1,16 @@
 """The tables of a ledger inside one transaction: reading and appending, and no rule."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import BadFact, LedgerBroken
 from discreet.ledger.account import Account
-from discreet.ledger.entry import DEBIT, GENESIS, Answered, Debit, Entry, Opened, decode, encode, hash_of, read
+from discreet.ledger.entry import GENESIS, Answered, Debit, Entry, Opened, decode, decode_debit, encode, facts_of, hash_of
 from discreet.ledger.schema import Run
 
+Kind = TypeVar("Kind")
 ROWS = 1000
 """How many entries are fetched at a time."""
 
@@ -38,7 +39,7 @@ class Pages:
     def last(self) -> tuple[int, bytes]:
         """Number and hash of the last entry; 0 and the genesis hash if there is none."""
         row = self._one("SELECT number, hash FROM discreet_entries ORDER BY number DESC LIMIT 1")
-        return (int(row[0]), bytes(row[1])) if row else (0, GENESIS)
+        return (self._whole(row[0]), self._raw(row[1])) if row else (0, GENESIS)
 
     def append(self, entry: Entry) -> bytes:
         """Write the entry and return its hash. Its number and its link are the caller's to get right."""
@@ -75,7 +76,10 @@ class Pages:
         if row is None:
             raise LedgerBroken(self.where, f"account {account.name!r} is gone")
         above = None if account.parent is None else self.totals(account.parent)
-        return totalled(replace(account, parent=above), row)
+        try:
+            return totalled(replace(account, parent=above), row)
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise LedgerBroken(self.where, f"the totals of account {account.name!r} are no numbers") from None
 
     def names(self) -> tuple[str, ...]:
         """Every account, in the order of opening."""
@@ -105,21 +109,21 @@ class Pages:
     def by_number(self, number: int) -> Entry | None:
         """The entry with this number."""
         row = self._one("SELECT body FROM discreet_entries WHERE number = ?", number)
-        return self._decoded(bytes(row[0])) if row else None
+        return self._decoded(self._raw(row[0])) if row else None
 
     def body(self, number: int) -> bytes:
         """The bytes of an entry that is there."""
-        return bytes(self._one("SELECT body FROM discreet_entries WHERE number = ?", number)[0])
+        return self._raw(self._one("SELECT body FROM discreet_entries WHERE number = ?", number)[0])
 
     def hash_at(self, number: int) -> bytes | None:
         """The hash of the entry with this number."""
         row = self._one("SELECT hash FROM discreet_entries WHERE number = ?", number)
-        return bytes(row[0]) if row else None
+        return self._raw(row[0]) if row else None
 
     def answer(self, debit: int) -> bytes | None:
         """What was released for a debit."""
         row = self._one("SELECT body FROM discreet_entries WHERE debit = ?", debit)
-        entry = self._decoded(bytes(row[0])) if row else None
+        entry = self._decoded(self._raw(row[0])) if row else None
         return entry.answer if isinstance(entry, Answered) else None
 
     def rows(self) -> Iterator[Row]:
@@ -130,7 +134,7 @@ class Pages:
         while batch := cursor.fetchmany(ROWS):
             for row in batch:
                 number, kind, account, id, measurement, debit, body, link = row
-                yield Row(number, kind, account, id, measurement, debit, bytes(body), bytes(link))
+                yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
 
     def facts(self, account: str) -> dict[bytes, int]:
         """The stored facts of an account's debits, and how often each occurs."""
@@ -140,28 +144,38 @@ class Pages:
         counts: dict[bytes, int] = {}
         while batch := cursor.fetchmany(ROWS):
             for (body,) in batch:
-                facts = bytes(DEBIT.decode(bytes(body)).facts)
+                facts = self._understood(facts_of, self._raw(body))
                 counts[facts] = counts.get(facts, 0) + 1
         return counts
 
     def _debit(self, condition: str, *values: Any) -> Debit | None:
         row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)
-        return self._read(DEBIT, bytes(row[0])) if row else None
+        return self._read_debit(self._raw(row[0])) if row else None
 
     def _one(self, sql: str, *values: Any) -> Any:
         return self.run(sql, values).fetchone()
 
     def _decoded(self, body: bytes) -> Entry:
+        return self._understood(decode, body)
+
+    def _read_debit(self, body: bytes) -> Debit:
+        return self._understood(decode_debit, body)
+
+    def _understood(self, read: Callable[[bytes], Kind], body: bytes) -> Kind:
         try:
-            return decode(body)
+            return read(body)
         except BadFact as wrong:
             raise LedgerBroken(self.where, str(wrong)) from None
 
-    def _read(self, decoder: Any, body: bytes) -> Any:
-        try:
-            return read(decoder, body)
-        except BadFact as wrong:
-            raise LedgerBroken(self.where, str(wrong)) from None
+    def _raw(self, cell: Any) -> bytes:
+        if not isinstance(cell, bytes | memoryview):
+            raise LedgerBroken(self.where, "an entry's bytes are something else")
+        return bytes(cell)
+
+    def _whole(self, cell: Any) -> int:
+        if not isinstance(cell, int):
+            raise LedgerBroken(self.where, "an entry's number is something else")
+        return cell
 
 
 def columns_of(entry: Entry) -> tuple[str, str, str | None, str | None, int | None]:

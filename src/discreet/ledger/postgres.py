@@ -71,7 +71,7 @@ class PostgresStore:
             try:
                 connection.execute(begin)
                 row = connection.execute(f"SELECT version FROM discreet_schema{lock}").fetchone()
-                known(int(row[0]) if row else NEWEST + 1, self.where)
+                known(row, self.where)
                 yield Pages(_runner(connection), self.where)
                 connection.execute("COMMIT")
             except BaseException:

@@ -7,7 +7,7 @@ does not add up its history; `check` adds it up and compares.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from discreet.errors import LedgerFailed
+from discreet.errors import LedgerBroken, LedgerFailed
 
 Run: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
 """One statement with its values; returns a cursor."""
@@ -38,21 +38,24 @@ def upgrade(run: Run, where: str, *, key: str, bytes: str, create: bool) -> None
     """Bring the tables to the newest version, inside the caller's transaction."""
     run("CREATE TABLE IF NOT EXISTS discreet_schema (version BIGINT NOT NULL)", ())
     row = run("SELECT version FROM discreet_schema", ()).fetchone()
-    found = int(row[0]) if row else 0
+    found = known(row, where) if row else 0
     if found == 0 and not create:
         raise absent(where)
-    if found == 0:
+    if row is None:
         run("INSERT INTO discreet_schema VALUES (0)", ())
-    known(found, where)
     for statement in (each for version in VERSIONS[found:] for each in version):
         run(statement.format(key=key, bytes=bytes), ())
     run(f"UPDATE discreet_schema SET version = {NEWEST}", ())
 
 
-def known(version: int, where: str) -> None:
-    """Refuse what a later version wrote: to ignore part of it is to misjudge it."""
+def known(row: Any, where: str) -> int:
+    """The schema's version. What a later one wrote is refused: to ignore part of it is to misjudge it."""
+    version = row[0] if row else None
+    if not isinstance(version, int) or version < 0:
+        raise LedgerBroken(where, "its schema has no version")
     if version > NEWEST:
         raise LedgerFailed(where, f"it has schema version {version} and this is {NEWEST}", "use a newer discreet")
+    return version
 
 
 def absent(where: str) -> LedgerFailed:

@@ -88,7 +88,7 @@ class SqliteStore:
             self._patiently(begin)
             try:
                 row = connection.execute("SELECT version FROM discreet_schema").fetchone()
-                known(row[0], self.where)
+                known(row, self.where)
                 yield Pages(connection.execute, self.where)
                 connection.execute("COMMIT")
             except BaseException:
@@ -122,8 +122,7 @@ class SqliteStore:
     def _version(self) -> int:
         assert self._connection is not None
         table = self._patiently("SELECT 1 FROM sqlite_master WHERE name = 'discreet_schema'").fetchone()
-        row = self._connection.execute("SELECT version FROM discreet_schema").fetchone() if table else None
-        return int(row[0]) if row else 0
+        return known(self._connection.execute("SELECT version FROM discreet_schema").fetchone(), self.where) if table else 0
 
     def _upgrade(self, create: bool) -> None:
         connection = self._connection
@@ -175,8 +174,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             self._drop()
             raise self._meaning(error) from error
-        except DiscreetError:
-            raise
+        except UnicodeDecodeError as error:
+            self._drop()
+            raise LedgerBroken(self.where, "what should be text is not") from error
         except OSError as error:
             self._drop()
             raise LedgerFailed(self.where, f"the system refused: {error.strerror}", "look at the disk") from error
