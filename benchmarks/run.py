@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, noise  # noqa: E402
+from benchmarks import accounting, ledger, noise  # noqa: E402
 
-SECTIONS = [*noise.SECTIONS, *accounting.SECTIONS]
+SECTIONS = [*noise.SECTIONS, *accounting.SECTIONS, *ledger.SECTIONS]
 
 
 def header() -> str:

@@ -1,4 +1,4 @@
-"""The campaigns of kills and of failing disks: `python -m tests.ledger.killing kills SEED ASKS` prints JSON.
+"""The campaigns of kills and of failing disks: `python -m tests.ledger.killing kills EVERY SEED ASKS`.
 
 A child asks questions of a ledger and tells, in a file, what it paid for and what it showed. It is killed just before its
 k-th system call that changes a file, for every k; or from its k-th such call on the disk fails. Then the ledger is checked
@@ -12,10 +12,10 @@ import random
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 from discreet.errors import LedgerFailed
@@ -26,6 +26,7 @@ from discreet.ledger.store import Recorded
 from discreet.loss import Claim, compose
 from tests.ledger.tracer import Fault, traced
 
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 PRICE = Fraction(1, 1000)
 LOSS = compose(Claim(PRICE, Fraction(0)))
 
@@ -36,15 +37,17 @@ class Scene:
 
     seed: int
     asks: int
+    place: str
+    names: tuple[str, str] = ("all", "hr")
     hasty: bool = False  # the wrong twin shows an answer before it is recorded
 
-    def play(self, path: Path, tell: int) -> None:
-        ledger = ledger_at(path, create=True)
-        names = {account.name for account in ledger.accounts()}
-        for name, parent in (("all", None), ("hr", "all")):
-            if name not in names:
+    def play(self, tell: int) -> None:
+        ledger = ledger_at(self.place, create=True)
+        known = {account.name for account in ledger.accounts()}
+        for name, parent in zip(self.names, (None, self.names[0]), strict=True):
+            if name not in known:
                 ledger.open(name, 1, parent=parent)
-        hr, sizes = ledger.account("hr"), random.Random(self.seed)
+        hr, sizes = ledger.account(self.names[1]), random.Random(self.seed)
         for i in range(self.asks):
             size = sizes.choice((10, 300, 6000))
             paid = hr.reserve(LOSS, measurement=f"m{i}", id=f"q{i}")
@@ -61,14 +64,14 @@ class Scene:
 
 
 def played(
-    scene: Scene, path: Path, *, kill_at: int | None = None, fault: Fault | None = None, first: int = 1, trace: bool = True
+    scene: Scene, *, kill_at: int | None = None, fault: Fault | None = None, first: int = 1, trace: bool = True
 ) -> tuple[int, int, list[list[str]]]:
     """Play the scene in a child; boundaries passed, exit status, and what it told."""
-    with tempfile.TemporaryFile(dir=path.parent) as told:
+    with tempfile.TemporaryFile(dir=MEMORY) as told:
 
         def child() -> None:
             try:
-                scene.play(path, told.fileno())
+                scene.play(told.fileno())
             except LedgerFailed as refused:
                 os.write(told.fileno(), f"failed {' '.join(str(refused).split())}\n".encode())
 
@@ -89,20 +92,19 @@ def undisturbed(run: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def wrong(path: Path, told: list[list[str]]) -> list[str]:
+def wrong(scene: Scene, told: list[list[str]]) -> list[str]:
     """What the ledger has against what was told before the kill."""
     problems: list[str] = []
-    if not path.exists():
-        return ["answers without a ledger"] if told else []
     try:
-        ledger = ledger_at(path, create=True)
+        ledger = ledger_at(scene.place, create=True)
     except Exception as error:
         return [f"cannot be opened: {error!r}"]
     report = check(ledger)
     if not report.holds:
         problems.append(f"does not hold: {report.problem}")
-    debits = {entry.id: entry.number for entry in ledger.entries() if isinstance(entry, Debit)}
-    answers = {entry.debit: entry.answer for entry in ledger.entries() if isinstance(entry, Answered)}
+    entries = [entry for entry in ledger.entries() if entry.account == scene.names[1]]
+    debits = {entry.id: entry.number for entry in entries if isinstance(entry, Debit)}
+    answers = {entry.debit: entry.answer for entry in entries if isinstance(entry, Answered)}
     for kind, i, rest in told:
         if f"q{i}" not in debits:
             problems.append(f"free answer or lost debit: {kind} {i}")
@@ -111,39 +113,38 @@ def wrong(path: Path, told: list[list[str]]) -> list[str]:
         elif kind == "shown" and answers.get(debits[f"q{i}"]) != rest.encode():
             problems.append(f"shown and not recorded: {i}")
     for account in report.accounts:
-        if account.kept.spent != len(debits) * PRICE:
+        if account.name in scene.names and account.kept.spent != len(debits) * PRICE:
             problems.append(f"{account.name} spent {account.kept.spent} for {len(debits)} debits")
     ledger.close()
     return problems
 
 
-def again(scene: Scene, path: Path, told: list[list[str]]) -> list[str]:
+def again(scene: Scene, told: list[list[str]]) -> list[str]:
     """What is wrong now, and after the same child was run again to its end."""
-    problems = wrong(path, told)
-    _, status, later = played(scene, path, trace=False)
-    problems += wrong(path, told + later)
+    problems = wrong(scene, told)
+    _, status, later = played(scene, trace=False)
+    problems += wrong(scene, told + later)
     second = {i: rest for kind, i, rest in later if kind == "shown"}
     if status != 0 or len(second) != scene.asks:
         problems.append(f"did not finish afterwards ({status})")
     if any(second.get(i) != rest for kind, i, rest in told if kind == "shown"):
         problems.append("a retry shows another answer")
-    if sum(account.debits for account in ledger_at(path).accounts()) != scene.asks:
+    if ledger_at(scene.place).account(scene.names[1]).account.debits != scene.asks:
         problems.append("double debit")
-    for file in path.parent.glob(f"{path.stem}.*"):
-        file.unlink()
     return problems
 
 
-def kills(scene: Scene, folder: Path) -> dict[str, Any]:
-    """Killed at every boundary of the scene."""
-    boundaries, _, _ = played(scene, folder / "undisturbed.ledger")
+def kills(scenes: Iterator[Scene], every: int = 1) -> dict[str, Any]:
+    """Killed at every boundary of the scene (or every so many), each time somewhere else."""
+    boundaries, _, _ = played(next(scenes))
     died, problems = 0, []
-    for point in range(1, boundaries + 1):
-        path = folder / f"killed at {point}.ledger"
-        _, status, told = played(scene, path, kill_at=point)
+    points = range(1, boundaries + 1, every)
+    for point in points:
+        scene = next(scenes)
+        _, status, told = played(scene, kill_at=point)
         died += status == -signal.SIGKILL
-        problems += [f"at {point}: {problem}" for problem in again(scene, path, told)]
-    return {"points": boundaries, "hit": died, "problems": problems}
+        problems += [f"at {point}: {problem}" for problem in again(scene, told)]
+    return {"points": len(points), "hit": died, "problems": problems}
 
 
 WRITES, SYNCS = frozenset({"pwrite64", "ftruncate"}), frozenset({"fsync", "fdatasync"})
@@ -155,33 +156,39 @@ FAULTS = {
 }
 
 
-def faults(scene: Scene, folder: Path) -> dict[str, Any]:
-    """The disk fails from the k-th call on, for every kind of failure and every third k."""
+def faults(scenes: Iterator[Scene], every: int = 3) -> dict[str, Any]:
+    """The disk fails from the k-th call on, for every kind of failure and every so many k."""
     points, hit, problems, said = 0, 0, [], set()
     for name, fault in FAULTS.items():
         calls = 1
         while True:
-            path = folder / f"{name} at {calls}.ledger"
-            _, status, told = played(scene, path, fault=fault, first=calls)
+            scene = next(scenes)
+            _, status, told = played(scene, fault=fault, first=calls)
             failed = [" ".join(line[1:]) for line in told if line[0] == "failed"]
             said |= {words.partition(": ")[2] for words in failed}
             told = [line for line in told if line[0] != "failed"]
             points, hit = points + 1, hit + bool(failed)
             if status != 0:
                 problems.append(f"{name} at {calls}: an error that is not LedgerFailed")
-            problems += [f"{name} at {calls}: {problem}" for problem in again(scene, path, told)]
+            problems += [f"{name} at {calls}: {problem}" for problem in again(scene, told)]
             if not failed and (not fault.short or calls > 60):
                 break
-            calls += 3
+            calls += every
     return {"points": points, "hit": hit, "problems": problems, "said": sorted(said)}
 
 
-def campaign(kind: str, scene: Scene) -> dict[str, Any]:
-    """One campaign in a folder of its own, in memory where there is one: what is tested is order, not the disk."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as name:
-        return {"kills": kills, "faults": faults}[kind](scene, Path(name))
+def main(kind: str, every: str, seed: str, asks: str, *more: str) -> None:
+    """Each scene in a file of its own, in memory where there is one; or, in a database, with accounts of its own."""
+    hasty, url = "hasty" in more, next((word for word in more if "://" in word), None)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        scenes = (
+            Scene(int(seed), int(asks), url, (f"all {i}", f"hr {i}"), hasty)
+            if url
+            else Scene(int(seed), int(asks), f"{folder}/{i}.ledger", hasty=hasty)
+            for i in count()
+        )
+        print(json.dumps({"kills": kills, "faults": faults}[kind](scenes, int(every))))
 
 
 if __name__ == "__main__":
-    print(json.dumps(campaign(sys.argv[1], Scene(int(sys.argv[2]), int(sys.argv[3]), hasty="hasty" in sys.argv))))
+    main(*sys.argv[1:])

@@ -24,19 +24,32 @@ def campaign(*words: str) -> dict[str, Any]:
 
 
 def test_killed_at_every_boundary() -> None:
-    found = campaign("kills", "1", "8")
+    found = campaign("kills", "1", "1", "8")
     assert found["problems"] == []
     assert found["hit"] == found["points"] >= 200
 
 
+def test_a_client_of_postgres_killed_between_its_words_to_the_server(database: str) -> None:
+    found = campaign("kills", "9", "4", "1", database)
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 5
+
+
+@pytest.mark.nightly
+def test_a_client_of_postgres_killed_at_every_word_to_the_server(database: str) -> None:
+    found = campaign("kills", "1", "4", "2", database)
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 50
+
+
 def test_the_campaign_notices_a_twin_that_shows_before_it_records() -> None:
-    found = campaign("kills", "2", "1", "hasty")
+    found = campaign("kills", "1", "2", "1", "hasty")
     assert any("shown and not recorded" in problem for problem in found["problems"])
     assert any("another answer" in problem for problem in found["problems"])
 
 
 def test_a_failing_disk_fails_closed_with_a_clear_message() -> None:
-    found = campaign("faults", "3", "2")
+    found = campaign("faults", "3", "3", "2")
     assert found["problems"] == []
     assert found["hit"] >= 30
     said = " ".join(found["said"])
@@ -48,7 +61,7 @@ def test_a_failing_disk_fails_closed_with_a_clear_message() -> None:
 @pytest.mark.parametrize("seed", range(10, 34))
 def test_killed_at_every_boundary_of_many_scenes(seed: int) -> None:
     """24 scenes of at least 209 boundaries: more than 5,000 kills."""
-    found = campaign("kills", str(seed), "9")
+    found = campaign("kills", "1", str(seed), "9")
     assert found["problems"] == []
     assert found["hit"] == found["points"] >= 209
 

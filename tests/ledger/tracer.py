@@ -18,10 +18,10 @@ GOOD_STOPS, KILL_WITH_US = 1, 0x100000
 ENTRY, EXIT = 1, 2
 
 _NUMBERS = {  # what changes files or speaks to others
-    "x86_64": {"write": 1, "pwrite64": 18, "writev": 20, "sendto": 44, "fsync": 74, "fdatasync": 75, "ftruncate": 77,
-               "rename": 82, "link": 86, "unlink": 87, "unlinkat": 263},
-    "aarch64": {"write": 64, "pwrite64": 68, "writev": 66, "sendto": 206, "fsync": 82, "fdatasync": 83, "ftruncate": 46,
-                "rename": 276, "link": 37, "unlink": 35, "unlinkat": 35},
+    "x86_64": {"write": 1, "pwrite64": 18, "writev": 20, "sendto": 44, "recvfrom": 45, "fsync": 74, "fdatasync": 75,
+               "ftruncate": 77, "rename": 82, "link": 86, "unlink": 87, "unlinkat": 263},
+    "aarch64": {"write": 64, "pwrite64": 68, "writev": 66, "sendto": 206, "recvfrom": 207, "fsync": 82, "fdatasync": 83,
+                "ftruncate": 46, "rename": 276, "link": 37, "unlink": 35, "unlinkat": 35},
 }[platform.machine()]  # fmt: skip
 BOUNDARIES = {number: name for name, number in _NUMBERS.items()}
 ORIG_RAX, RAX, RDX = 120, 80, 96  # offsets in the user area of x86-64

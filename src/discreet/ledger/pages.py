@@ -1,5 +1,6 @@
 """The tables of a ledger inside one transaction: reading and appending, and no rule."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -136,16 +137,14 @@ class Pages:
                 number, kind, account, id, measurement, debit, body, link = row
                 yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
 
-    def facts(self, account: str) -> dict[bytes, int]:
+    def facts(self, account: str) -> Counter[bytes]:
         """The stored facts of an account's debits, and how often each occurs."""
         cursor = self.run(
             "SELECT body FROM discreet_entries WHERE account = ? AND kind = 'debit' ORDER BY number", (account,)
         )
-        counts: dict[bytes, int] = {}
+        counts = Counter[bytes]()
         while batch := cursor.fetchmany(ROWS):
-            for (body,) in batch:
-                facts = self._understood(facts_of, self._raw(body))
-                counts[facts] = counts.get(facts, 0) + 1
+            counts.update(self._understood(facts_of, b"\n".join(self._raw(body) for (body,) in batch)))
         return counts
 
     def _debit(self, condition: str, *values: Any) -> Debit | None:
