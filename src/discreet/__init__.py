@@ -83,7 +83,7 @@ _HOMES = {
     "discreet.session": "connect",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PARTS = {"accounting", "codec", "errors", "exact", "loss", "mechanisms", "noise", "session", "testing", "units"}
+_PARTS = {"accounting", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing", "units"}
 
 
 def __getattr__(name: str) -> Any:

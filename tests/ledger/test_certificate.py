@@ -3,12 +3,15 @@
 import copy
 import json
 import stat
+import tempfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from discreet import codec
 from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp
@@ -207,6 +210,52 @@ def test_files_that_are_no_certificates(folder: Path) -> None:
     assert not verify(found | {"price": {}}).holds
     assert not verify(found | {"guarantee": {}}).holds
     assert codec.encode(LOSS)
+
+
+ODD: list[Any] = [
+    None,
+    -1,
+    0,
+    1e400,
+    10**400,
+    "",
+    "inf",
+    "1/0",
+    "-1/1",
+    "5/1",
+    [],
+    {},
+    [[]],
+    True,
+    "é",
+    "\ud800",
+    {"type": "Claim"},
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_certificate_of_nonsense_is_refused_and_breaks_nothing(data: st.DataObject) -> None:
+    found = copy.deepcopy(_ONE[0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        part = data.draw(st.sampled_from(["account_entry", "entry", *found]))
+        if part in ("account_entry", "entry") and data.draw(st.booleans()) and isinstance(found[part], str):
+            entry = json.loads(found[part]) if found[part].startswith("{") else {"a": 1}
+            entry[data.draw(st.sampled_from(sorted(entry)))] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+            found[part] = json.dumps(entry, separators=(",", ":"))
+        elif isinstance(found[part], dict) and found[part]:
+            found[part][data.draw(st.sampled_from(sorted(found[part])))] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+        else:
+            found[part] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+    try:
+        verdict = verify(found)
+    except BadParameter:
+        return
+    assert not verdict.holds or found == _ONE[0]
+
+
+with tempfile.TemporaryDirectory() as _folder:
+    _ONE = issued(Path(_folder))
 
 
 def test_the_key_is_its_owners_alone_and_made_once(folder: Path) -> None:

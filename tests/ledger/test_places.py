@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 import discreet.ledger
-from discreet.errors import BadParameter, LedgerBroken, LedgerFailed
+from discreet.accounting.filters import Pure
+from discreet.errors import BadParameter, BudgetExceeded, LedgerBroken, LedgerFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.check import check
 from discreet.ledger.store import Recorded
-from discreet.loss import compose
+from discreet.loss import GaussianLoss, compose, repeat
+from discreet.query.release import Receipt
+from discreet.units import sensitivity
 from tests.ledger.histories import THIRD, ask, small
 
 
@@ -179,6 +182,25 @@ def test_seeded_noise_is_refused_before_it_is_paid_for(place: str) -> None:
     with pytest.raises(BadParameter, match="seed"):
         hr.reserve(THIRD, measurement="t", tainted=True)
     assert hr.budget == before
+
+
+def test_a_plan_in_a_pure_account_is_one_entry_at_its_certified_point(place: str) -> None:
+    ledger = ledger_at(place, create=True)
+    account, at = ledger.open("hr", 3, 1e-6, Pure()), Fraction(1, 10**7)
+    plan = repeat(GaussianLoss(Fraction(40), sensitivity(1)), 10)
+    with pytest.raises(BudgetExceeded):
+        account.reserve(plan, measurement="m")
+    assert isinstance(account.reserve(plan, measurement="m", at=at), Receipt)
+    assert account.budget.leaked == at
+    assert check(ledger).holds
+
+
+def test_a_refusal_says_what_would_fit_and_leaves_no_trace(place: str) -> None:
+    ledger = small(place)
+    before = check(ledger)
+    with pytest.raises(BudgetExceeded, match=r"epsilon=4\.0 would fit"):
+        ledger.account("hr").reserve(repeat(THIRD, 100), measurement="too much", id="big")
+    assert check(ledger) == before
 
 
 def test_accounts_are_opened_once_and_found_by_name(place: str) -> None:

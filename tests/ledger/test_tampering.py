@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, LedgerBroken, LedgerFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.book import Ledger
 from discreet.ledger.check import check
-from discreet.ledger.entry import GENESIS, Debit, decode, encode, hash_of
+from discreet.ledger.entry import GENESIS, Debit, canonical, decode, encode, hash_of
 from discreet.ledger.head import contains, signed_head
 from discreet.ledger.keys import key_at
 from discreet.loss import Claim
@@ -184,13 +184,21 @@ def test_a_restored_backup_passes_every_check_but_the_signed_head(folder: Path) 
     assert "another history" in str(contains(restored, later))
 
 
+def resigned(head: dict[str, Any], folder: Path) -> dict[str, Any]:
+    unsigned = {name: value for name, value in head.items() if name != "signature"}
+    return unsigned | {"signature": key_at(folder / "key").sign(canonical(unsigned))}
+
+
 def test_a_changed_head_is_not_believed(folder: Path) -> None:
     head = next(heads(folder))
     ledger, other = ledger_at(folder / "l"), key_at(folder / "other key")
     assert "changed" in str(contains(ledger, head | {"entries": 1}))
     assert "changed" in str(contains(ledger, head | {"signature": "AAAA"}))
     assert "another key" in str(contains(ledger, signed_head(ledger, other), head["public_key"]))
-    for foreign in ({}, [], None, head | {"entries": "1"}, head | {"format": "x"}):
+    assert "changed" in str(contains(ledger, head | {"entries": 10**30}))
+    assert "rolled back" in str(contains(ledger, resigned(head | {"entries": 10**30}, folder)))
+    assert "another history" in str(contains(ledger, resigned(head | {"entries": -1}, folder)))
+    for foreign in ({}, [], None, head | {"entries": "1"}, head | {"format": "x"}, head | {"hash": "\ud800"}):
         with pytest.raises(DiscreetError, match="not a signed head"):
             contains(ledger, foreign)
 

@@ -7,6 +7,7 @@ from typing import Any
 from discreet.cli.output import number, print_json
 from discreet.errors import BadParameter
 from discreet.ledger import ledger_at
+from discreet.ledger.account import Account
 from discreet.ledger.budget import read_currency
 from discreet.ledger.check import check as recompute
 from discreet.ledger.head import contains, signed_head
@@ -19,8 +20,9 @@ def opened(
 ) -> None:
     """Open an account, and the ledger if there is none."""
     kept = None if currency is None else read_currency(currency)
-    ledger = ledger_at(place, create=True)
-    made = ledger.open(account, number(epsilon, "epsilon"), number(delta, "delta"), kept, parent).opened
+    promise = number(epsilon, "epsilon"), number(delta, "delta")
+    Account.open(account, *promise, kept)  # what can be refused is refused before a file is made
+    made = ledger_at(place, create=True).open(account, *promise, kept, parent).opened
     unit = name_of(made.kept.currency)
     if as_json:
         print_json(

@@ -17,7 +17,7 @@ from discreet.exact import ceil_float
 from discreet.ledger.account import Account
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash
-from discreet.ledger.keys import Key
+from discreet.ledger.keys import Key, is_public
 from discreet.query.price import Price
 
 FORMAT = "discreet release 1"
@@ -124,8 +124,12 @@ def read_certificate(found: Any) -> dict[str, Any]:
     parts = {"measurement": dict, "release": dict, "facts": dict, "price": dict, "guarantee": dict}
     texts = dict.fromkeys(("format", "software", "account_entry", "entry", "public_key", "signature"), str)
     known = isinstance(found, dict) and all(isinstance(found.get(name), kind) for name, kind in (parts | texts).items())
-    if not known or found["format"] != FORMAT:
+    if not known or found["format"] != FORMAT or not is_public(found["public_key"]):
         raise _foreign()
+    try:
+        canonical(found)
+    except (ValueError, OverflowError, RecursionError):  # a lone surrogate, or nested without end
+        raise _foreign() from None
     return dict(found)
 
 

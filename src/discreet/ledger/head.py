@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import BadParameter
 from discreet.ledger.book import Ledger
 from discreet.ledger.entry import GENESIS, canonical
-from discreet.ledger.keys import Key, fingerprint, verified
+from discreet.ledger.keys import Key, fingerprint, is_public, verified
 
 FORMAT = "discreet head 1"
 _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signature": str}
@@ -43,7 +43,7 @@ def contains(ledger: Ledger, head: Any, public: str | None = None) -> str | None
 
 def read_head(head: Any) -> dict[str, Any]:
     """A head, if that is what this is."""
-    known = isinstance(head, dict) and all(isinstance(head.get(name), kind) for name, kind in _FIELDS.items())
-    if not known or head["format"] != FORMAT:
+    known = isinstance(head, dict) and {name: type(value) for name, value in head.items()} == _FIELDS
+    if not known or head["format"] != FORMAT or not head["hash"].isascii() or not is_public(head["public_key"]):
         raise BadParameter("head", "this file", "not a signed head", "give what discreet ledger head printed")
     return dict(head)

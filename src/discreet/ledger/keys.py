@@ -2,6 +2,7 @@
 
 import os
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -75,15 +76,21 @@ def fingerprint(public: str) -> str:
     return "-".join(digest[i : i + 4] for i in range(0, 20, 4))
 
 
+def is_public(text: str) -> bool:
+    """Whether this is a public key as we write it."""
+    try:
+        return len(b64decode(text, validate=True)) == 32
+    except ValueError:
+        return False
+
+
 def read_public(text_or_path: str) -> str:
     """A public key as typed, or in a file."""
     place = Path(text_or_path)
-    try:
+    with suppress(ValueError, OSError):
         text = place.read_text(encoding="ascii").strip() if place.is_file() else text_or_path.strip()
-        if len(b64decode(text, validate=True)) == 32:
+        if is_public(text):
             return text
-    except (ValueError, OSError):
-        pass
     raise BadParameter(
         "--key", repr(text_or_path[:60]), "not a public key", "give the 44 characters, or a file that holds them"
     )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, TypeVar
 
 from discreet.errors import BadFact, LedgerBroken
@@ -117,8 +118,9 @@ class Pages:
         return self._raw(self._one("SELECT body FROM discreet_entries WHERE number = ?", number)[0])
 
     def hash_at(self, number: int) -> bytes | None:
-        """The hash of the entry with this number."""
-        row = self._one("SELECT hash FROM discreet_entries WHERE number = ?", number)
+        """The hash of the entry with this number, if there can be one."""
+        known = 0 < number < 1 << 63
+        row = self._one("SELECT hash FROM discreet_entries WHERE number = ?", number) if known else None
         return self._raw(row[0]) if row else None
 
     def answer(self, debit: int) -> bytes | None:
@@ -129,23 +131,24 @@ class Pages:
 
     def rows(self) -> Iterator[Row]:
         """Every entry, in order."""
-        cursor = self.run(
-            "SELECT number, kind, account, id, measurement, debit, body, hash FROM discreet_entries ORDER BY number", ()
-        )
-        while batch := cursor.fetchmany(ROWS):
-            for row in batch:
-                number, kind, account, id, measurement, debit, body, link = row
-                yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
+        columns = "number, kind, account, id, measurement, debit, body, hash"
+        for number, kind, account, id, measurement, debit, body, link in self._long(columns, "TRUE"):
+            yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
 
     def facts(self, account: str) -> Counter[bytes]:
         """The stored facts of an account's debits, and how often each occurs."""
-        cursor = self.run(
-            "SELECT body FROM discreet_entries WHERE account = ? AND kind = 'debit' ORDER BY number", (account,)
-        )
-        counts = Counter[bytes]()
-        while batch := cursor.fetchmany(ROWS):
-            counts.update(self._understood(facts_of, b"\n".join(self._raw(body) for (body,) in batch)))
+        counts, found = Counter[bytes](), self._long("number, body", "kind = 'debit' AND account = ?", account)
+        while batch := [self._raw(body) for _, body in islice(found, ROWS)]:
+            counts.update(self._understood(facts_of, b"\n".join(batch)))
         return counts
+
+    def _long(self, columns: str, condition: str, *values: Any) -> Iterator[Any]:
+        """Rows in order of their numbers, a batch at a time: no history is too long to hold."""
+        last = -1
+        sql = f"SELECT {columns} FROM discreet_entries WHERE number > ? AND {condition} ORDER BY number LIMIT {ROWS}"
+        while batch := self.run(sql, (last, *values)).fetchall():
+            yield from batch
+            last = self._whole(batch[-1][0])
 
     def _debit(self, condition: str, *values: Any) -> Debit | None:
         row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)

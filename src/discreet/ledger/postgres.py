@@ -93,6 +93,9 @@ class PostgresStore:
         self._connection, self._owner = connection, os.getpid()
         for setting in _SETTINGS:
             connection.execute(setting)
+        safe = connection.execute("SHOW fsync").fetchone()
+        if safe is None or safe[0] != "on":
+            raise LedgerFailed(self.where, "this server does not sync its disk (fsync = off)", "use one that does")
         return connection
 
     def _upgrade(self, connection: "psycopg.Connection[Any]", create: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from discreet import codec
-from discreet.errors import BadFact, BudgetExceeded
+from discreet.errors import BadFact, BadParameter, BudgetExceeded
 from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import answer_bytes, guarantee, price_of, read_certificate, read_entries, words
 from discreet.ledger.check import SLACK, check
@@ -45,7 +45,11 @@ def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = Non
     """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it."""
     stated = read_certificate(found)
     opened, debit = read_entries(stated)
-    findings = [*_signed(stated, public), *_consistent(stated, opened, debit)]
+    findings = list(_signed(stated, public))
+    try:
+        findings += _consistent(stated, opened, debit)
+    except (BadFact, BadParameter):
+        findings.append(Finding("it states a budget and facts that are possible", False))
     if ledger is not None:
         findings += _in_ledger(stated, opened, debit, ledger)
     trusted = list(ALWAYS_TRUSTED)
@@ -131,4 +135,4 @@ def _number(value: Any) -> float:
     """A number as JSON has it; what is none is below every bound."""
     if value == "inf":
         return float("inf")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else float("-inf")
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else float("-inf")
