@@ -69,6 +69,8 @@ def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: byt
         "UPDATE discreet_accounts SET spent = '0' WHERE name = 'all'",
         "UPDATE discreet_accounts SET debits = 1 WHERE name = 'hr'",
         "UPDATE discreet_accounts SET opened = 1 WHERE name = 'hr'",
+        "UPDATE discreet_facts SET times = 1",
+        "DELETE FROM discreet_facts",
         "DELETE FROM discreet_accounts WHERE name = 'hr'",
         "INSERT INTO discreet_accounts (name, opened, spent, leaked) VALUES ('new', 1, '0', '0')",
         "UPDATE discreet_entries SET id = 'other' WHERE number = 3",
@@ -122,7 +124,7 @@ def test_a_chain_that_was_made_anew_still_has_to_add_up(folder: Path, fields: di
 def contents(place: Path) -> list[Any]:
     connection = sqlite3.connect(place)
     try:
-        tables = ("discreet_entries", "discreet_accounts", "discreet_schema")
+        tables = ("discreet_entries", "discreet_accounts", "discreet_facts", "discreet_schema")
         return [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in tables]
     finally:
         connection.close()

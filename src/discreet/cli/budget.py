@@ -44,7 +44,7 @@ def spent(ledger: Ledger, account: Account) -> Price:
     with ledger.store.reading() as pages:
         counts = Counter[bytes]()
         for name in sorted(below):
-            counts.update(pages.facts(name))
+            counts.update(pages.facts(name, MOST_KINDS + 1))
     reading: Loss | Bounds = Bounds(0.0, so_far(account, kept.spent, kept.leaked))
     if len(counts) <= MOST_KINDS:
         reading = compose(*(repeat(codec.decode(facts), times) for facts, times in counts.items()))

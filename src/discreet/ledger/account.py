@@ -7,6 +7,7 @@ of the same currency caps the sum of its children: paying a child pays the paren
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
 
 from discreet.accounting.curve import epsilon as certified
@@ -65,12 +66,7 @@ class Account:
 
         `at` is for plans in a pure account only: their certified ε at that δ, which the account's δ then pays.
         """
-        if at != 0 and isinstance(self.kept.currency, Pure):
-            fail = open_unit(at, "at")
-            amount: Fraction | float = certified(loss, fail).upper
-            leak = fail
-        else:
-            amount, leak = price(self.kept.currency, loss)
+        amount, leak = _price(self.kept.currency, loss, rational(at, "at"))
         if amount == inf:
             self.kept.paid(amount, leak)  # raises
         return rounded_up(rational(amount)), rounded_up(leak)
@@ -103,6 +99,13 @@ class Account:
     def line(self) -> "tuple[Account, ...]":
         """The account, its parent, and so on."""
         return (self,) if self.parent is None else (self, *self.parent.line)
+
+
+@lru_cache(maxsize=1024)
+def _price(currency: Currency, loss: Loss, at: Fraction) -> tuple[Fraction | float, Fraction]:
+    if at != 0 and isinstance(currency, Pure):
+        return certified(loss, open_unit(at, "at")).upper, at
+    return price(currency, loss)
 
 
 def proper(text: str, what: str) -> str:

@@ -197,6 +197,7 @@ class LedgerAccount:
             )
         )  # fmt: skip
         pages.save(after)
+        pages.tally(after.name, facts)
         return Receipt(number + 1, loss, after.kept.left)
 
 

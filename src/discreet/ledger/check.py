@@ -1,5 +1,6 @@
 """Everything recomputed: the chain, the columns beside it, every price from its facts, every sum, every total."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -59,6 +60,7 @@ class Replay:
     accounts: dict[str, Account] = field(default_factory=dict)  # each with its parent as it was; see `account`
     ids: set[tuple[str, str]] = field(default_factory=set)
     open: dict[int, Debit] = field(default_factory=dict)  # debits without an answer
+    facts: dict[str, Counter[bytes]] = field(default_factory=dict)
     prices: dict[tuple[str, bytes, Fraction], tuple[Fraction, Fraction]] = field(default_factory=dict)
 
     def account(self, name: str) -> Account:
@@ -88,6 +90,8 @@ class Replay:
         for name in self.accounts:
             if pages.account(name) != self.account(name):
                 raise Wrong(f"the totals kept for account {name!r} are not the sums of its entries")
+            if pages.facts(name) != self.facts.get(name, {}):
+                raise Wrong(f"the facts counted for account {name!r} are not those of its entries")
 
     def _apply(self, entry: Entry, row: Row) -> None:
         match entry:
@@ -123,6 +127,7 @@ class Replay:
         self._require(sums, row, "states a sum that is not the sum")
         self.accounts |= {each.name: each for each in after.line}
         self.ids.add((entry.account, entry.id))
+        self.facts.setdefault(entry.account, Counter()).update([bytes(entry.facts)])
         self.open[entry.number] = entry
 
     def _price(self, account: Account, entry: Debit) -> tuple[Fraction, Fraction]:

@@ -1,16 +1,14 @@
 """The tables of a ledger inside one transaction: reading and appending, and no rule."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 from typing import Any, TypeVar
 
 from discreet.errors import BadFact, LedgerBroken
 from discreet.ledger.account import Account
-from discreet.ledger.entry import GENESIS, Answered, Debit, Entry, Opened, decode, decode_debit, encode, facts_of, hash_of
-from discreet.ledger.schema import Run
+from discreet.ledger.entry import GENESIS, Answered, Debit, Entry, Opened, decode, decode_debit, encode, hash_of
+from discreet.ledger.schema import Run, tally
 
 Kind = TypeVar("Kind")
 ROWS = 1000
@@ -130,25 +128,24 @@ class Pages:
         return entry.answer if isinstance(entry, Answered) else None
 
     def rows(self) -> Iterator[Row]:
-        """Every entry, in order."""
-        columns = "number, kind, account, id, measurement, debit, body, hash"
-        for number, kind, account, id, measurement, debit, body, link in self._long(columns, "TRUE"):
-            yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
-
-    def facts(self, account: str) -> Counter[bytes]:
-        """The stored facts of an account's debits, and how often each occurs."""
-        counts, found = Counter[bytes](), self._long("number, body", "kind = 'debit' AND account = ?", account)
-        while batch := [self._raw(body) for _, body in islice(found, ROWS)]:
-            counts.update(self._understood(facts_of, b"\n".join(batch)))
-        return counts
-
-    def _long(self, columns: str, condition: str, *values: Any) -> Iterator[Any]:
-        """Rows in order of their numbers, a batch at a time: no history is too long to hold."""
+        """Every entry, in order, a batch at a time: no history is too long to hold."""
         last = -1
-        sql = f"SELECT {columns} FROM discreet_entries WHERE number > ? AND {condition} ORDER BY number LIMIT {ROWS}"
-        while batch := self.run(sql, (last, *values)).fetchall():
-            yield from batch
+        columns = "number, kind, account, id, measurement, debit, body, hash"
+        sql = f"SELECT {columns} FROM discreet_entries WHERE number > ? ORDER BY number LIMIT {ROWS}"
+        while batch := self.run(sql, (last,)).fetchall():
+            for number, kind, account, id, measurement, debit, body, link in batch:
+                yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
             last = self._whole(batch[-1][0])
+
+    def facts(self, account: str, most: int | None = None) -> dict[bytes, int]:
+        """The facts of an account's debits and how often each occurs: all of them, or so many."""
+        limit = "" if most is None else f" LIMIT {most}"
+        found = self.run(f"SELECT facts, times FROM discreet_facts WHERE account = ? ORDER BY hash{limit}", (account,))
+        return {self._raw(facts): self._whole(times) for facts, times in found.fetchall()}
+
+    def tally(self, account: str, facts: bytes) -> None:
+        """Count one more debit with these facts."""
+        tally(self.run, account, facts)
 
     def _debit(self, condition: str, *values: Any) -> Debit | None:
         row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)

@@ -1,13 +1,14 @@
 """The tables of a ledger, version by version. A ledger of an older version is brought up to date when it is opened.
 
-`{key}` and `{bytes}` are what the two databases call differently. Totals stand beside the entries so that opening an account
-does not add up its history; `check` adds it up and compares.
+`{key}` and `{bytes}` are what the two databases call differently. Totals stand beside the entries so that neither opening an
+account nor its report adds up a history; `check` adds it up and compares.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from discreet.errors import LedgerBroken, LedgerFailed
+from discreet.ledger.entry import facts_of, hash_of
 
 Run: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
 """One statement with its values; returns a cursor."""
@@ -23,10 +24,12 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         "leaked TEXT NOT NULL)",
     ),
     (
-        # Version 2 counts the debits of each account.
+        # Version 2 counts the debits of each account, and how often each of its facts occurs.
         "ALTER TABLE discreet_accounts ADD COLUMN debits BIGINT NOT NULL DEFAULT 0",
         "UPDATE discreet_accounts SET debits = (SELECT COUNT(*) FROM discreet_entries "
         "WHERE kind = 'debit' AND account = discreet_accounts.name)",
+        "CREATE TABLE discreet_facts (account TEXT NOT NULL, hash {bytes} NOT NULL, facts {bytes} NOT NULL, "
+        "times BIGINT NOT NULL, PRIMARY KEY (account, hash))",
     ),
 )
 """What each version adds to the one before it."""
@@ -45,7 +48,30 @@ def upgrade(run: Run, where: str, *, key: str, bytes: str, create: bool) -> None
         run("INSERT INTO discreet_schema VALUES (0)", ())
     for statement in (each for version in VERSIONS[found:] for each in version):
         run(statement.format(key=key, bytes=bytes), ())
+    if found == 1:
+        _tally_all(run)
     run(f"UPDATE discreet_schema SET version = {NEWEST}", ())
+
+
+def tally(run: Run, account: str, facts: bytes) -> None:
+    """Count one more debit with these facts."""
+    run(
+        "INSERT INTO discreet_facts (account, hash, facts, times) VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (account, hash) DO UPDATE SET times = discreet_facts.times + 1",
+        (account, hash_of(facts), facts),
+    )
+
+
+def _tally_all(run: Run) -> None:
+    """Count what version 1 did not."""
+    last = -1
+    debits = (
+        "SELECT number, account, body FROM discreet_entries WHERE kind = 'debit' AND number > ? ORDER BY number LIMIT 1000"
+    )
+    while batch := run(debits, (last,)).fetchall():
+        for _, account, body in batch:
+            tally(run, account, facts_of(bytes(body)))
+        last = batch[-1][0]
 
 
 def known(row: Any, where: str) -> int:
