@@ -41,4 +41,4 @@ bench: install  ## comparison tables into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data

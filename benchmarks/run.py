@@ -1,4 +1,7 @@
-"""`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one run mean something."""
+"""`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one run mean something.
+
+python benchmarks/run.py [noise|accounting|asking …]      with names, prints those and leaves RESULTS.md alone
+"""
 
 import platform
 import subprocess
@@ -9,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, ledger, noise  # noqa: E402
+from benchmarks import accounting, asking, ledger, noise  # noqa: E402
 
-SECTIONS = [*noise.SECTIONS, *accounting.SECTIONS, *ledger.SECTIONS]
+SUBJECTS = {"noise": noise.SECTIONS, "accounting": accounting.SECTIONS, "asking": asking.SECTIONS, "ledger": ledger.SECTIONS}
 
 
 def header() -> str:
@@ -19,7 +22,7 @@ def header() -> str:
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    parts = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "cryptography"))
+    parts = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "cryptography", "duckdb"))
     return (
         "# Benchmarks\n\nWritten by `make bench`; do not edit. Only ratios within one run mean something.\n\n"
         f"discreet {version('discreet')} at commit {commit.stdout.strip() or 'unknown'}, "
@@ -27,14 +30,15 @@ def header() -> str:
     )
 
 
-def main() -> None:
-    """Print each table as it is ready; write them all at the end."""
+def main(*named: str) -> None:
+    """Print each table as it is ready; write them all at the end, unless only some were asked for."""
     text = [header()]
-    for make in SECTIONS:
+    for make in [make for subject in named or SUBJECTS for make in SUBJECTS[subject]]:
         text.append(make().markdown())
         print(text[-1], flush=True)
-    (ROOT / "benchmarks" / "RESULTS.md").write_text("\n".join(text))
+    if not named:
+        (ROOT / "benchmarks" / "RESULTS.md").write_text("\n".join(text))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

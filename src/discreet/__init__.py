@@ -58,6 +58,8 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.query.expression import col, when
+    from discreet.query.frame import count, count_units, select
     from discreet.session import connect
     from discreet.units import Neighbours, Sensitivity
 
@@ -79,6 +81,8 @@ _HOMES = {
         "RandomizedResponse Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
+    "discreet.query.expression": "col when",
+    "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
     "discreet.session": "connect",
 }
@@ -133,8 +137,11 @@ __all__ = [
     "advantage",
     "approx",
     "calibrate",
+    "col",
     "compose",
     "connect",
+    "count",
+    "count_units",
     "delta",
     "epsilon",
     "gaussian_delta",
@@ -147,8 +154,10 @@ __all__ = [
     "readings",
     "renyi",
     "repeat",
+    "select",
     "subsample",
     "tcdp",
     "trade_off",
+    "when",
     "zcdp",
 ]

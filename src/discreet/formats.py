@@ -100,9 +100,15 @@ def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str,
 
 
 def rounded(value: float, lower: float, upper: float) -> str:
-    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]"."""
+    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
+
+    >>> rounded(1652, 1628, 1676), rounded(0, 0, 6), rounded(99.93, 98.12, 101.76)
+    ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
+    """
     if isinstance(value, int) and upper - value == value - lower:
         return f"{value:,} ± {upper - value:,}"
+    if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
+        return f"{value:,} [{lower:,}, {upper:,}]"
     digits = 6 if upper <= lower else max(0, min(9, 1 - _magnitude((upper - lower) / 2)))
     step = 10.0**-digits
     return f"{value:,.{digits}f} [{lower // step * step:,.{digits}f}, {-(-upper // step) * step:,.{digits}f}]"
@@ -132,12 +138,16 @@ def _below(release: Any) -> list[str]:
 
 def rich_release(release: Any) -> Any:
     """A rich table with the price and the explanation below it."""
+    header, lines = _lines(release)
+    return rich_with_notes(rich_table(None, header, lines, left=len(release.groups)), _below(release))
+
+
+def rich_with_notes(table: Any, notes: Sequence[str]) -> Any:
+    """A table and what is to be said about it."""
     from rich.console import Group
     from rich.text import Text
 
-    header, lines = _lines(release)
-    table = rich_table(None, header, lines, left=len(release.groups))
-    return Group(table, *(Text(line, style="dim") for line in _below(release)))
+    return Group(table, *(Text(line, style="dim") for line in notes))
 
 
 def rich_table(title: str | None, header: Header, lines: Sequence[Sequence[str]], left: int = 1) -> Any:
@@ -154,14 +164,17 @@ def rich_table(title: str | None, header: Header, lines: Sequence[Sequence[str]]
 
 
 def html_release(release: Any) -> str:
-    """The same table for a notebook; every text is escaped."""
-    header, lines = _lines(release)
+    """The same table for a notebook."""
+    return html_table(*_lines(release), _below(release))
+
+
+def html_table(header: Header, lines: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """A table and what is to be said about it; every text is escaped."""
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(part)}</td>" for part in line) + "</tr>" for line in lines)
-    notes = "".join(f"<p>{escape(line)}</p>" for line in _below(release))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+    body = "".join("<tr>" + "".join(f"<td>{_broken(part)}</td>" for part in line) + "</tr>" for line in lines)
+    below = "".join(f"<p>{escape(line)}</p>" for line in notes)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
-def html_lines(lines: Sequence[str]) -> str:
-    """Paragraphs; every text is escaped."""
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+def _broken(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

@@ -3,13 +3,19 @@
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet import BudgetExceeded, EngineFailed, QuestionRefused, SourceRefused, cli
-from tests.end_to_end.test_cli import run
+from tests.end_to_end.test_cli import DISCREET, run
 from tests.query.people import COUNTS, people
 
 SQL = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY dept"
@@ -29,7 +35,7 @@ def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
     out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
     assert out.returncode == 0, out.stderr
     shown = json.loads(out.stdout)
-    assert list(shown) == ["rows", "price", "explanation"]
+    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
     for row in shown["rows"]:
         assert list(row) == ["dept", "n", "mean"]
         assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5
@@ -48,12 +54,92 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
         assert word in shown
 
 
+Inside = Callable[..., tuple[Any, str, str]]
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """The console script in this process: its exit code, stdout and stderr."""
+
+    def call(*arguments: str) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_an_answer_can_be_tidied(source: str, inside: Inside) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "0.5", "--json")
+    shown = json.loads(inside("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers")[1])
+    counts = [row["n"] for row in shown["rows"]]
+    assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
+    assert shown["explanation"].count("post-processing") == 3
+    assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
+
+
+def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: Inside) -> None:
+    question = ("ask", source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
+    code, out, err = inside(*question)
+    assert (code, out) == (2, "")
+    assert "fix --budget beforehand" in err
+    code, out, _ = inside(*question, "--budget", "0.51")
+    assert (code, out) == (3, "")
+    code, out, _ = inside(*question, "--budget", "2", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert "found privately" in shown["explanation"]
+    assert shown["price"]["amount"] > 0.5
+    assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
+
+
+def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
+    options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
+    shown = json.loads(inside("ask", source, SQL, *options, "--currency", "pure")[1])
+    assert shown["price"]["currency"] == "pure"
+    assert "Replacing one id" in shown["explanation"]
+    assert "All intervals together" in shown["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("--currency", "euro"), "take pure, zcdp"),
+        (("--currency", "rdp(1)"), "take pure, zcdp"),
+        (("--neighbours", "next"), "add-remove or replace"),
+        (("--weight", "n"), "--weight n=2"),
+        (("--weight", "x=2"), "no such column"),
+        (("--weight", "n=0"), "positive"),
+        (("--csv", "--json"), "take one of the two"),
+        (("--pilot", "0.1", "--budget", "1"), "no size is missing"),
+    ],
+)
+def test_options_that_make_no_sense(source: str, wrong: tuple[str, ...], said: str, inside: Inside) -> None:
+    code, out, err = inside("ask", source, SQL, *OPTIONS, "--epsilon", "1", "--delta", "1e-6", *wrong)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_person_who_waits_sees_a_bar_on_stderr_only(source: str) -> None:
+    ours, theirs = pty.openpty()
+    command = [DISCREET, "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as running:
+        out, _ = running.communicate(timeout=60)
+    seen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert len(json.loads(out)["rows"]) == 3
+    assert "asking" in seen
+
+
 def test_quote_says_the_price_and_the_error(source: str) -> None:
     quoted = json.loads(run("quote", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--json").stdout)
     assert {column["column"] for column in quoted["columns"]} == {"n", "mean"}
     assert quoted["columns"][0]["half_width"][0]["value"] <= 5
     shown = run("quote", source, SQL, "--unit", "id", "--bounds", "pay=0:200", "--epsilon", "1", "--delta", "1e-6").stdout
-    for word in ("Gaussian(sigma=", "10,000 rows", "not declared: 1 is taken", "Keys are not known"):
+    assert quoted["prices"]["pure"]["epsilon"] == pytest.approx(quoted["price"]["amount"])
+    for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", "not declared: 1 is taken", "Keys are not known"):
         assert word in " ".join(shown.split())
 
 

@@ -25,10 +25,11 @@ def test_demo_shows_answers_error_bars_and_price() -> None:
         "ask SELECT",
         "mean_paid",
         "would fit",
+        "zCDP ρ = ",
         "left",
     ):
         assert word in out.stdout
-    assert len(out.stdout.splitlines()) <= 45
+    assert len(out.stdout.splitlines()) <= 40
 
 
 def test_demo_json_is_json_only_and_near_the_truth() -> None:
@@ -49,6 +50,9 @@ def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("discreet 0.")
     assert "demo" in run("--help").stdout
     assert "Example" in run("demo", "--help").stdout
+    shown = run("ask", "--help").stdout
+    for word in ("The price or the error", "What is declared", "--pilot", "--consistent", "Examples:"):
+        assert word in shown
 
 
 def test_mistakes_get_one_line_and_exit_code_2() -> None:

@@ -9,11 +9,10 @@ from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.exact import rational
 from discreet.ledger.account import Account
-from discreet.ledger.budget import read_currency
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.ledger.store import Purse
 from discreet.loss import Claim, GaussianLoss, Loss, ThresholdLoss, compose
-from discreet.query.price import name_of
+from discreet.query.currency import name_of, named
 from discreet.units import sensitivity
 
 CURRENCIES: list[Currency] = [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))]
@@ -29,7 +28,7 @@ def test_a_budget_buys_no_more_than_it_promises(currency: Currency) -> None:
     account = Account.open("hr", 2, 1e-6, currency)
     assert account.kept.epsilon(account.delta) <= 2
     assert account.kept.leak_limit <= rational(1e-6)
-    assert read_currency(name_of(currency)) == currency
+    assert named(name_of(currency)) == currency
 
 
 def test_a_parent_caps_the_sum_of_its_children() -> None:

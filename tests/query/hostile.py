@@ -64,11 +64,43 @@ STATEMENTS = [
 ]  # fmt: skip
 
 AGGREGATES = [
-    "MIN(age)", "MAX(age)", "MEDIAN(age)", "QUANTILE(age, 0.5)", "QUANTILE_CONT(age, 0.5)", "MODE(age)", "FIRST(age)", "LAST(age)",
+    "MODE(age)", "FIRST(age)", "LAST(age)",
     "ANY_VALUE(age)", "ARG_MIN(age, uid)", "LIST(age)", "ARRAY_AGG(uid)", "STRING_AGG(dept, ',')", "HISTOGRAM(age)", "BOOL_AND(ok)",
     "APPROX_COUNT_DISTINCT(uid)", "CORR(age, pay)", "COVAR_POP(age, pay)", "REGR_SLOPE(age, pay)", "ENTROPY(age)", "KURTOSIS(age)",
     "PRODUCT(age)", "BIT_XOR(age)", "COUNT_IF(ok)", "SUM_NO_OVERFLOW(age)", "FSUM(pay)", "FAVG(pay)", "GROUP_CONCAT(dept)", "CHECKSUM(age)",
     "ROW_NUMBER() OVER ()", "LAG(age) OVER ()", "RANK() OVER (ORDER BY age)", "NTILE(4) OVER ()", "AVG(age) OVER (PARTITION BY dept)",
+]  # fmt: skip
+
+SHARES = ["0", "1", "1.0", "0.0", "-0.5", "1.5", "1e-16", "1e-400", "1e999", "NaN", "'NaN'::DOUBLE", "Infinity", "'0.5'", "NULL", "TRUE", "age", "pay", "1/2",
+    "0.5 + 0", "(0.5)", "-(-0.5)", "[0.5]", "[0.1, 0.9]", "(SELECT 0.5)", "RANDOM()", "COUNT(*)", "?", ":q", "0.5, 0.6", "0.5 ORDER BY age", "DISTINCT 0.5", "*",
+    "0x1", "5e-1e", "0.5::DOUBLE", "CAST(0.5 AS DOUBLE)", "0." + "5" * 60, "CASE WHEN ok THEN 0.5 END", "٠.٥"]  # fmt: skip
+
+EDGES = ["", ", 0", ", -1", ", 0.0", ", NaN", ", NULL", ", age", ", 'a'", ", TRUE", ", 1/2", ", 1 + 1", ", (10)", ", [0, 10]", ", [10]", ", 1e-9", ", 0.09", ", 1e999",
+    ", 1e-300", ", 0, 0", ", 10, 5", ", 0, 10, 10", ", 0, NULL", ", 0, age", ", 0, NaN", ", 0, 1e16", ", 0, (SELECT 1)", ", 10 ORDER BY age", ", DISTINCT 10",
+    ", " + ", ".join(map(str, range(1002))), ", *", ", ?", ", 10) FILTER (WHERE ok", ", 10) OVER (", ", 0x1, 0x2", ", - - 1, 2", ", 0.0000000000000001, 1"]  # fmt: skip
+
+TRICKS = [
+    "MIN(age, 3)", "MAX(age, pay)", "MIN(DISTINCT age)", "MAX(*)", "MIN()", "MIN(dept)", "MAX(day)", "MAX(unbounded)", "MEDIAN(dept)", "MEDIAN(age, 2)", "MEDIAN()",
+    "MEDIAN(DISTINCT age)", "MEDIAN(age ORDER BY pay)", "MEDIAN(age) FILTER (WHERE ok)", "MEDIAN(age) OVER ()", "QUANTILE(age)", "QUANTILE()", "QUANTILE(0.5)",
+    "QUANTILE(DISTINCT age, 0.5)", "QUANTILE(dept, 0.5)", "QUANTILE(unbounded, 0.5)", "QUANTILE_CONT(age)", "QUANTILE_DISC(age, 2)", "PERCENTILE_CONT(0.5)",
+    "PERCENTILE_CONT(age, 1.5)", "PERCENTILE_CONT(2) WITHIN GROUP (ORDER BY age)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age DESC)", "PERCENTILE_CONT(age) WITHIN GROUP (ORDER BY age)",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, pay)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age NULLS FIRST)", "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY dept)",
+    "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY (SELECT 1))", "MODE() WITHIN GROUP (ORDER BY age)", "LISTAGG(dept) WITHIN GROUP (ORDER BY age)", "APPROX_QUANTILE(age, 0.5)",
+    "RESERVOIR_QUANTILE(age, 0.5)", "MAD(age)", "HISTOGRAM()", "HISTOGRAM(*)", "HISTOGRAM(dept, 10)", "HISTOGRAM(unbounded, 10)", "HISTOGRAM(wide, 1)", "HISTOGRAM_EXACT(age, 10)",
+    "\"HISTOGRAM\"(age, 10)", "main.HISTOGRAM(age, 10)", "HISTOGRAM(age, 10).x", "HISTOGRAM(age, 10)[1]", "HISTOGRAM(HISTOGRAM(age, 10), 10)", "SUM(HISTOGRAM(age, 10))", "HISTOGRAM(SUM(age), 10)",
+]  # fmt: skip
+
+JOINS = [
+    "JOIN people USING (uid)", "JOIN other USING (uid)", "JOIN cities", "JOIN cities ON true", "JOIN cities ON 1 = 1", "JOIN cities ON people.dept = people.dept", ", cities", "CROSS JOIN cities",
+    "JOIN cities ON people.dept = cities.region", "JOIN cities ON people.age = cities.dept", "JOIN cities USING (dept, region)", "JOIN cities USING (region)", "JOIN cities USING ()",
+    "NATURAL JOIN cities", "ASOF JOIN cities USING (dept)", "POSITIONAL JOIN cities", "SEMI JOIN cities USING (dept)", "ANTI JOIN cities USING (dept)", "RIGHT JOIN cities USING (dept)",
+    "FULL JOIN cities USING (dept)", "JOIN cities c USING (dept)", "JOIN cities AS people USING (dept)", "JOIN main.cities USING (dept)", "JOIN temp.cities USING (dept)", "JOIN cities() USING (dept)",
+    "JOIN \"discreet 0 cities\" USING (dept)", "JOIN (SELECT * FROM cities) USING (dept)", "JOIN cities ON people.dept = cities.dept AND true", "JOIN cities ON people.dept = cities.dept OR true",
+    "JOIN cities ON NOT people.dept = cities.dept", "JOIN cities ON people.dept || '' = cities.dept", "JOIN cities ON people.dept = 'a'", "JOIN cities ON people.dept IN ('a')", "JOIN cities ON people.dept <> cities.dept",
+    "JOIN cities ON people.dept IS NOT DISTINCT FROM cities.dept", "JOIN cities ON people.dept = (SELECT 'a')", "JOIN cities ON cities.dept", "JOIN cities ON people.nobody = cities.dept",
+    "JOIN cities ON people.dept = cities.nobody", "JOIN cities ON x.dept = cities.dept", "JOIN cities USING (dept) JOIN cities USING (dept)", "JOIN cities USING (dept) JOIN people USING (uid)",
+    "JOIN cities TABLESAMPLE 10% USING (dept)", "JOIN read_csv('x') USING (dept)", "JOIN 'cities.csv' USING (dept)", "LEFT JOIN LATERAL (SELECT 1) ON true", "JOIN cities USING (dept) WHERE region",
+    "JOIN cities USING (dept) WHERE cities.nobody = 1", "JOIN cities USING (dept) WHERE towns.region = 'a'", "JOIN cities USING (dept) GROUP BY cities.weight", "JOIN cities ON people.pay = cities.weight",
 ]  # fmt: skip
 
 VALUES = [
@@ -102,6 +134,10 @@ CONDITIONS = [
 HOSTILE = [
     *STATEMENTS,
     *(f"SELECT {aggregate} FROM people" for aggregate in AGGREGATES),
+    *(f"SELECT {trick} FROM people" for trick in TRICKS),
+    *(f"SELECT QUANTILE(age, {share}) FROM people" for share in SHARES),
+    *(f"SELECT HISTOGRAM(age{edges}) FROM people" for edges in EDGES),
+    *(f"SELECT COUNT(*) FROM people {join}" for join in JOINS),
     *(f"SELECT SUM({value}) FROM people" for value in VALUES),
     *(f"SELECT COUNT(*) FROM people WHERE {condition}" for condition in CONDITIONS),
 ]

@@ -11,7 +11,8 @@ from math import ceil, floor, isnan
 from typing import Any
 
 from discreet.query import plan
-from discreet.query.bound import Bounded, Rows, Total, Units, Values
+from discreet.query.bound import Bounded
+from discreet.query.measures import Counts, Rows, Total, Units, Values
 from discreet.query.table import Kind
 
 Row = Mapping[str, Any]
@@ -141,7 +142,8 @@ class Oracle:
         r = self.bounded.rows
         if n <= r:
             return total
-        return abs(total) * r // n * (1 if total >= 0 else -1)
+        inside = min(abs(total), 2**62 // r)  # a longer sum is cut off before it is multiplied
+        return inside * r // n * (1 if total >= 0 else -1)
 
     def present(self, row: Row, value: plan.Value) -> bool:
         if isinstance(value, plan.Ref):
@@ -171,6 +173,27 @@ class Oracle:
             case Total(value=value):
                 return self.capped(self.added(rows, measure), sum(self.present(row, value) for row in rows))
 
+    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: Counts) -> dict[int, int]:
+        """The cells that one unit's rows in one group fall into, at most r of them, in hash order."""
+        found: dict[int, int] = {}
+        for row in rows:
+            cell = self.value(row, counts.cell)
+            if cell is not None:
+                found[int(cell)] = found.get(int(cell), 0) + 1
+        room, kept = self.bounded.rows, {}
+        for cell in sorted(found, key=lambda c: self.order(unit, (*key, c), {})):
+            kept[cell], room = min(found[cell], room), room - min(found[cell], room)
+        return {cell: n for cell, n in kept.items() if n}
+
+    def spread(self, rows: Iterable[Row], counts: Counts) -> dict[tuple[Any, ...], int]:
+        """Rows per (key, cell)."""
+        units, result = self.pairs(rows), {}
+        for unit, groups in units.items():
+            for key in sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.groups]:
+                for cell, n in self.cells(groups[key], unit, key, counts).items():
+                    result[(*key, cell)] = result.get((*key, cell), 0) + n
+        return result
+
     def answer(self, rows: Iterable[Row]) -> Answer:
         units, totals = self.pairs(rows), self.bounded.totals
         result: dict[tuple[Any, ...], list[Any]] = {}
@@ -181,6 +204,16 @@ class Oracle:
                 for i, measure in enumerate(totals):
                     sums[i] = sums[i] + self.share(groups[key], measure)
         return {key: tuple(sums) for key, sums in result.items()}
+
+
+def reference(
+    question: Bounded, rows: Iterable[Row], oracle: type[Oracle] = Oracle
+) -> dict[Any, dict[tuple[Any, ...], Any]]:
+    """Per measure, what is not zero: by key, and for a spread by key and cell."""
+    told = oracle(question)
+    totals = told.answer(rows)
+    found = {m: {key: row[i] for key, row in totals.items() if row[i]} for i, m in enumerate(question.totals)}
+    return found | {counts: told.spread(rows, counts) for counts in question.spreads}
 
 
 def compared(order: plan.Order, a: Any, b: Any) -> bool | None:

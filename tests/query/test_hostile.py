@@ -1,5 +1,6 @@
 """Nothing that an analyst writes reaches the engine as text; what is not in the language is refused."""
 
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -10,11 +11,12 @@ from discreet.accounting import filters
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import QuestionRefused
 from discreet.query.bound import bound
+from discreet.query.check import check
 from discreet.query.parse import parse
-from discreet.query.table import Column, Kind, Table
+from discreet.query.table import Column, Kind, Lookup, Table
 from discreet.session import MemoryAccount, Session
 from discreet.units import Neighbours
-from tests.query.hostile import HOSTILE
+from tests.query.hostile import EDGES, HOSTILE, SHARES, TRICKS
 from tests.query.worlds import bounded, stored, text, world
 
 COLUMNS = {
@@ -28,7 +30,12 @@ COLUMNS = {
     "day": Column(Kind.DATE),
     "at": Column(Kind.TIMESTAMP),
 }
-PEOPLE = Table("people", "uid", COLUMNS)
+CITIES = Lookup(
+    "cities",
+    {"dept": Column(Kind.TEXT), "region": Column(Kind.TEXT), "weight": Column(Kind.REAL).within(0, 1)},
+    frozenset({"dept"}),
+)
+PEOPLE = Table("people", "uid", COLUMNS, public={"cities": CITIES})
 
 
 class Untouchable(DuckDB):
@@ -56,6 +63,17 @@ def test_hostile_texts_are_refused() -> None:
             place.ask(hostile, epsilon=1)  # the engine's own assertion names what would have been answered
         assert len(str(refusal.value)) < 1000, hostile[:200]
     assert place.account.budget == filters.pure(1)
+
+
+def test_quantiles_and_histograms_are_refused_by_their_form() -> None:
+    """Whatever can be answered, these cannot be read."""
+    pieces = [*TRICKS, *(f"QUANTILE(age, {share})" for share in SHARES), *(f"HISTOGRAM(age{edges})" for edges in EDGES)]
+    read = []
+    for piece in pieces:
+        with suppress(QuestionRefused):
+            check(parse(f"SELECT {piece} AS x FROM people", PEOPLE), PEOPLE)
+            read.append(piece)
+    assert read == []
 
 
 @pytest.mark.parametrize("hostile", [None, 1, b"SELECT COUNT(*) FROM people", ["SELECT"]])

@@ -3,13 +3,16 @@
 import io
 import json
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from discreet.accounting.filters import Rdp
 from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import ceil_float
+from discreet.query.measure import measure
 from discreet.session import Session
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
@@ -17,7 +20,7 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
-    def totals(self, bounded: Any) -> Any:
+    def exact(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
 
 
@@ -110,6 +113,52 @@ def test_the_least_price_for_an_error(question: str, error: Any, size: int | Non
     assert worst(found) <= allowed * (1 + 1e-12)
     assert worst(found * 98 / 100) > allowed
     assert asked.quote(question, error=error, size=size).price.epsilon.upper <= ceil_float(found)
+
+
+def test_a_price_is_found_where_small_ones_buy_nothing() -> None:
+    asked = session(epsilon=50, delta=1e-6, currency=Rdp(Fraction(16)))
+    with pytest.raises(BadParameter, match="too small"):
+        asked.quote(BY_DEPARTMENT, epsilon=0.5)
+    assert 0.5 < asked.epsilon_for(BY_DEPARTMENT, "50%", size=1000) < 1
+
+
+def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def spied(*given: Any) -> Any:
+        seen.append(given[-1])
+        return measure(*given)
+
+    monkeypatch.setattr("discreet.session.measure", spied)
+    asked = session()
+    question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
+    asked.quote(question, epsilon=1, weights={"n": 2.5})
+    asked.ask(question, epsilon=1, weights={"mean": Fraction(1, 3)})
+    asked.epsilon_for(question, 2, size=1000, weights={"n": 2, "mean": 1})
+    asked.quote(question, epsilon=1)
+    assert seen[0] == {"n": Fraction(5, 2), "mean": 1}
+    assert seen[1] == {"n": 1, "mean": Fraction(1, 3)}
+    assert seen[2] == {"n": 2, "mean": 1}
+    assert seen[-1] is None
+    for wrong in ({"x": 1}, {"n": 0}, {"n": -1}, {"n": float("inf")}, {"n": "2"}):
+        with pytest.raises(BadParameter):
+            asked.ask(question, epsilon=1, weights=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_column_that_weighs_more_is_nearer_and_the_price_is_the_same(delta: float) -> None:
+    question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
+
+    def halves(**weights: int) -> list[float]:
+        quoted = session(delta=delta).quote(question, epsilon=1, size=1000, weights=weights)
+        prices.append(quoted.price.amount)
+        return [promise.half_widths[0][1] for promise in quoted.promises]
+
+    prices: list[Any] = []
+    equal, count, mean = halves(), halves(n=5), halves(mean=5)
+    assert count[0] < equal[0] < mean[0]
+    assert mean[1] < equal[1] < count[1]
+    assert max(prices) == pytest.approx(float(min(prices)))
 
 
 def test_a_relative_error_needs_a_size() -> None:

@@ -4,24 +4,20 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import replace
 from math import erf, exp, sqrt
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import Zcdp
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
-from discreet.query.bound import bound
-from discreet.query.measure import Measurement, measure
-from discreet.query.parse import parse
+from discreet.query.groups import Exact
+from discreet.query.measure import Measurement
 from discreet.query.release import Receipt, Release, release
-from discreet.session import Session
 from discreet.testing import seeded
-from discreet.units import Neighbours
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 DRAWS = 100_000
@@ -34,9 +30,14 @@ def many(
     asked = session(epsilon=1000, delta=delta, keys={"dept": tuple(map(str, range(draws)))})
     planned = asked.measurement(f"SELECT dept, {question} FROM people GROUP BY dept", epsilon=epsilon)
     one = session(epsilon=1000).measurement(f"SELECT {question} FROM people", epsilon=1)
-    [(totals, _)] = session().engine.totals(one.bounded)
-    rows = [(totals, (str(i),)) for i in range(draws)]
-    truth = dict(zip(planned.bounded.measures, totals, strict=True))
+    engine = session().engine
+    totals = next((totals for totals, _ in engine.totals(one.bounded)), ())
+    cells = {counts: [(n, cell) for n, cell, _ in engine.counts(one.bounded, counts)] for counts in one.bounded.spreads}
+    rows = Exact(
+        [(totals, (str(i),)) for i in range(draws)],
+        {counts: ((n, cell, (str(i),)) for i in range(draws) for n, cell in found) for counts, found in cells.items()},
+    )
+    truth = dict(zip(planned.bounded.scalars, totals, strict=True))
     return (
         planned,
         release(planned, rows, Receipt(1, planned.loss), bits=bits),
@@ -119,7 +120,7 @@ def test_repeated_averages_centre_on_the_bounded_truth() -> None:
 
 def test_simultaneous_intervals_hold_together() -> None:
     planned = session(epsilon=1000).measurement(EVERYTHING, epsilon=3)
-    rows = list(session().engine.totals(planned.bounded))
+    rows = Exact(list(session().engine.totals(planned.bounded)), {})
     exact = release(session(epsilon=10**9).measurement(EVERYTHING, epsilon=10**8), rows, _paid(10**8), bits=seeded(1)).rows
     truth = {key: [cell.value for cell in row] for key, row in exact}
     bits, draws = seeded(15), 300
@@ -156,7 +157,7 @@ def test_cells_are_plain_numbers_and_counts_are_ints(answer: Release) -> None:
 
 def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
     shown = json.loads(answer.to_json())
-    assert list(shown) == ["rows", "price", "explanation"]
+    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
     assert [row["dept"] for row in shown["rows"]] == ["a", "b", "c"]
     assert list(shown["rows"][0]["n"]) == ["value", "lower", "upper", "reliable"]
     assert shown["rows"] == answer.to_dicts()
@@ -233,6 +234,34 @@ def test_post_processing_makes_a_new_release_and_says_so() -> None:
         raw.integers("x")
 
 
+def test_an_answer_says_what_ran(answer: Release) -> None:
+    asked = session(delta=1e-6, keys={}, unique=False, max_groups=2)
+    planned = asked.measurement(BY_DEPARTMENT, epsilon=1)
+    statement, *noise = asked.ask(BY_DEPARTMENT, epsilon=1).pipeline
+    assert statement == asked.engine.statement(planned.bounded)
+    assert noise[0].startswith("total0: rows + ")
+    assert "units + Laplace noise" in noise[1]
+    assert len(answer.pipeline) == 1 + len(session().measurement(EVERYTHING, epsilon=1).noises)
+    assert answer.to_dict()["pipeline"] == list(answer.pipeline)
+
+
+def test_spreads_of_counts_have_a_statement_of_their_own() -> None:
+    asked = session()
+    first, second, *noise = asked.ask(
+        "SELECT dept, COUNT(*) AS n, MEDIAN(pay) AS m FROM people GROUP BY dept", epsilon=1
+    ).pipeline
+    assert first != second
+    assert all(text.startswith("WITH kept AS") for text in (first, second))
+    assert [line.partition(":")[0] for line in noise] == ["total0", "counts"]
+
+
+def test_what_ran_does_not_show_the_owners_salt() -> None:
+    plain = session(unique=False, max_groups=2)
+    salted = replace(plain, table=replace(plain.table, salt="pepper 7"))
+    assert "pepper 7" in salted.engine.statement(salted.measurement(BY_DEPARTMENT, epsilon=1).bounded)
+    assert "pepper 7" not in salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
+
+
 def test_reproducible_bits_taint_the_release() -> None:
     assert session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)).tainted
     assert not session().ask(BY_DEPARTMENT, epsilon=1).tainted
@@ -246,13 +275,3 @@ def test_an_average_of_nothing_is_not_reliable() -> None:
         for _ in range(50)
         for _, row in asked.ask("SELECT dept, AVG(pay) AS m FROM people GROUP BY dept", epsilon=1).rows
     )
-
-
-def test_totals_past_64_bits_saturate_and_do_not_raise() -> None:
-    asked: Session = session()
-    planned = measure(
-        bound(parse(BY_DEPARTMENT, asked.table), asked.table, Neighbours.ADD_REMOVE), Zcdp(), Fraction(1), Fraction(0)
-    )
-    answer = release(planned, [((10**30,), ("a",)), ((-(10**30),), ("b",))], Receipt(1, planned.loss))
-    assert answer.rows[0][1][0].value > 10**18
-    assert answer.rows[1][1][0].value < -(10**18)

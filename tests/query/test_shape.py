@@ -58,8 +58,10 @@ def unlike(seeds: range, each: int, look: Callable[..., tuple[Any, ...]] = seen)
     return found
 
 
-def test_neighbours_look_alike() -> None:
-    assert unlike(range(60_000, 60_030), 80) == []
+@pytest.mark.parametrize("start", range(60_000, 60_128, 16))
+def test_neighbours_look_alike(start: int) -> None:
+    """10,000 bad inputs and more, on a table and its neighbour."""
+    assert unlike(range(start, start + 16), 100) == []
 
 
 @pytest.mark.nightly

@@ -15,6 +15,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.bound import Bounded, bound
+from discreet.query.measures import Measure
 from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours
 from tests.query.oracle import Row
@@ -221,7 +222,12 @@ def condition(rng: Random, depth: int = 2) -> plan.Condition:
 
 
 def aggregate(rng: Random) -> plan.Aggregate:
-    kind = rng.randrange(7)
+    kind = rng.randrange(9)
+    if kind == 7:
+        return plan.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)]))
+    if kind == 8:
+        edges = sorted(rng.sample([Fraction(n, 4) for n in (-40, -1, 0, 1, 2, 30, 100, 4000)], rng.choice([2, 3, 6])))
+        return plan.Histogram(plan.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
     if kind == 0:
         return plan.CountRows()
     if kind == 1:
@@ -303,6 +309,10 @@ def written(node: Any) -> str:
             return "COUNT(DISTINCT uid)"
         case plan.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
+        case plan.Quantile(value=inner, q=q):
+            return f"QUANTILE({written(inner)}, {decimal(q)})"
+        case plan.Histogram(value=inner, edges=edges):
+            return f"HISTOGRAM({written(inner)}, {', '.join(map(decimal, edges))})"
     return f"{ {plan.CountValues: 'COUNT', plan.Sum: 'SUM', plan.Mean: 'AVG'}[type(node)] }({written(node.value)})"
 
 
@@ -329,19 +339,27 @@ def stored(place: World, connection: duckdb.DuckDBPyConnection, name: str = "peo
     return DuckDB(connection, name)
 
 
-Answering = Callable[[Bounded, World], dict[tuple[Any, ...], tuple[Any, ...]]]
+Moved = dict[Measure, dict[tuple[Any, ...], Any]]
+"""Per measure, what is not zero: by key, and for a spread by key and cell."""
+Answering = Callable[[Bounded, World], Moved]
 
 
 def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
-    """The engine's exact totals per key. A group that the engine does not return is all zeros."""
+    """The engine's exact integers. A group that the engine does not return is all zeros."""
 
     last: list[World] = []
 
-    def answer(question: Bounded, place: World) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def answer(question: Bounded, place: World) -> Moved:
         if not last or last[0] is not place:
             stored(place, connection)
             last[:] = [place]
-        found = {keys: totals for totals, keys in DuckDB(connection, "people").totals(question)}
-        return {key: totals for key, totals in found.items() if any(totals)}
+        return exactly(DuckDB(connection, "people"), question)
 
     return answer
+
+
+def exactly(engine: DuckDB, question: Bounded) -> Moved:
+    """What an engine returns for a question, per measure."""
+    totals = list(engine.totals(question))
+    found: Moved = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}
+    return found | {c: {(*keys, cell): n for n, cell, keys in engine.counts(question, c) if n} for c in question.spreads}

@@ -1,7 +1,7 @@
 """ln, e^x, √ and tanh of a rational between two rationals about 2^-128 apart: no float, so no ulp to trust."""
 
 from fractions import Fraction
-from math import ceil, floor, log
+from math import floor, log
 
 from discreet.exact import sqrt_up
 from discreet.noise import fixed
@@ -66,4 +66,4 @@ def shorter(exact: Fraction) -> Fraction:
     places = PRECISION + exact.denominator.bit_length() - exact.numerator.bit_length()
     if places <= 0 or exact.denominator.bit_length() <= PRECISION:
         return exact
-    return Fraction(ceil(exact * (1 << places)), 1 << places)
+    return Fraction(-(-(exact.numerator << places) // exact.denominator), 1 << places)

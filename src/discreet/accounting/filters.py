@@ -109,7 +109,7 @@ class Filter:
         if isinstance(self.currency, Pure):
             return ceil_float(self.limit) if target >= self.leak_limit else inf
         rest = open_unit(target, "delta") - self.leak_limit
-        return inf if rest <= 0 else _converted(self.currency, self.limit, rest)
+        return inf if rest <= 0 else converted(self.currency, self.limit, rest)
 
 
 def price(currency: Currency, loss: Loss) -> tuple[Fraction | float, Fraction]:
@@ -177,7 +177,8 @@ def _leak(delta: Number) -> Fraction:
     return exact
 
 
-def _converted(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
+def converted(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
+    """The ε that so much of a currency promises at δ, rounded up."""
     match currency:
         case Zcdp():
             return epsilon_from_zcdp(limit, delta)

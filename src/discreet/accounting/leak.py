@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
-from discreet.accounting.elementary import exp_bounds, shorter
+from discreet.accounting.elementary import PRECISION, exp_bounds, shorter
 from discreet.accounting.group import group_delta, pushed
 from discreet.accounting.pure import amplified, pure
 from discreet.exact import rational
@@ -88,11 +88,17 @@ def split(loss: Loss) -> tuple[Loss, Fraction]:
 
 def any_of(delta: Fraction, times: int) -> Fraction:
     """1 − (1 − δ)^times, the probability that at least one of independent leaks happens, rounded up."""
-    if delta >= 1:
-        return Fraction(1 if times else 0)
-    if times <= 64:
-        return shorter(1 - (1 - delta) ** times)
-    return min(Fraction(1), delta * times)  # Bernoulli's inequality
+    if delta >= 1 or delta == 0 or times == 0:
+        return Fraction(1 if delta and times else 0)
+    # (1 − δ)^times in fixed point, rounded down at every product: a few of the last bits are lost, all to the safe side
+    places = 2 * PRECISION + delta.denominator.bit_length() - delta.numerator.bit_length() + times.bit_length()
+    factor = ((delta.denominator - delta.numerator) << places) // delta.denominator
+    power = 1 << places
+    for bit in bin(times)[2:]:
+        power = power * power >> places
+        if bit == "1":
+            power = power * factor >> places
+    return min(Fraction(1), shorter(Fraction((1 << places) - power, 1 << places)))
 
 
 def singleton_shown(scale: Fraction, threshold: int) -> Fraction:

@@ -6,8 +6,8 @@ from math import inf, sqrt
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
-def least(holds: Callable[[float], bool], start: float = 1.0) -> float:
-    """A number where `holds` is true, at most about 2^-50 (relative) above the least such; ∞ if there is none.
+def least(holds: Callable[[float], bool], start: float = 1.0, nearness: float = 2.0**-50) -> float:
+    """A number where `holds` is true, at most about `nearness` (relative) above the least such; ∞ if there is none.
 
     `holds` must stay true once it is true. The answer is one that was tried, so a condition that bounds something from
     above is met for certain, whatever the search missed.
@@ -27,7 +27,7 @@ def least(holds: Callable[[float], bool], start: float = 1.0) -> float:
             low, step = high, step * step if step < 1e8 else step
         if not holds(high):
             return inf
-    while high > low * (1 + 2.0**-50):
+    while high > low * (1 + nearness):
         middle = sqrt(low) * sqrt(high) if high > 2 * low else (low + high) / 2
         if not low < middle < high:
             break

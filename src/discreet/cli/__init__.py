@@ -1,8 +1,40 @@
 """The command line. Commands import what they need when they run, so that `--help` is quick."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
+
+from discreet.cli.options import (
+    Budget,
+    Confidence,
+    Consistent,
+    Csv,
+    CurrencyName,
+    Delta,
+    Epsilon,
+    Error,
+    Integers,
+    Json,
+    Keys,
+    Limits,
+    MaxGroups,
+    MaxRows,
+    NonNegative,
+    Pilot,
+    Place,
+    PolicyFile,
+    PublicKey,
+    Relation,
+    SecretKey,
+    Simultaneous,
+    Size,
+    Source,
+    Sql,
+    TableName,
+    Unique,
+    Unit,
+    Weight,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -11,24 +43,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Answers questions about people without telling on anyone.",
 )
-
-
-Source: TypeAlias = Annotated[str, typer.Argument(help="A CSV or Parquet file (globs too), or a DuckDB database.")]
-Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
-Unit: TypeAlias = Annotated[str | None, typer.Option(help="The column that says whose row it is.")]
-Epsilon: TypeAlias = Annotated[str | None, typer.Option(help="The price of the whole question.")]
-Error: TypeAlias = Annotated[str | None, typer.Option(help="The error it may have, 5% or a number; finds the price.")]
-Size: TypeAlias = Annotated[int | None, typer.Option(help="The smallest group that matters, in rows.")]
-Delta: TypeAlias = Annotated[str, typer.Option(help="The chance of failure; unknown keys need one.")]
-PolicyFile: TypeAlias = Annotated[str | None, typer.Option(help="A policy.toml with what is declared about the table.")]
-Keys: TypeAlias = Annotated[list[str] | None, typer.Option(help="Keys that may be shown: dept=a,b,c. Repeatable.")]
-MaxGroups: TypeAlias = Annotated[int | None, typer.Option(help="In how many groups one unit may count; 1 unless given.")]
-MaxRows: TypeAlias = Annotated[int | None, typer.Option(help="With how many rows in each; 1 unless given.")]
-Unique: TypeAlias = Annotated[bool, typer.Option("--unique", help="No unit has two rows.")]
-Limits: TypeAlias = Annotated[list[str] | None, typer.Option("--bounds", help="Values are clamped: pay=0:200. Repeatable.")]
-TableName: TypeAlias = Annotated[str | None, typer.Option("--table", help="The table's name, if not the file's.")]
-Confidence: TypeAlias = Annotated[float, typer.Option(help="How often an interval covers.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 
 
 def _version(wanted: bool) -> None:
@@ -61,8 +75,10 @@ def demo(
 
 
 @app.command(
-    epilog='Example: [bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
-    "--epsilon 1 --keys dept=a,b,c[/bold]"
+    epilog='Examples:\n\n[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
+    "--epsilon 1 --keys dept=a,b,c[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
+    "--pilot 0.01 --budget 1[/bold]"
 )
 def ask(
     source: Source,
@@ -71,7 +87,12 @@ def ask(
     epsilon: Epsilon = None,
     error: Error = None,
     size: Size = None,
+    pilot: Pilot = None,
+    budget: Budget = None,
     delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
     policy: PolicyFile = None,
     keys: Keys = None,
     max_groups: MaxGroups = None,
@@ -79,19 +100,28 @@ def ask(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
-    confidence: Confidence = 0.95,
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="All intervals hold together.")] = False,
+    neighbours: Relation = "add-remove",
+    simultaneous: Simultaneous = False,
+    consistent: Consistent = False,
+    non_negative: NonNegative = False,
+    integers: Integers = False,
     json: Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV only.")] = False,
+    csv: Csv = False,
 ) -> None:
     """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
-    from discreet.cli.ask import run
+    from discreet.cli.ask import Form, run
     from discreet.cli.question import Question
 
     asked = Question(
-        source, sql, unit, epsilon, error, size, delta, policy, keys or [], max_groups, max_rows, unique, bounds or [], table
-    )
-    run(asked, confidence, simultaneous=simultaneous, as_json=json, as_csv=csv)
+        source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, weight=weight,
+        currency=currency, neighbours=neighbours, pilot=pilot, budget=budget,
+    )  # fmt: skip
+    form = Form(
+        simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
+        as_csv=csv,
+    )  # fmt: skip
+    run(asked, confidence, form)
 
 
 @app.command(
@@ -106,6 +136,9 @@ def quote(
     error: Error = None,
     size: Size = None,
     delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
     policy: PolicyFile = None,
     keys: Keys = None,
     max_groups: MaxGroups = None,
@@ -113,16 +146,18 @@ def quote(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
-    confidence: Confidence = 0.95,
+    neighbours: Relation = "add-remove",
     json: Json = False,
 ) -> None:
-    """What a question would cost and how good its answer would be. No row is read and nothing is paid."""
+    """What a question would cost, in every currency, and how good its answer would be. No row is read, nothing is paid."""
     from discreet.cli.question import Question
     from discreet.cli.quote import run
 
     asked = Question(
-        source, sql, unit, epsilon, error, size, delta, policy, keys or [], max_groups, max_rows, unique, bounds or [], table
-    )
+        source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, weight=weight,
+        currency=currency, neighbours=neighbours,
+    )  # fmt: skip
     run(asked, confidence, as_json=json)
 
 
@@ -182,12 +217,6 @@ def calibrate(
 ledger = typer.Typer(no_args_is_help=True, help="Budgets that survive: accounts in a file or in PostgreSQL.")
 app.add_typer(ledger, name="ledger")
 
-Place: TypeAlias = Annotated[str, typer.Argument(help="A ledger: a file, or postgresql://user@host/database.")]
-SecretKey: TypeAlias = Annotated[str | None, typer.Option("--key", help="The file of the ledger's key, if not beside it.")]
-PublicKey: TypeAlias = Annotated[
-    str | None, typer.Option("--key", help="The public key that must have signed: text or file.")
-]
-
 
 @ledger.command(
     "open",
@@ -198,7 +227,7 @@ def ledger_open(
     account: Annotated[str, typer.Option(help="A name: the data and the purpose, or the analyst.")],
     epsilon: Annotated[str, typer.Option(help="The ε that the whole account promises.")],
     delta: Delta = "0",
-    currency: Annotated[str | None, typer.Option(help="pure, zcdp, gdp or rdp(16); for life.")] = None,
+    currency: CurrencyName = None,
     parent: Annotated[str | None, typer.Option(help="An account of the same currency that caps the sum.")] = None,
     json: Json = False,
 ) -> None:

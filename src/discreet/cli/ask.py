@@ -1,19 +1,41 @@
 """`discreet ask`: pay, look, answer."""
 
+from dataclasses import dataclass
+
 from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
+from discreet.query.release import Release
 
 
-def run(question: Question, confidence: float, *, simultaneous: bool, as_json: bool, as_csv: bool) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How the answer is to be tidied and printed."""
+
+    simultaneous: bool
+    consistent: bool
+    non_negative: bool
+    integers: bool
+    as_json: bool
+    as_csv: bool
+
+    def tidied(self, answer: Release) -> Release:
+        """Post-processing, in the one order in which no step undoes another."""
+        answer = answer.consistent() if self.consistent else answer
+        answer = answer.non_negative() if self.non_negative else answer
+        return answer.integers() if self.integers else answer
+
+
+def run(question: Question, confidence: float, form: Form) -> None:
     """Print the answer."""
-    if as_json and as_csv:
+    if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
-    session, epsilon = question.open(confidence)
-    with waiting("asking …"):
-        answer = session.ask(question.sql, epsilon=epsilon, confidence=confidence, simultaneous=simultaneous)
-    if as_json:
+    session, price = question.open(confidence)
+    with waiting("asking …") as told:
+        raw = session.ask(question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, **price)
+    answer = form.tidied(raw)
+    if form.as_json:
         print(answer.to_json())
-    elif as_csv:
+    elif form.as_csv:
         print(answer.to_csv(), end="")
     else:
         from rich.console import Console

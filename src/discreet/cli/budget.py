@@ -11,7 +11,8 @@ from discreet.ledger.account import Account
 from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import so_far
 from discreet.loss import Loss, compose, repeat
-from discreet.query.price import Price, name_of
+from discreet.query.currency import name_of
+from discreet.query.price import Price
 
 MOST_KINDS = 500
 """With more kinds of facts than this the report is read from the sum alone, which is quick and larger."""

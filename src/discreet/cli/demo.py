@@ -32,6 +32,7 @@ def run(epsilon: str, delta: str, *, as_json: bool) -> None:
         console.print(
             Text(f"> quote {COUNTS}\n  {promise.column} ± {promise.half_widths[0][1]:g}, {noise}. {quoted.price}.")
         )
+    console.print(Text(f"  In every currency: {', '.join(map(str, quoted.prices))}."))
     for question, answer in zip((COUNTS, MEAN), answers, strict=True):
         console.print(Text(f"> ask {question}", style="bold"))
         console.print(answer)

@@ -8,18 +8,17 @@ from discreet.cli.output import number, print_json
 from discreet.errors import BadParameter
 from discreet.ledger import ledger_at
 from discreet.ledger.account import Account
-from discreet.ledger.budget import read_currency
 from discreet.ledger.check import check as recompute
 from discreet.ledger.head import contains, signed_head
 from discreet.ledger.keys import fingerprint, key_at, key_beside, read_public
-from discreet.query.price import name_of
+from discreet.query.currency import name_of, named
 
 
 def opened(
     place: str, account: str, epsilon: str, delta: str, currency: str | None, parent: str | None, *, as_json: bool
 ) -> None:
     """Open an account, and the ledger if there is none."""
-    kept = None if currency is None else read_currency(currency)
+    kept = None if currency is None else named(currency)
     promise = number(epsilon, "epsilon"), number(delta, "delta")
     Account.open(account, *promise, kept)  # what can be refused is refused before a file is made
     made = ledger_at(place, create=True).open(account, *promise, kept, parent).opened

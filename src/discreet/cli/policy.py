@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from discreet.declare import declare
 from discreet.errors import BadParameter
 from discreet.query.policy import write_policy
-from discreet.session import declare
 
 
 def init(source: str, unit: str, table: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
-    (_, declared), _ = declare(source, unit=unit, table=table)
+    declared = declare(source, unit=unit, table=table).table
     text = write_policy(declared, template=True)
     if out == "-":
         print(text, end="")

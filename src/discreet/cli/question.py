@@ -1,22 +1,27 @@
 """What `discreet ask` and `discreet quote` have in common: a source, a question, and a budget just large enough for it."""
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
 from discreet.cli.output import number
+from discreet.declare import AUTO, declare
 from discreet.errors import BadParameter
 from discreet.exact import rational
 from discreet.ledger.memory import MemoryAccount, budget
+from discreet.query.currency import named
 from discreet.query.table import Column, Key, Kind, Table
-from discreet.session import Session, declare
+from discreet.session import Session
 from discreet.units import Neighbours
 
+NEIGHBOURS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question as typed."""
 
@@ -28,40 +33,72 @@ class Question:
     size: int | None
     delta: str
     policy: str | None
-    keys: list[str]
+    keys: list[str] | None
     max_groups: int | None
     max_rows: int | None
     unique: bool
-    bounds: list[str]
+    bounds: list[str] | None
     table: str | None
+    weight: list[str] | None
+    currency: str | None
+    neighbours: str
+    pilot: str | None = None
+    budget: str | None = None
 
-    def open(self, confidence: float) -> tuple[Session, Fraction]:
-        """The session, whose whole budget is the question's price, and that price."""
+    @property
+    def price(self) -> dict[str, Any]:
+        """What `Session.ask` and `Session.quote` take as the price: ε, or an error and what it is relative to."""
         if (self.epsilon is None) == (self.error is None):
             raise BadParameter("price", "unclear", "a question has either a price or an error", "give --epsilon or --error")
-        epsilon, delta = None if self.epsilon is None else number(self.epsilon, "epsilon"), number(self.delta, "delta")
-        kept = budget(1 if epsilon is None else epsilon, delta)
-        limits = dict(_bound(text) for text in self.bounds)
-        (engine, table), notes = declare(
-            self.source, unit=self.unit, policy=self.policy, table=self.table, bounds=limits, max_groups=self.max_groups,
-            max_rows=self.max_rows, unique=self.unique or None,
+        given = {"size": self.size, "weights": dict(_weight(text) for text in self.weight) if self.weight else None}
+        if self.epsilon is not None:
+            return given | {"epsilon": number(self.epsilon, "epsilon")}
+        return given | {"error": self.error}
+
+    def open(self, confidence: float) -> tuple[Session, dict[str, Any]]:
+        """The session and the price. Its whole budget is --budget, or just what the question costs."""
+        price, delta = self.price, number(self.delta, "delta")
+        if self.pilot is not None and self.budget is None:
+            raise BadParameter(
+                "--pilot", self.pilot, "what the question costs then depends on an answer", "fix --budget beforehand"
+            )
+        limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
+        currency = None if self.currency is None else named(self.currency)
+        declared = declare(
+            self.source, unit=self.unit, policy=self.policy, table=self.table,
+            bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
+            unique=self.unique or None,
         )  # fmt: skip
-        declared = with_keys(table, self.keys)
-        session = Session(engine, declared, MemoryAccount(kept), rational(delta), Neighbours.ADD_REMOVE, notes)
-        if epsilon is not None:
-            return session, epsilon
-        assert self.error is not None
-        epsilon = session.epsilon_for(self.sql, self.error, size=self.size, confidence=confidence)
-        return replace(session, account=MemoryAccount(budget(epsilon, delta))), epsilon
+        account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
+        declared = replace(declared, table=with_keys(declared.table, self.keys or []))
+        session = Session.of(declared, account, rational(delta), self._neighbours())
+        if self.pilot is not None:
+            return session, price | {"pilot": number(self.pilot, "pilot")}
+        if limit is not None:
+            return session, price
+        epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
+        whole_price = {"epsilon": epsilon, "size": self.size, "weights": price["weights"]}
+        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), whole_price
+
+    def _neighbours(self) -> Neighbours:
+        if self.neighbours not in NEIGHBOURS:
+            raise BadParameter("--neighbours", repr(self.neighbours), "unknown", f"take {' or '.join(NEIGHBOURS)}")
+        return NEIGHBOURS[self.neighbours]
 
 
-def waiting(what: str) -> AbstractContextManager[Any]:
-    """A sign of life on stderr while a person waits; nothing where nobody looks."""
+@contextmanager
+def waiting(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A bar on stderr while a person waits, and who is to be told how far it is; nothing where nobody looks."""
     if not sys.stderr.isatty():
-        return nullcontext()
+        yield None
+        return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return Console(stderr=True).status(what)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)  # it pulses until the engine says how far it is
+        yield lambda share: bar.update(task, total=1.0, completed=share)
 
 
 def with_keys(table: Table, texts: list[str]) -> Table:
@@ -94,9 +131,20 @@ def _key(text: str, column: Column) -> Key:
         ) from None
 
 
-def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction]]:
+def _weight(text: str) -> tuple[str, Fraction]:
+    name, equals, weight = text.rpartition("=")
+    if not equals:
+        raise BadParameter("--weight", repr(text), "not a column and its weight", "write --weight n=2")
+    return name, number(weight, "weight")
+
+
+def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
     name, equals, ends = text.rpartition("=")
+    if equals and ends == AUTO:
+        return name, AUTO
     low, colon, high = ends.partition(":")
     if not equals or not colon:
-        raise BadParameter("--bounds", repr(text), "not a column and two bounds", "write --bounds pay=0:200")
+        raise BadParameter(
+            "--bounds", repr(text), "not a column and two bounds", "write --bounds pay=0:200, or --bounds pay=auto"
+        )
     return name, (number(low, "bounds"), number(high, "bounds"))

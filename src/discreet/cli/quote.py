@@ -5,8 +5,8 @@ from discreet.cli.question import Question
 
 def run(question: Question, confidence: float, *, as_json: bool) -> None:
     """Print the quote."""
-    session, epsilon = question.open(confidence)
-    quoted = session.quote(question.sql, epsilon=epsilon, confidence=confidence, size=question.size)
+    session, price = question.open(confidence)
+    quoted = session.quote(question.sql, confidence=confidence, **price)
     if as_json:
         print(quoted.to_json())
     else:

@@ -5,18 +5,24 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 from sqlglot import exp
 
+from discreet.engines.csv_file import place_csv
+from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
-from discreet.query.table import Column, Kind, Table
+from discreet.query.groups import Exact
+from discreet.query.measures import Counts
+from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.lower import lower
+from discreet.sql.spread import lower_counts
 
 log = logging.getLogger("discreet.owner")
 """For the owner of the data only: engine errors may quote values."""
@@ -31,25 +37,30 @@ KINDS = {
 READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP"}
 """Types that are cast before anything is compared with them. Each of these casts succeeds on every value."""
 
-SATURATED = (1 << 63) - 1
-"""Totals are cut off here, which moves no two of them further apart: an overflow in Python would tell of the data."""
+BATCH = 20_000
 
 
 class DuckDB:
     """One source in one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, table: str, public: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.connection, self.table = connection, table
+        self.public = public  # where the copies of public tables are
 
     @classmethod
-    def open(cls, source: Any, table: str | None = None) -> "DuckDB":
-        """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame."""
+    def open(cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None) -> "DuckDB":
+        """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+
+        `kinds` says what the columns of a CSV file hold; without them it is guessed from the values.
+        """
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
             return cls(source, table)
         if isinstance(source, str | Path):
-            return cls._file(str(source), table)
+            return cls._file(str(source), table, kinds)
         connection = duckdb.connect()
         try:
             connection.register(table or "data", source)
@@ -59,7 +70,7 @@ class DuckDB:
         return cls(_locked(connection), table or "data")
 
     @classmethod
-    def _file(cls, path: str, table: str | None) -> "DuckDB":
+    def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None) -> "DuckDB":
         suffix, name = Path(path).suffix.lower(), table or Path(path).stem
         if suffix in (".duckdb", ".db"):
             if table is None:
@@ -72,13 +83,45 @@ class DuckDB:
         connection = duckdb.connect()
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [path]).fetchall()]
-            _place(connection, name, suffix, files)
+            if kinds is not None and suffix != ".parquet" and files:
+                place_csv(connection, name, files, kinds)
+            else:
+                _place(connection, name, suffix, files)
             return cls(_locked(connection, files if suffix == ".parquet" else []), name)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused(
                 "this file cannot be read", "check the path and the format; the owner's log says more"
             ) from None
+
+    def with_public(self, sources: Mapping[str, Any]) -> "tuple[DuckDB, dict[str, Lookup]]":
+        """The same source beside copies of these public tables, which may be whatever a source can be. They pass through
+        Python, so that the locked connection needs to reach nothing new."""
+        places, lookups = dict(self.public), {}
+        for name, source in sources.items():
+            kinds, rows = DuckDB.open(source, name).contents()
+            try:
+                places[name], lookups[name] = copy_lookup(self.connection, name, kinds, rows)
+            except duckdb.Error as mistake:
+                log.warning("%s", mistake)
+                raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
+        return DuckDB(self.connection, self.table, MappingProxyType(places)), lookups
+
+    def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
+        """Every row. Only a public table is read like this."""
+        kinds, types = {name: column.kind for name, column in self.columns().items()}, self._types()
+        if not kinds:
+            raise SourceRefused(f"no column of {self.table} can be read", "give numbers, texts, dates or truth values")
+        columns = [_cast(name, _read_as(types[name])) for name in kinds]
+        try:
+            found = self.connection.execute(exp.select(*columns).from_(_quoted(self.table)).sql(dialect="duckdb"))
+            rows = found.fetchmany(MOST_ROWS + 1)
+        except duckdb.Error as mistake:
+            log.warning("%s", mistake)
+            raise SourceRefused(f"{self.table} cannot be read", "the owner's log says more") from None
+        if len(rows) > MOST_ROWS:
+            raise SourceRefused(f"{self.table} has more than {MOST_ROWS:,} rows", "join to a shorter public table")
+        return kinds, rows
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -94,31 +137,79 @@ class DuckDB:
             raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
 
     def statement(self, bounded: Bounded) -> str:
-        """What will run."""
-        return lower(bounded, self._source(bounded.table), DUCKDB).sql(dialect="duckdb")
+        """What will run for the totals."""
+        return lower(bounded, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
 
-    def _source(self, table: Table) -> exp.Expr:
-        """The table, with the columns of unusual types cast."""
-        types = {name: kind for name, kind in self._types().items() if name in table.columns}
-        if not any(map(_read_as, types.values())):
-            return _quoted(self.table)
-        columns = [_cast(name, _read_as(kind)) for name, kind in types.items()]
-        return exp.select(*columns).from_(_quoted(self.table)).subquery()
+    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
+        """What will run for one spread of counts."""
+        return lower_counts(bounded, counts, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
+
+    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+        """Everything that will run."""
+        spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
+        return (self.statement(bounded), *spreads) if bounded.totals else spreads
+
+    def _source(self, bounded: Bounded) -> exp.Expr:
+        """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
+        joins, public = bounded.query.joins, bounded.table.public
+        added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
+        own = {name: kind for name, kind in self._types().items() if name in bounded.table.columns and name not in added}
+        source: exp.Expr = _quoted(self.table)
+        if any(map(_read_as, own.values())):
+            columns = [_cast(name, _read_as(kind)) for name, kind in own.items()]
+            source = exp.select(*columns).from_(source).subquery()
+        return self._joined(source, list(own), bounded) if joins else source
+
+    def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
+        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
+        homes = {name: _column(name, "own") for name in own}
+        select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
+        for i, join in enumerate(bounded.query.joins):
+            same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
+            other = exp.alias_(lookup_table(self.public[join.table]), f"lookup{i}", table=True, quoted=True)
+            select = select.join(other, on=same, join_type="left" if join.left else "inner")
+            homes |= {
+                f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
+            }
+        return select.select(*(exp.alias_(column, name, quoted=True) for name, column in homes.items())).subquery()
+
+    def exact(self, bounded: Bounded) -> Exact:
+        """Everything that a release of `bounded` needs, read when it is needed."""
+        statements = self.statements(bounded)
+        spreads = statements[1:] if bounded.totals else statements
+        totals = self._totals(statements[0], len(bounded.totals)) if bounded.totals else ()
+        return Exact(totals, dict(zip(bounded.spreads, map(self._counts, spreads), strict=True)), statements)
 
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear; SUM over nothing is zero."""
-        width = len(bounded.totals)
+        """(totals, keys) per group. A group without rows in the engine does not appear."""
+        return self._totals(self.statement(bounded), len(bounded.totals)) if bounded.totals else iter(())
+
+    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """(count, cell, keys) for the cells that have rows."""
+        return self._counts(self.statement_of(bounded, counts))
+
+    def _totals(self, statement: str, width: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        for row in self._rows(statement):
+            yield row[:width], row[width:]
+
+    def _counts(self, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._rows(statement):
+            yield count, cell, tuple(keys)
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """In batches, so that a million keys are never held at once."""
         try:
-            rows = self.connection.execute(self.statement(bounded)).fetchall()
+            result = self.connection.execute(statement)
+            while batch := result.fetchmany(BATCH):
+                yield from batch
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
-        for row in rows:
-            yield tuple(_saturated(int(total or 0)) for total in row[:width]), tuple(row[width:])
 
-
-def _saturated(total: int) -> int:
-    return max(-SATURATED, min(total, SATURATED))
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
+        percent = self.connection.query_progress()
+        return min(percent, 100.0) / 100 if percent >= 0 else None
 
 
 def _quoted(name: str) -> exp.Table:
@@ -127,6 +218,10 @@ def _quoted(name: str) -> exp.Table:
 
 def _read_as(kind: str) -> str | None:
     return READ_AS.get(kind.partition("(")[0])
+
+
+def _column(name: str, table: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
 def _cast(name: str, kind: str | None) -> exp.Expr:
@@ -148,6 +243,8 @@ def _locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) ->
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
+    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

@@ -4,16 +4,20 @@ Half of δ is reserved for selections and claims; the rest converts the currency
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import assert_never
 
 from discreet.accounting import filters
 from discreet.accounting.conversions import divergence_within, mu_within, rho_within
-from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp, converted
 from discreet.errors import BadParameter
 from discreet.exact import Number, open_unit, positive, rational, shown
 
 RESERVED = Fraction(1, 2)
 """The part of δ that is kept for selections and claims; the rest converts the currency."""
+
+MOST = float(1 << 20)
+"""An ε beyond which nothing is proposed."""
 
 
 def budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> Filter:
@@ -34,6 +38,7 @@ def budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> 
             return Filter(kept, amount(kept, eps, fail), fail * RESERVED)
 
 
+@lru_cache(maxsize=1024)
 def amount(currency: Currency, epsilon: Fraction, delta: Fraction) -> Fraction:
     """How much of the currency (ε, δ) buys, rounded down; ε itself in a pure account."""
     if not isinstance(currency, Pure) and delta == 0:
@@ -63,16 +68,12 @@ def epsilon_that_fits(left: Filter, delta: Fraction) -> Fraction:
         return Fraction(0)
     if isinstance(left.currency, Pure):
         return left.left
-    low, high = Fraction(0), Fraction(1)
-    while fits(left, high, delta) and high < 1 << 20:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(left, middle, delta) else (low, middle)
-        if high - low <= low / 10**5:
-            break
-    short = Fraction(float(rounded_down(low)))  # the double that is typed, which may lie above the decimal
-    return short if short <= low else low
+    promised = converted(left.currency, left.left, delta if isinstance(left.currency, Rdp) else delta * (1 - RESERVED))
+    found = rounded_down(rational(min(promised, MOST)))  # what is left promises it: `amount` is the inverse, up to rounding
+    while found > 0 and not fits(left, found, delta):
+        found -= step_of(found, 4)
+    short = Fraction(float(found))  # the double that is typed, which may lie above the decimal
+    return short if short <= found else found
 
 
 def fits(left: Filter, epsilon: Fraction, delta: Fraction) -> bool:
@@ -99,23 +100,3 @@ def step_of(value: Fraction, digits: int) -> Fraction:
     """The last of so many digits of a positive number."""
     exponent = int(f"{float(value):.17e}".partition("e")[2])
     return Fraction(10) ** (exponent - digits + 1)
-
-
-def read_currency(text: str) -> Currency:
-    """A currency as it is stored and typed: pure, zcdp, gdp, rdp(16).
-
-    >>> read_currency("rdp(33/2)"), read_currency("zcdp")
-    (Rdp(order=Fraction(33, 2)), Zcdp())
-    """
-    plain: dict[str, Currency] = {"pure": Pure(), "zcdp": Zcdp(), "gdp": Gdp()}
-    if text in plain:
-        return plain[text]
-    try:
-        order = Fraction(text.removeprefix("rdp(").removesuffix(")")) if text.startswith("rdp(") else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        order = Fraction(0)
-    if order <= 1:
-        raise BadParameter(
-            "currency", repr(text[:40]), "not a currency", "take pure, zcdp, gdp, or rdp(16) for one order above 1"
-        )
-    return Rdp(order)

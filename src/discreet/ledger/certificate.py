@@ -18,6 +18,7 @@ from discreet.ledger.account import Account
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash
 from discreet.ledger.keys import Key, is_public
+from discreet.query.currency import plain
 from discreet.query.price import Price
 
 FORMAT = "discreet release 1"
@@ -66,8 +67,8 @@ def certificate(
         "entry": _text(account, entry),
         "public_key": key.public,
     }
-    plain = msgspec.json.decode(canonical(unsigned))
-    return dict(plain) | {"signature": key.sign(canonical(plain))}
+    read = msgspec.json.decode(canonical(unsigned))  # as a reader will have it
+    return dict(read) | {"signature": key.sign(canonical(read))}
 
 
 def price_of(opened: Opened, debit: Debit) -> Price:
@@ -85,9 +86,9 @@ def guarantee(opened: Opened, debit: Debit, whose: str, change: str) -> dict[str
         "account": account.name,
         "whose": whose,
         "change": change,
-        "epsilon": _plain(price_of(opened, debit).epsilon.upper),
+        "epsilon": plain(price_of(opened, debit).epsilon.upper),
         "delta": delta,
-        "so_far": {"entry": debit.number, "epsilon": _plain(together), "delta": delta},
+        "so_far": {"entry": debit.number, "epsilon": plain(together), "delta": delta},
     }
     return promise | {"words": words(promise)}
 
@@ -150,7 +151,3 @@ def _entries(account: LedgerAccount, entry: int) -> tuple[Opened, Debit, bytes |
 def _text(account: LedgerAccount, number: int) -> str:
     with account.store.reading() as pages:
         return pages.body(number).decode()
-
-
-def _plain(value: float) -> float | str:
-    return "inf" if value == float("inf") else value

@@ -15,8 +15,7 @@ from discreet.accounting.filters import Filter
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadFact
 from discreet.ledger.account import Account
-from discreet.ledger.budget import read_currency
-from discreet.query.price import name_of
+from discreet.query.currency import name_of, named
 
 GENESIS = bytes(32)
 """What the first entry holds in place of a hash before it."""
@@ -39,7 +38,7 @@ class Opened(_Entry, frozen=True, tag="open", kw_only=True):
 
     def fresh(self, parent: Account | None) -> Account:
         """The account as it was then."""
-        kept = Filter(read_currency(self.currency), self.limit, self.leak_limit)
+        kept = Filter(named(self.currency), self.limit, self.leak_limit)
         return Account(self.account, kept, self.delta, parent).placed()
 
     @classmethod

@@ -9,45 +9,19 @@ else.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.check import check
+from discreet.query.join import joined
+from discreet.query.measures import Counts, Measure, Rows, Scalar, Total, Units, Values, measures_of
 from discreet.query.span import ROOM, Span, span_of
 from discreet.query.table import Key, Kind, Table, holds
 from discreet.units import Neighbours, Sensitivity
 
 MOST_KEYS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """How many rows, at most r per unit and group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """How many distinct units."""
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """How many rows where the value is not missing, at most r per unit and group."""
-
-    value: plan.Value
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The sum of (value − centre)^power, in grid steps, over the same rows that `Values` counts."""
-
-    value: plan.Value
-    centre: int
-    power: int = 1
-
-
-Measure: TypeAlias = Rows | Units | Values | Total
+MOST_COUNTS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +37,31 @@ class Bounded:
     keys: tuple[tuple[Key, ...], ...] | None  # None: unknown keys
 
     @property
-    def totals(self) -> tuple[Measure, ...]:
-        """What the engine computes: the measures, and the distinct units where keys must be selected by them."""
-        return (*self.measures, Units()) if self.keys is None else self.measures
+    def scalars(self) -> tuple[Scalar, ...]:
+        """The measures that are one number per group."""
+        return tuple(measure for measure in self.measures if not isinstance(measure, Counts))
+
+    @property
+    def spreads(self) -> tuple[Counts, ...]:
+        """The measures that are many counts per group."""
+        return tuple(measure for measure in self.measures if isinstance(measure, Counts))
+
+    @property
+    def totals(self) -> tuple[Scalar, ...]:
+        """What the engine adds up per group: the scalars, and the distinct units where keys must be selected by them."""
+        return (*self.scalars, Units()) if self.keys is None else self.scalars
 
     def sensitivity(self, measure: Measure) -> Sensitivity:
         """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
         the whole range of a signed sum, or twice as many groups by one contribution each."""
         most = self.largest(measure)
+        if isinstance(measure, Counts):
+            # Each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
+            # counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the
+            # difference of two such vectors, both non-negative, has at most the squares of both.
+            levels = self.groups * len(measure.fans) * self.neighbours.changes
+            cells = min(most, measure.cells)
+            return Sensitivity(l0=levels * cells, l1=levels * most, l2_squared=levels * most**2, linf=most)
         if self.neighbours is Neighbours.ADD_REMOVE:
             return Sensitivity(l0=self.groups, linf=most)
         if isinstance(measure, Total) and measure.power == 1:
@@ -82,7 +73,7 @@ class Bounded:
     def largest(self, measure: Measure) -> int:
         """The most that one unit adds to one group."""
         match measure:
-            case Rows() | Values():
+            case Rows() | Values() | Counts():
                 return self.rows
             case Units():
                 return 1
@@ -100,6 +91,7 @@ class Bounded:
 
 def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     """Decide what is computed exactly, and prove what one unit can do to it."""
+    table = joined(query.joins, table)
     check(query, table)
     keys = known_keys(query, table)
     single = not query.groups
@@ -110,38 +102,13 @@ def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     for _, aggregate in query.aggregates:
         measures |= dict.fromkeys(measures_of(aggregate, table))
     bounded = Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
+    counts = sum(measure.nodes for measure in bounded.spreads)
+    if keys is not None and len(keys) * counts > MOST_COUNTS:
+        raise QuestionRefused(f"this needs {len(keys) * counts:,} counts", "ask for fewer keys, or for fewer histograms")
     for measure in measures:
         if bounded.largest(measure) >= ROOM:
             raise QuestionRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
-
-
-def measures_of(aggregate: plan.Aggregate, table: Table) -> tuple[Measure, ...]:
-    """The exact totals from which an aggregate is computed."""
-    match aggregate:
-        case plan.CountRows():
-            return (Rows(),)
-        case plan.CountUnits():
-            return (Units(),)
-        case plan.CountValues(value=value):
-            return (Values(value),)
-        case plan.Sum(value=value):
-            return (Total(value, 0),)
-        case plan.Mean(value=value):
-            return (Total(value, centre_of(value, table)), Values(value))
-        case plan.Variance(value=value):
-            middle = centre_of(value, table)
-            return (Total(value, middle), Total(value, middle, 2), Values(value))
-        case plan.Quantile() | plan.Histogram():
-            raise QuestionRefused("quantiles and histograms are not answered yet", "ask for COUNT, SUM, AVG or VARIANCE")
-        case _:
-            assert_never(aggregate)
-
-
-def centre_of(value: plan.Value, table: Table) -> int:
-    """The middle of the range, in steps: sums of distances from it are about half as sensitive."""
-    span = span_of(value, table)
-    return (span.lower + span.upper) // 2
 
 
 def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] | None:

@@ -4,14 +4,23 @@ A cell's interval holds everything that its totals can be if each lies within it
 floored below and raised above, at 2^-40 of a grid step, and the last step to a double goes outward too.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt, ldexp
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact import nearest_float
 from discreet.query import plan
-from discreet.query.bound import Bounded, Measure, Total, centre_of, measures_of
+from discreet.query.bound import Bounded
+from discreet.query.measure import Measurement
+from discreet.query.measures import Counts, Measure, Scalar, Total, centre_of, measures_of, tree_of, width_of
+from discreet.query.quantiles import Reader
+from discreet.query.span import span_of
 
 FINE = 40  # bits below a grid step that survive a division
 
@@ -26,16 +35,44 @@ class Cell:
     reliable: bool
 
 
-Noisy: TypeAlias = Mapping[Measure, Sequence[int]]
-Errors: TypeAlias = Callable[[Measure, int], int]
-"""How far one of `size` totals may be off, all of them together holding with the confidence that was asked for."""
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """The noisy totals of some groups, and how far off they may be."""
+
+    measurement: Measurement
+    scalars: Mapping[Scalar, Sequence[int]]
+    spreads: Mapping[Counts, NDArray[np.int64]]  # groups × nodes
+    confidence: float
+    together: int | None  # how many intervals shall hold together; None: each on its own
+
+    def error(self, measure: Measure, size: int) -> int:
+        """How far one of `size` totals may be off, all of them holding together with the confidence."""
+        return int(self.measurement.noise(measure).error(self.confidence, self.together or size))
+
+    @property
+    def tail(self) -> float:
+        """How often one interval, or one of those that hold together, may miss on one side."""
+        return (1 - self.confidence) / (self.together or 1) / 2
 
 
-def cells(aggregate: plan.Aggregate, bounded: Bounded, noisy: Noisy, error: Errors) -> Iterator[Cell]:
-    """The cells of one column, row by row."""
-    measures = measures_of(aggregate, bounded.table)
-    columns = zip(*(noisy[measure] for measure in measures), strict=True)
-    errors = tuple(error(measure, len(measures)) for measure in measures)
+def cells(aggregate: plan.Aggregate, noisy: Noisy) -> Iterator[tuple[Cell, ...]]:
+    """The cells of one aggregate, row by row: one each, but for a histogram, which has several."""
+    bounded = noisy.measurement.bounded
+    if isinstance(aggregate, plan.Quantile):
+        return ((cell,) for cell in _quantiles(aggregate, noisy))
+    if isinstance(aggregate, plan.Histogram):
+        [counts] = measures_of(aggregate, bounded.table)
+        assert isinstance(counts, Counts)
+        off = noisy.error(counts, 1)
+        return (tuple(_whole(n, off) for n in row) for row in noisy.spreads[counts].tolist())
+    return ((cell,) for cell in _scalar(aggregate, noisy))
+
+
+def _scalar(aggregate: "plan.ScalarAggregate", noisy: Noisy) -> Iterator[Cell]:
+    bounded = noisy.measurement.bounded
+    measures = [m for m in measures_of(aggregate, bounded.table) if not isinstance(m, Counts)]
+    columns = zip(*(noisy.scalars[measure] for measure in measures), strict=True)
+    errors = tuple(noisy.error(measure, len(measures)) for measure in measures)
     match aggregate:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues():
             return (_whole(n, errors[0]) for (n,) in columns)
@@ -48,29 +85,56 @@ def cells(aggregate: plan.Aggregate, bounded: Bounded, noisy: Noisy, error: Erro
         case plan.Variance(value=value, root=root):
             average = Average.of(value, bounded)
             return (average.variance(s, q, n, *errors, root=root) for s, q, n in columns)
-        case plan.Quantile() | plan.Histogram():
-            raise AssertionError("bound() refuses these")
         case _:
             assert_never(aggregate)
 
 
+def _quantiles(aggregate: plan.Quantile, noisy: Noisy) -> Iterator[Cell]:
+    """Values in grid steps, from the first step of the first cell to the last step of the last."""
+    bounded = noisy.measurement.bounded
+    span, tree = span_of(aggregate.value, bounded.table), tree_of(aggregate.value, bounded.table)
+    width = width_of(tree, span)
+    noise = noisy.measurement.noise(tree)
+    found = Reader(tree, aggregate.q).places(noisy.spreads[tree], noise, noisy.tail)
+    values = (tree.first + found.cell) * width + np.rint(found.inside * (width - 1)).astype(np.int64)
+    lows, highs = (tree.first + found.first) * width, (tree.first + found.last + 1) * width - 1
+    steps = (np.clip(ends, span.lower, span.upper).tolist() for ends in (values, lows, highs))
+    for value, low, high in zip(*steps, strict=True):
+        told = 4 * (high - low) <= span.upper - span.lower  # else the interval says little more than the bounds do
+        ends = below(low, span.exponent), above(high, span.exponent)
+        yield Cell(ldexp(value, span.exponent), *ends, told and close(value, low, high))
+
+
+def column_names(name: str, aggregate: plan.Aggregate) -> tuple[str, ...]:
+    """The columns of the answer that an aggregate becomes.
+
+    >>> column_names("h", plan.Histogram(plan.Ref("age"), (Fraction(0), Fraction(18), Fraction(65, 2))))
+    ('h[0,18)', 'h[18,32.5]')
+    """
+    if not isinstance(aggregate, plan.Histogram):
+        return (name,)
+    edges = [f"{nearest_float(edge):.12g}" for edge in aggregate.edges]
+    last = len(edges) - 2
+    return tuple(f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
+
+
 def count_measure(aggregate: plan.Aggregate) -> bool:
     """Whether a column holds whole counts."""
-    return isinstance(aggregate, plan.CountRows | plan.CountUnits | plan.CountValues)
+    return isinstance(aggregate, plan.CountRows | plan.CountUnits | plan.CountValues | plan.Histogram)
 
 
 def least_of(aggregate: plan.Aggregate, bounded: Bounded) -> Fraction | None:
     """A lower bound of the bounded answer that everybody knows, if there is one: what `non_negative` may lean on."""
     match aggregate:
-        case plan.CountRows() | plan.CountUnits() | plan.CountValues() | plan.Variance():
+        case plan.CountRows() | plan.CountUnits() | plan.CountValues() | plan.Variance() | plan.Histogram():
             return Fraction(0)
         case plan.Sum(value=value):
             return Fraction(0) if bounded.span(Total(value, 0)).lower >= 0 else None
-        case plan.Mean(value=value):
+        case plan.Mean(value=value) | plan.Quantile(value=value):
             span = bounded.span(Total(value, 0))
             return span.lower * span.grid
         case _:
-            return None
+            assert_never(aggregate)
 
 
 def close(value: float, lower: float, upper: float) -> bool:

@@ -3,28 +3,86 @@
 A question may come from a text or from Python; both pass through here, so that lowering it cannot meet a surprise.
 """
 
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from typing import assert_never
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
+from discreet.query.edges import LARGEST_CONSTANT, checked_edges
+from discreet.query.measures import histogram_of
 from discreet.query.span import comparable, span_of
 from discreet.query.table import Kind, Table, holds
+
+DEEPEST = 70  # a little more than the reader of SQL allows, which counts otherwise
+WIDEST = 1 << 31
 
 
 def check(query: plan.Query, table: Table) -> None:
     """Refuse what is not a total function of every possible row."""
+    _check_form(query, table)
     for _, aggregate in query.aggregates:
         match aggregate:
             case plan.CountRows() | plan.CountUnits():
                 pass
             case plan.CountValues(value=plan.Ref() as ref):
                 check_ref(ref, table)  # whether it is missing can be seen without bounds
+            case plan.Quantile(value=value, q=q):
+                check_value(value, table)
+                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > LARGEST_CONSTANT:
+                    raise QuestionRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
+            case plan.Histogram(value=value, edges=edges):
+                check_value(histogram_of(value, checked_edges(edges)).cell, table)  # a plain column needs no bounds
             case _:
                 check_value(aggregate.value, table)
     for group in query.groups:
         check_ref(group.value, table) if isinstance(group.value, plan.Ref) else check_value(group.value, table)
     if query.where is not None:
         check_condition(query.where, table)
+
+
+def _check_form(query: plan.Query, table: Table) -> None:
+    """What the reader of SQL ensures, also for a question that was built in Python."""
+    if query.table != table.name:
+        raise QuestionRefused(f"the table {query.table} is not known", f"ask about {table.name}")
+    if not query.aggregates:
+        raise QuestionRefused("nothing is counted or added up", "add a count, a sum or an average")
+    names = [name for name, _ in query.aggregates] + [group.name for group in query.groups]
+    for name in names:
+        if not isinstance(name, str) or names.count(name) > 1:
+            raise QuestionRefused(f"two columns of the answer are called {name}", "give each its own name")
+    if len({group.value for group in query.groups}) < len(query.groups):
+        raise QuestionRefused("rows are grouped twice by the same", "name each grouping once")
+    for group in query.groups:
+        if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
+            raise QuestionRefused(f"the keys of {group.name} are empty or repeated", "list each key once")
+    _check_constants(query, DEEPEST)
+
+
+def _check_constants(piece: object, room: int) -> None:
+    """Numbers within what an engine can hold, everywhere in a question that is not too deep."""
+    if room == 0:
+        raise QuestionRefused("this is nested too deeply", "ask something simpler")
+    match piece:
+        case plan.Number(value=number):
+            if not isinstance(number, Fraction) or abs(number) > LARGEST_CONSTANT or number.denominator > LARGEST_CONSTANT:
+                raise QuestionRefused(
+                    "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
+                )
+        case plan.Bin(value=value, width=width):
+            if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < WIDEST:
+                raise QuestionRefused("a bin has a width above 0", "write column // 10")
+            _check_constants(value, room - 1)
+        case plan.OneOf(among=()) | plan.All(parts=()) | plan.Any(parts=()) | plan.Case(branches=()):
+            raise QuestionRefused("a list of conditions or constants is empty", "leave it out")
+        case tuple():
+            for part in piece:
+                _check_constants(part, room)
+        case plan.Histogram(value=value):
+            _check_constants(value, room - 1)
+        case _ if is_dataclass(piece):
+            for field in fields(piece):
+                _check_constants(getattr(piece, field.name), room - 1)
 
 
 def check_ref(ref: plan.Ref, table: Table) -> None:

@@ -5,21 +5,26 @@ stands in the same relation to what one unit can do to it. The noise is Laplace 
 error at that price in the account's currency; in a pure account only Laplace has a price.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.search import least
-from discreet.errors import QuestionRefused
+from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import sqrt_up
 from discreet.loss import Composition, Loss, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.query.bound import Bounded, Measure
+from discreet.noise.laplace import in_range
+from discreet.query.bound import Bounded
+from discreet.query.measures import Measure, measures_of
 from discreet.units import Sensitivity
 
 Noise: TypeAlias = Laplace | Gaussian
 JUDGED_AT = 0.95
+NEARNESS = 2.0**-24
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,34 @@ class Measurement:
         return Sensitivity(l0=self.bounded.groups * self.bounded.neighbours.changes, linf=1)
 
 
-def measure(bounded: Bounded, currency: Currency, amount: Fraction, delta: Fraction) -> Measurement:
-    """Spend `amount` of the currency (and δ, if keys must be selected) on the question."""
-    parts = len(bounded.measures) + (bounded.keys is None)
-    share = amount / parts
-    noises = tuple((m, quietest(bounded.sensitivity(m), currency, share)) for m in bounded.measures)
-    return Measurement(bounded, noises, _selection(bounded, currency, share, delta) if bounded.keys is None else None)
+def measure(
+    bounded: Bounded,
+    currency: Currency,
+    amount: Fraction,
+    delta: Fraction,
+    weights: Mapping[str, Fraction] | None = None,
+) -> Measurement:
+    """Spend `amount` of the currency (and δ, if keys must be selected) on the question; equal shares unless columns of the
+    answer are given weights."""
+    shares = weighed(bounded, weights or {})
+    unit = amount / (sum(shares.values()) + (bounded.keys is None))
+    noises = tuple((m, quietest(bounded.sensitivity(m), currency, shares[m] * unit)) for m in bounded.measures)
+    selection = _selection(bounded, currency, unit, delta) if bounded.keys is None else None
+    for noise in (*(noise for _, noise in noises), *([] if selection is None else [selection])):
+        drawable(noise.sigma if isinstance(noise, Gaussian) else noise.scale)
+    return Measurement(bounded, noises, selection)
 
 
+def weighed(bounded: Bounded, weights: Mapping[str, Fraction]) -> dict[Measure, Fraction]:
+    """The weight of each total: the largest of the columns that need it; 1 unless given."""
+    found: dict[Measure, Fraction] = {}
+    for name, aggregate in bounded.query.aggregates:
+        for each in measures_of(aggregate, bounded.table):
+            found[each] = max(found.get(each, Fraction(0)), weights.get(name, Fraction(1)))
+    return found
+
+
+@lru_cache(maxsize=256)
 def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
     """The noise with the smallest error at this price."""
     match currency:
@@ -61,15 +86,33 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
             return Laplace.for_epsilon(share, moved)
         case Zcdp():
             gaussian = Gaussian(sqrt_up(moved.l2_squared / (2 * share)))
-        case Gdp():
-            gaussian = Gaussian(sqrt_up(moved.l2_squared / share))
+        case Gdp():  # ε-private noise costs −2Φ⁻¹(1/(1+e^ε)) in μ [DRS22], at which Gaussian noise is never the larger
+            return Gaussian(sqrt_up(moved.l2_squared / share))
         case Rdp(order=order):
             gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
         case _:
             assert_never(currency)
-    laplace = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma))))
+    laplace = _laplace(moved, currency, share, float(gaussian.sigma))
     choices: tuple[Noise, ...] = (laplace, gaussian)
     return min(choices, key=lambda noise: noise.error(JUDGED_AT))
+
+
+def _laplace(moved: Sensitivity, currency: Currency, share: Fraction, start: float) -> Laplace:
+    """The least Laplace noise at this price, to about seven digits."""
+    return Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, start, NEARNESS)))
+
+
+def drawable(scale: Fraction) -> None:
+    """Refuse noise that the samplers are not made for, before it is paid for."""
+    try:
+        in_range(scale)
+    except BadParameter:
+        fault, way_out = (
+            ("wider than 2^50 grid steps", "pay more, or declare tighter bounds or fewer rows")
+            if scale > 1
+            else ("narrower than 2^-60 grid steps", "pay less")
+        )
+        raise QuestionRefused(f"the noise of this would be {fault}", way_out) from None
 
 
 def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:
@@ -82,5 +125,5 @@ def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fra
     moved = Sensitivity(l0=bounded.groups * bounded.neighbours.changes, linf=1)
     if isinstance(currency, Pure):
         return Threshold.for_epsilon(share, delta, moved)
-    noise = Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, 1.0)))
+    noise = _laplace(moved, currency, share, 1.0)
     return Threshold.for_epsilon(moved.l1 / noise.scale if moved.l1 else share, delta, moved)

@@ -45,10 +45,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """⌊value/width⌋ for a whole width above 0."""
+    """⌊value/width⌋ for a width above 0; what an analyst writes has a whole one."""
 
     value: "Value"
-    width: int
+    width: int | Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,13 @@ class Variance:
     root: bool = False
 
 
+LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
+"""MIN and MAX are the 1% and 99% quantiles: a true extreme is one person's value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which a share `q` of the rows lies. MIN and MAX are extreme quantiles."""
+    """The value below which a share `q` of the rows lies, 0 < q < 1."""
 
     value: Value
     q: Fraction
@@ -167,13 +171,14 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts between these edges: [e₀, e₁), [e₁, e₂), …; values outside count in the first or the last cell."""
+    """Counts between these edges: [e₀, e₁), [e₁, e₂), …, of which the last is closed. What lies outside is not counted."""
 
     value: Value
     edges: tuple[Fraction, ...]
 
 
-Aggregate: TypeAlias = CountRows | CountValues | CountUnits | Sum | Mean | Variance | Quantile | Histogram
+ScalarAggregate: TypeAlias = CountRows | CountValues | CountUnits | Sum | Mean | Variance
+Aggregate: TypeAlias = ScalarAggregate | Quantile | Histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,20 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """Each row gets the columns of the row of a public table whose `there` equals its `here`: there is at most one.
+
+    A row without a match is dropped, or with `left` kept, its new columns being missing. The new columns are called
+    "table.column".
+    """
+
+    table: str
+    here: str
+    there: str
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """The whole question."""
 
@@ -193,3 +212,4 @@ class Query:
     aggregates: tuple[tuple[str, Aggregate], ...]
     where: Condition | None = None
     groups: tuple[Grouping, ...] = ()
+    joins: tuple[Join, ...] = ()

@@ -11,9 +11,9 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import whole
-from discreet.query.table import Column, Key, Kind, Table
+from discreet.query.table import SALT, Column, Key, Kind, Table
 
-TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "columns"}
+TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "columns", "public"}
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
 
 
@@ -23,12 +23,7 @@ def read_policy(text: str) -> Table:
     >>> read_policy('table = "people"\\nunit = "id"\\n[columns.id]\\nkind = "integer"').max_groups
     1
     """
-    import tomllib
-
-    try:
-        policy = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as mistake:
-        raise wrong("text", f"not TOML ({mistake})") from None
+    policy = _loaded(text)
     _only(policy, TABLE_FIELDS, "the policy")
     columns = policy.get("columns", {})
     if not isinstance(columns, dict) or not columns:
@@ -40,8 +35,29 @@ def read_policy(text: str) -> Table:
         whole(policy.get("max_groups", 1), "max_groups", 1),
         whole(policy.get("max_rows", 1), "max_rows", 1),
         _truth(policy, "unique"),
-        _text(policy, "salt") if "salt" in policy else "discreet",
+        _text(policy, "salt") if "salt" in policy else SALT,
     )
+
+
+def read_public(text: str) -> dict[str, str]:
+    """Where the policy says that public tables to join to are, by name; a path is relative to the policy.
+
+    >>> read_public('[public]\\ncities = "cities.csv"')
+    {'cities': 'cities.csv'}
+    """
+    public = _loaded(text).get("public", {})
+    if not isinstance(public, dict):
+        raise wrong("public", "not a table of names and paths")
+    return {name: _text(public, name) for name in public}
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as mistake:
+        raise wrong("text", f"not TOML ({mistake})") from None
 
 
 def write_policy(table: Table, *, template: bool = False) -> str:

@@ -10,12 +10,16 @@ from typing import Any, assert_never
 
 from discreet import formats
 from discreet.exact import ceil_float, nearest_float, open_unit, sqrt_up, whole
+from discreet.loss import Composition
 from discreet.mechanisms import Laplace
 from discreet.query import plan
-from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values, measures_of
+from discreet.query.bound import Bounded
 from discreet.query.cells import Average
+from discreet.query.currency import Reading, prices
 from discreet.query.measure import Measurement
+from discreet.query.measures import Counts, Measure, Rows, Total, Units, Values, measures_of
 from discreet.query.price import Price
+from discreet.query.quantiles import Reader
 from discreet.query.release import explain
 
 SIZES = (100, 1_000, 10_000)
@@ -29,6 +33,7 @@ class Promise:
     noises: tuple[tuple[str, str], ...]  # the totals it is made of, and the noise of each
     half_widths: tuple[tuple[int | None, float], ...]
     relative_to: tuple[tuple[int | None, float], ...]  # what an error in percent is a percentage of
+    unit: str = ""  # of the half-widths, if not the column's own
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values."""
@@ -36,6 +41,7 @@ class Promise:
             "column": self.column,
             "noise": [{"total": total, "mechanism": noise} for total, noise in self.noises],
             "half_width": [{"size": size, "value": half} for size, half in self.half_widths],
+            "unit": self.unit,
         }
 
 
@@ -45,17 +51,24 @@ class Quote:
 
     question: str
     price: Price
+    loss: Composition
     confidence: float
     promises: tuple[Promise, ...]
     selection: str | None  # how unknown keys are found
     explanation: str
     notes: tuple[str, ...]
 
+    @property
+    def prices(self) -> tuple[Reading, ...]:
+        """The price in every currency. Found when it is first asked for: some readings are searched."""
+        return prices(self.loss, self.price.delta)
+
     def to_dict(self) -> dict[str, Any]:
         """Price, noise and half-width per column, in plain values."""
         return {
             "question": self.question,
             "price": self.price.to_dict(),
+            "prices": {reading.name: reading.to_dict() for reading in self.prices},
             "confidence": float(self.confidence),
             "columns": [promise.to_dict() for promise in self.promises],
             "selection": self.selection,
@@ -68,18 +81,21 @@ class Quote:
         return formats.json_text(self.to_dict())
 
     def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.text import Text
-
-        sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
-        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
-        table = formats.rich_table(None, header, [line for p in self.promises for line in _lines(p, sized)], left=2)
-        below = [f"Price: {self.price}.", self.explanation, *([self.selection] if self.selection else []), *self.notes]
-        return Group(table, *(Text(line, style="dim") for line in below))
+        header, lines = self._table()
+        return formats.rich_with_notes(formats.rich_table(None, header, lines, left=2), self._below())
 
     def _repr_html_(self) -> str:
-        lines = [" · ".join(line) for p in self.promises for line in _lines(p, True)]
-        return formats.html_lines([*lines, f"Price: {self.price}.", self.explanation, *self.notes])
+        return formats.html_table(*self._table(), self._below())
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
+        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
+        return header, [line for promise in self.promises for line in _lines(promise, sized)]
+
+    def _below(self) -> list[str]:
+        everywhere = f"The same in every currency: {', '.join(map(str, self.prices))}."
+        selection = [self.selection] if self.selection else []
+        return [f"Price: {self.price}.", everywhere, self.explanation, *selection, *self.notes]
 
 
 def quote(
@@ -95,9 +111,8 @@ def quote(
     open_unit(confidence, "confidence")
     sizes = SIZES if size is None else (whole(size, "size", 1),)
     promises = tuple(promised(measurement, name, confidence, sizes) for name, _ in measurement.bounded.query.aggregates)
-    return Quote(
-        question, price, confidence, promises, _selection(measurement, confidence), explain(measurement.bounded), notes
-    )
+    selection, explanation = _selection(measurement, confidence), explain(measurement.bounded)
+    return Quote(question, price, measurement.loss, confidence, promises, selection, explanation, notes)
 
 
 def promised(measurement: Measurement, name: str, confidence: float, sizes: tuple[int, ...]) -> Promise:
@@ -125,15 +140,24 @@ def promised(measurement: Measurement, name: str, confidence: float, sizes: tupl
             halves = tuple((size, ceil_float(sqrt_up(error) if root else error)) for size, error in errors)
             most = _range(value, bounded) / 2
             return Promise(name, noises, halves, ((None, ceil_float(most if root else most**2)),))
-        case plan.Quantile() | plan.Histogram():
-            raise AssertionError("bound() refuses these")
+        case plan.Histogram():
+            return Promise(name, noises, ((None, float(off[0])),), tuple((size, float(size)) for _, size in plain))
+        case plan.Quantile(q=q):
+            rank = Reader(_tree(measures[0]), q).rank_error(measurement.noise(measures[0]), float(confidence))
+            shares = tuple((size, min(1.0, rank / size)) for size in sizes)
+            return Promise(name, noises, shares, ((None, 1.0),), unit="of the rows")
         case _:
             assert_never(aggregate)
 
 
+def _tree(measure: Measure) -> Counts:
+    assert isinstance(measure, Counts)
+    return measure
+
+
 def depends_on_size(aggregate: plan.Aggregate) -> bool:
     """Whether the error of a column depends on how many rows it is taken over."""
-    return isinstance(aggregate, plan.Mean | plan.Variance)
+    return isinstance(aggregate, plan.Mean | plan.Variance | plan.Quantile)
 
 
 def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
@@ -157,6 +181,8 @@ def words(measure: Measure) -> str:
             return "centred sum"
         case Total():
             return "centred squares"
+        case Counts(fans=fans):
+            return f"{measure.cells} cells" if len(fans) == 1 else f"{measure.cells} cells and their sums"
         case _:
             assert_never(measure)
 
@@ -168,6 +194,15 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
     if isinstance(noise, Laplace):
         return f"Laplace(scale={nearest_float(noise.scale * grid):.6g})"
     return f"Gaussian(sigma={nearest_float(noise.sigma * grid):.6g})"
+
+
+def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
+    """What was added to each exact total, one line each."""
+    names: dict[Measure, str] = {measure: f"total{i}" for i, measure in enumerate(measurement.bounded.scalars)}
+    lines = [f"{names.get(m, 'counts')}: {words(m)} + {_noise(measurement, m)}" for m, _ in measurement.noises]
+    rule = measurement.selection
+    chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
+    return (*lines, *chosen)
 
 
 def _range(value: plan.Value, bounded: Bounded) -> Fraction:
@@ -191,5 +226,7 @@ def _lines(promise: Promise, sized: bool) -> list[list[str]]:
     lines = []
     for i, (size, half) in enumerate(promise.half_widths):
         first = [promise.column, noise] if i == 0 else ["", ""]
-        lines.append([*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g}"])
+        lines.append(
+            [*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g} {promise.unit}".rstrip()]
+        )
     return lines

@@ -4,30 +4,25 @@ Intervals cover the *bounded* total: what the question adds up after clamping, r
 share. They say nothing about rows that the bounds left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor
+from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet import formats
-from discreet.errors import BadParameter
-from discreet.exact import open_unit
+from discreet.exact import Number, open_unit
 from discreet.loss import Composition
 from discreet.noise import SYSTEM, Bits
-from discreet.query.bound import Bounded, Measure
-from discreet.query.cells import Cell, cells, close, count_measure, least_of
+from discreet.query import plan, tidy
+from discreet.query.bound import Bounded
+from discreet.query.cells import Cell, cells, column_names, count_measure, least_of
+from discreet.query.groups import Exact, noised, shown_groups
 from discreet.query.measure import Measurement
 from discreet.query.price import Price
 from discreet.query.table import Key
 
 __all__ = ["Cell", "Receipt", "Release", "explain", "release"]
-
-Totals = Iterable[tuple[tuple[int, ...], tuple[Key, ...]]]
-LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +49,10 @@ class Release:
     simultaneous: bool = False
     known_least: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
     counted: tuple[bool, ...] = ()  # per column: whether it counts something
+    additive: tuple[bool, ...] = ()  # per column: whether the groups add up to the whole
+    selected: bool = False  # whether there may be keys that are not shown
+    sums: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
+    pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,9 +69,10 @@ class Release:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows, price and explanation."""
+        """Rows, price, explanation, and the pipeline that ran."""
         price = None if self.price is None else self.price.to_dict()
-        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation}
+        pipeline = list(self.pipeline)
+        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation, "pipeline": pipeline}
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""
@@ -114,7 +114,7 @@ class Release:
 
     def plot(self, column: str | None = None, axes: Any = None) -> Any:
         """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
-        i = 0 if column is None else self._index(column)
+        i = 0 if column is None else tidy.index(self, column)
         bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
         return formats.bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
 
@@ -123,34 +123,25 @@ class Release:
 
         Post-processing: it costs nothing, the intervals still cover, but small values are biased upward.
         """
-        chosen = self._chosen(columns, [least is not None and least >= 0 for least in self.known_least])
-        for name in columns:
-            least = self.known_least[self._index(name)]
-            if least is None or least < 0:
-                raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
-        return self._mapped(chosen, _non_negative, "Negative values are shown as 0 (post-processing)")
+        return self._tidied(tidy.non_negative(self, columns))
 
     def integers(self, *columns: str) -> "Release":
-        """Counts and sums (or the named columns) as whole numbers, the intervals rounded outward. Post-processing."""
-        chosen = self._chosen(columns, list(self.counted))
-        return self._mapped(chosen, _integer, "Values are rounded to whole numbers (post-processing)")
+        """Counts (or the named columns) as whole numbers, the intervals rounded outward. Post-processing.
 
-    def _chosen(self, named: tuple[str, ...], default: list[bool]) -> frozenset[int]:
-        if named:
-            return frozenset(self._index(name) for name in named)
-        return frozenset(i for i, wanted in enumerate(default) if wanted)
+        After `consistent` the whole numbers still add up to the same total, rounded.
+        """
+        return self._tidied(tidy.integers(self, columns))
 
-    def _index(self, name: str) -> int:
-        if name not in self.columns:
-            raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(self.columns)}")
-        return self.columns.index(name)
+    def consistent(self, total: Mapping[str, Number] | None = None) -> "Release":
+        """Counts and sums that add up over the groups: to the sum of the noisy cells, or to a `total` that was published
+        elsewhere, {"n": 1000}; none is negative where that is known. Post-processing.
 
-    def _mapped(self, chosen: frozenset[int], change: Any, said: str) -> "Release":
-        rows = tuple(
-            (keys, tuple(change(cell) if i in chosen else cell for i, cell in enumerate(row))) for keys, row in self.rows
-        )
-        names = ", ".join(name for i, name in enumerate(self.columns) if i in chosen)
-        return replace(self, rows=rows, explanation=f"{self.explanation} {said}: {names}." if names else self.explanation)
+        The values move as little as they can, in Euclidean distance. Intervals stay as they were.
+        """
+        return self._tidied(tidy.consistent(self, total))
+
+    def _tidied(self, changed: tidy.Tidied) -> "Release":
+        return replace(self, rows=changed.rows, explanation=changed.explanation, sums=changed.sums)
 
     def __rich__(self) -> Any:
         return formats.rich_release(self)
@@ -159,18 +150,9 @@ class Release:
         return formats.html_release(self)
 
 
-def _non_negative(cell: Cell) -> Cell:
-    return replace(cell, value=max(cell.value, 0), lower=max(cell.lower, 0), upper=max(cell.upper, 0))
-
-
-def _integer(cell: Cell) -> Cell:
-    value, lower, upper = round(cell.value), floor(cell.lower), ceil(cell.upper)
-    return Cell(value, lower, upper, cell.reliable and close(value, lower, upper))
-
-
 def release(
     measurement: Measurement,
-    totals: Totals,
+    exact: Exact,
     receipt: Receipt,
     *,
     confidence: float = 0.95,
@@ -182,46 +164,33 @@ def release(
         raise AssertionError("this receipt is for another measurement")
     open_unit(confidence, "confidence")
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
-    keys, exact = _table(measurement, totals, source)
-    noisy = {m: noise.release(exact[:, i], source).tolist() for i, (m, noise) in enumerate(measurement.noises)}
-    everything = max(1, len(keys)) * len(measurement.noises)
-
-    def error(measure: Measure, size: int) -> int:
-        return int(measurement.noise(measure).error(confidence, everything if simultaneous else size))
-
-    aggregates = [aggregate for _, aggregate in bounded.query.aggregates]
-    columns = [list(cells(aggregate, bounded, noisy, error)) for aggregate in aggregates]
+    keys, totals = shown_groups(measurement, exact.totals, source)
+    named = [(column, aggregate) for name, aggregate in bounded.query.aggregates for column in column_names(name, aggregate)]
+    together = max(1, len(keys)) * _statements(bounded) if simultaneous else None
+    rows = []
+    for chunk, noisy in noised(measurement, keys, totals, exact, source, confidence, together):
+        columns = [cells(aggregate, noisy) for _, aggregate in bounded.query.aggregates]
+        rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
     return Release(
         groups=tuple(group.name for group in bounded.query.groups),
-        columns=tuple(name for name, _ in bounded.query.aggregates),
-        rows=tuple((key, tuple(column[i] for column in columns)) for i, key in enumerate(keys)),
+        columns=tuple(column for column, _ in named),
+        rows=tuple(rows),
         confidence=confidence,
         loss=measurement.loss,
         explanation=f"{explain(bounded)} {_meaning(confidence, simultaneous)}",
         tainted=source.tainted,
         simultaneous=simultaneous,
-        known_least=tuple(least_of(aggregate, bounded) for aggregate in aggregates),
-        counted=tuple(count_measure(aggregate) for aggregate in aggregates),
+        known_least=tuple(least_of(aggregate, bounded) for _, aggregate in named),
+        counted=tuple(count_measure(aggregate) for _, aggregate in named),
+        additive=tuple(tidy.adds_up(aggregate, bounded) for _, aggregate in named),
+        selected=bounded.keys is None,
     )
 
 
-def _table(measurement: Measurement, totals: Totals, source: Bits) -> tuple[list[tuple[Key, ...]], NDArray[np.int64]]:
-    """Known keys all appear, also with nothing in them; unknown ones only if the selection shows them."""
-    bounded, width = measurement.bounded, len(measurement.bounded.measures)
-    found = {key: row for row, key in totals}
-    if bounded.keys is not None:
-        keys = list(bounded.keys)
-        rows = [found.get(key, (0,) * width) for key in keys]
-    else:
-        assert measurement.selection is not None
-        keys = sorted(found, key=repr)  # an order that the number of rows has no part in
-        units = np.array([found[key][-1] for key in keys], np.int64)
-        shown = measurement.selection.release(units, source)
-        keys = [key for key, kept in zip(keys, shown, strict=True) if kept]
-        rows = [found[key][:width] for key in keys]
-    # Saturating moves no two totals further apart, and an overflow that raised would tell on the data.
-    held = [[min(max(total, LOWEST), HIGHEST) for total in row] for row in rows]
-    return keys, np.array(held, np.int64).reshape(len(keys), width)
+def _statements(bounded: Bounded) -> int:
+    """How many errors per group an answer leans on: one per total and per cell of a histogram, one per quantile."""
+    quantiles = sum(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates)
+    return len(bounded.scalars) + sum(c.cells for c in bounded.spreads if len(c.fans) == 1) + quantiles
 
 
 def explain(bounded: Bounded) -> str:

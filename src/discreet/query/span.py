@@ -83,7 +83,7 @@ def _span(value: plan.Value, table: Table) -> Span:
             assert_never(value)
 
 
-def binned(a: Span, width: int) -> Span:
+def binned(a: Span, width: int | Fraction) -> Span:
     """The span of ⌊value/width⌋, if the whole numbers that compute it have room."""
     times, divisor = bin_factors(a, width)
     if a.most * times + divisor >= ROOM:
@@ -91,7 +91,7 @@ def binned(a: Span, width: int) -> Span:
     return Span(floor(a.lower * a.grid / width), floor(a.upper * a.grid / width))
 
 
-def bin_factors(a: Span, width: int) -> tuple[int, int]:
+def bin_factors(a: Span, width: int | Fraction) -> tuple[int, int]:
     """(t, d) with ⌊n·2^exponent/width⌋ = ⌊n·t/d⌋."""
     divisor = width / a.grid
     return divisor.denominator, divisor.numerator

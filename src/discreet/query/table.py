@@ -35,6 +35,8 @@ class Kind(Enum):
 
 
 LARGEST_KEY = 1 << 63
+SALT = "discreet"
+"""Of the hash that decides which groups of a unit count, unless the steward chose another."""
 
 
 def holds(kind: Kind, key: Key) -> bool:
@@ -87,6 +89,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """A public table to join to. It is about nobody, so its keys and bounds may be read off it.
+
+    No value occurs twice in a column of `unique`, which was checked on the copy that questions will use.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    unique: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table about people. Undeclared contribution bounds are 1: one group, one row in it."""
 
@@ -96,8 +113,8 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = "discreet"
-    public: "Mapping[str, Table]" = field(default_factory=dict)
+    salt: str = SALT
+    public: Mapping[str, Lookup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.unit not in self.columns:
@@ -113,4 +130,8 @@ class Table:
             )
         whole(self.max_groups, "max_groups", 1)
         whole(self.max_rows, "max_rows", 1)
+        names = [self.name.lower(), *(name.lower() for name in self.public)]
+        if len(set(names)) != len(names):
+            raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "public", MappingProxyType(dict(self.public)))

@@ -1,6 +1,6 @@
 """A bounded question as one engine statement that returns group keys and exact integers, and nothing else.
 
-    kept      rows of real units that pass WHERE, their keys and their values in grid steps; unlisted keys are dropped here
+    kept      rows of real units that pass WHERE, their keys and their values in grid steps
     pairs     one row per (unit, group): how many rows, how many values, their sums
     ranked    a unit's groups in the order of a salted hash of unit and group, ties broken by the key
     result    per group: the totals over units, each unit's share capped
@@ -12,87 +12,77 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from discreet.query import plan
-from discreet.query.bound import Bounded, Measure, Rows, Total, Units, Values
+from discreet.query.bound import Bounded
+from discreet.query.measures import Rows, Scalar, Total, Units, Values
+from discreet.query.span import ROOM
 from discreet.sql.dialects import Dialect
-from discreet.sql.values import SOURCE, SQL, Lowering, column, constant, declared_column, least, whole
+from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
+from discreet.sql.values import SQL, Lowering, cast, clamp, column, least, named, saturated, whole
 
-UNIT, RANK, ROWS = "unit", "rank", "rows"
+RANK, ROWS = "rank", "rows"
 
 
 def lower(bounded: Bounded, source: exp.Expr, dialect: Dialect) -> exp.Select:
-    """The statement for `bounded` over `source`, a table or a table function of the engine's own."""
+    """The statement for the totals of `bounded` over `source`, a table or a table function of the engine's own."""
     return _Statement(bounded, dialect).select(source)
 
 
 class _Statement:
     def __init__(self, bounded: Bounded, dialect: Dialect) -> None:
-        self.bounded, self.dialect = bounded, dialect
+        self.bounded, self.dialect, self.keys = bounded, dialect, key_names(bounded)
         self.write = Lowering(bounded.table, dialect)
-        self.keys = [f"key{i}" for i in range(len(bounded.query.groups))]
-        values = [m.value for m in bounded.measures if isinstance(m, Values | Total)]
+        values = [m.value for m in bounded.scalars if isinstance(m, Values | Total)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
-        self.summed = {m.value for m in bounded.measures if isinstance(m, Total)}
-        taken = bounded.table.name.lower()  # a step must not hide the table that it reads
-        self.kept, self.pairs, self.ranked = (f"{n}_" if n == taken else n for n in ("kept", "pairs", "ranked"))
+        self.summed = {m.value for m in bounded.scalars if isinstance(m, Total)}
+        self.kept, self.pairs, self.ranked = own_names(bounded, "kept", "pairs", "ranked")
 
     def select(self, source: exp.Expr) -> exp.Select:
         kept = self._kept(source)
         if self.bounded.table.unique:
-            return self._result(exp.select(*self._totals_of_rows()).from_(self.kept)).with_(self.kept, as_=kept)
-        ranked = self._needs_rank()
-        result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs)
+            result = self._result(exp.select(*self._totals_of_rows()).from_(self.kept, copy=False)).with_(
+                self.kept, as_=kept, copy=False
+            )
+            return only_listed(self.bounded, result) if listed_late(self.bounded) else result
+        ranked = needs_rank(self.bounded)
+        result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs, copy=False)
         if ranked:
-            result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)))
-        result = self._result(result).with_(self.kept, as_=kept).with_(self.pairs, as_=self._pairs())
-        return result.with_(self.ranked, as_=self._ranked()) if ranked else result
-
-    def _needs_rank(self) -> bool:
-        keys = self.bounded.keys
-        return bool(self.keys) and (keys is None or len(keys) > self.bounded.groups)
+            result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)), copy=False)
+        result = self._result(result).with_(self.kept, as_=kept, copy=False).with_(self.pairs, as_=self._pairs(), copy=False)
+        return result.with_(self.ranked, as_=self._ranked(), copy=False) if ranked else result
 
     def _result(self, select: exp.Select) -> exp.Select:
         keys = [column(name) for name in self.keys]
-        return select.select(*keys, append=True).group_by(*(key.copy() for key in keys)) if keys else select
+        return (
+            select.select(*keys, append=True, copy=False).group_by(*(key.copy() for key in keys), copy=False)
+            if keys
+            else select
+        )
 
     def _kept(self, source: exp.Expr) -> exp.Select:
-        table, query = self.bounded.table, self.bounded.query
-        keys = [self.write.key(group.value) for group in query.groups]
-        columns = [exp.alias_(declared_column(table.unit), UNIT, quoted=True)]
-        columns += [exp.alias_(key, name, quoted=True) for key, name in zip(keys, self.keys, strict=True)]
-        for value, name in self.values.items():
-            steps = self.write.steps(value) if value in self.summed else self.write.presence(value)
-            columns.append(exp.alias_(steps, name, quoted=True))
-        rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True))
-        rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())))
-        if query.where is not None:
-            rows = rows.where(self.write.condition(query.where))
-        return self._listed(rows, keys)
-
-    def _listed(self, rows: exp.Select, keys: list[SQL]) -> exp.Select:
-        if self.bounded.keys is None:
-            return rows
-        for i, (group, key) in enumerate(zip(self.bounded.query.groups, keys, strict=True)):
-            if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
-                rows = rows.where(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
-                continue
-            known = dict.fromkeys(combination[i] for combination in self.bounded.keys)
-            named = [constant(k) for k in known if k is not None]
-            tests: list[SQL] = [exp.In(this=key.copy(), expressions=named)] if named else []
-            if None in known:
-                tests.append(exp.Is(this=key.copy(), expression=exp.Null()))
-            rows = rows.where(exp.Paren(this=exp.or_(*tests)))
-        return rows
+        steps = {
+            name: self.write.steps(value) if value in self.summed else self.write.presence(value)
+            for value, name in self.values.items()
+        }
+        return kept_rows(self.bounded, source, self.write, steps)
 
     def _pairs(self) -> exp.Select:
         columns: list[SQL] = [column(UNIT), *(column(name) for name in self.keys)]
-        sums: list[SQL] = [exp.alias_(exp.Count(this=exp.Star()), ROWS, quoted=True)]
+        sums: list[SQL] = [named(exp.Count(this=exp.Star()), ROWS)]
         for name in self.values.values():
-            sums.append(exp.alias_(exp.Count(this=column(name)), f"{name}_n", quoted=True))
-        for i, measure in enumerate(self.bounded.measures):
+            sums.append(named(exp.Count(this=column(name)), f"{name}_n"))
+        for i, measure in enumerate(self.bounded.scalars):
             if isinstance(measure, Total):
-                sums.append(exp.alias_(exp.Sum(this=self._power(measure)), f"sum{i}", quoted=True))
-        return exp.select(*columns, *sums).from_(self.kept).group_by(*(c.copy() for c in columns))
+                sums.append(named(self._sum(measure), f"sum{i}"))
+        return exp.select(*columns, *sums).from_(self.kept, copy=False).group_by(*(c.copy() for c in columns), copy=False)
+
+    def _sum(self, measure: Total) -> SQL:
+        """Σ(v − c) is Σv − c·n: engines then add up a value once, however many centres it is taken from."""
+        if measure.power != 1 or measure.centre == 0:
+            return exp.Sum(this=self._power(measure))
+        value = column(self.values[measure.value])
+        centre = exp.cast(whole(measure.centre), self.dialect.wide, dialect=self.dialect.name)
+        taken = exp.Mul(this=centre, expression=exp.Count(this=value.copy()))
+        return exp.Sub(this=exp.Sum(this=value), expression=taken)
 
     def _power(self, measure: Total) -> SQL:
         """(value − centre)^power; the span has shown that it fits."""
@@ -100,36 +90,14 @@ class _Statement:
         return distance if measure.power == 1 else exp.Mul(this=distance, expression=distance.copy())
 
     def _ranked(self) -> exp.Select:
-        keys = [column(name) for name in self.keys]
-        order = exp.Order(expressions=[exp.Ordered(this=self._hash()), *(exp.Ordered(this=key) for key in keys)])
-        rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
-        return exp.select(exp.Star(), exp.alias_(rank, RANK, quoted=True)).from_(self.pairs)
-
-    def _hash(self) -> SQL:
-        """md5 of salt, unit and group, each part preceded by its length so that no two inputs run together."""
-        salt = self.bounded.table.salt
-        parts: list[SQL] = [
-            exp.Literal.string(f"{len(salt)}:{salt}"),
-            self._sized(UNIT),
-            *(self._sized(k) for k in self.keys),
-        ]
-        text = parts[0]
-        for part in parts[1:]:
-            text = exp.DPipe(this=text, expression=part)
-        return exp.func("md5", text)
-
-    def _sized(self, name: str) -> SQL:
-        text = exp.cast(column(name), exp.DataType.Type.VARCHAR)
-        size = exp.cast(exp.Length(this=text.copy()), exp.DataType.Type.VARCHAR)
-        sized = exp.DPipe(this=exp.DPipe(this=size, expression=exp.Literal.string(":")), expression=text)
-        missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
-        return exp.Case(ifs=[missing], default=sized)
+        rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=by_hash(self.bounded, *self.keys))
+        return exp.select(exp.Star(), named(rank, RANK)).from_(self.pairs, copy=False)
 
     def _totals_of_pairs(self) -> list[SQL]:
         most = whole(self.bounded.rows)
         return [self._total(i, self._capped(i, measure, most)) for i, measure in enumerate(self.bounded.totals)]
 
-    def _capped(self, i: int, measure: Measure, most: SQL) -> SQL:
+    def _capped(self, i: int, measure: Scalar, most: SQL) -> SQL:
         match measure:
             case Rows():
                 return least(column(ROWS), most.copy())
@@ -139,26 +107,30 @@ class _Statement:
                 return least(column(f"{self.values[value]}_n"), most.copy())
             case Total(value=value):
                 n, total = column(f"{self.values[value]}_n"), column(f"sum{i}")
-                scaled = self.dialect.divide(exp.Paren(this=exp.Mul(this=total.copy(), expression=most.copy())), n.copy())
+                room = (
+                    ROOM // self.bounded.rows
+                )  # |total| is cut off here, so that the product fits 64 bits: it only shrinks
+                inside = cast(clamp(total.copy(), whole(-room), whole(room)), exp.DType.BIGINT)
+                scaled = self.dialect.divide(exp.Paren(this=exp.Mul(this=inside, expression=most.copy())), n.copy())
                 over = exp.If(this=exp.GT(this=n, expression=most.copy()), true=scaled)
-                return exp.Case(ifs=[over], default=total)
+                # at most r rows, whose sum the span has shown to fit
+                return exp.Case(ifs=[over], default=cast(total, exp.DType.BIGINT))
             case _:
                 assert_never(measure)
 
     def _totals_of_rows(self) -> list[SQL]:
-        return [self._total(i, self._of_row(measure)) for i, measure in enumerate(self.bounded.totals)]
+        return [named(self._over_rows(m), f"total{i}") for i, m in enumerate(self.bounded.totals)]
 
-    def _of_row(self, measure: Measure) -> SQL:
+    def _over_rows(self, measure: Scalar) -> SQL:
         match measure:
             case Rows() | Units():
-                return whole(1)
+                return exp.Count(this=exp.Star())
             case Values(value=value):
-                present = exp.Not(this=exp.Is(this=column(self.values[value]), expression=exp.Null()))
-                return exp.Case(ifs=[exp.If(this=present, true=whole(1))], default=whole(0))
+                return exp.Count(this=column(self.values[value]))
             case Total():
-                return self._power(measure)
+                return saturated(self._sum(measure))
             case _:
                 assert_never(measure)
 
     def _total(self, i: int, share: SQL) -> SQL:
-        return exp.alias_(exp.Sum(this=share), f"total{i}", quoted=True)
+        return named(saturated(exp.Sum(this=share)), f"total{i}")

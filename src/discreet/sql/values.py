@@ -24,17 +24,30 @@ def whole(number: int) -> SQL:
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
 
 
+def named(value: SQL, name: str) -> SQL:
+    """A value under a name of our own. The value is not copied: it was made for this."""
+    return exp.alias_(value, name, quoted=True, copy=False)
+
+
+def cast(value: SQL, kind: exp.DType) -> SQL:
+    """A value as another type; not copied either."""
+    return exp.cast(value, kind, copy=False)
+
+
 def bigint(number: int) -> SQL:
     """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
-    return exp.cast(whole(number), exp.DataType.Type.BIGINT)
+    return cast(whole(number), exp.DType.BIGINT)
 
 
 def double(number: Fraction) -> SQL:
     """A constant double, by its shortest exact decimal text."""
-    return exp.cast(exp.Literal.string(repr(float(number))), exp.DataType.Type.DOUBLE)
+    return cast(exp.Literal.string(repr(float(number))), exp.DType.DOUBLE)
 
 
 SOURCE = "source"
+
+SATURATED = (1 << 63) - 1
+"""Where totals are cut off."""
 
 
 def column(name: str) -> exp.Column:
@@ -57,7 +70,7 @@ class Lowering:
         """A column as it is, except that NaN is NULL."""
         if self.table.columns[name].kind is not Kind.REAL:
             return declared_column(name)
-        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
+        wide = cast(declared_column(name), exp.DType.DOUBLE)
         return exp.Case(ifs=[exp.If(this=self.dialect.is_nan(wide.copy()), true=exp.Null())], default=wide)
 
     def steps(self, value: plan.Value) -> SQL:
@@ -88,18 +101,21 @@ class Lowering:
             return exp.Case(ifs=[exp.If(this=declared_column(name), true=bigint(1)), no])
         if declared.kind is Kind.INTEGER:
             return self._unless_null(
-                declared_column(name), _clamp(declared_column(name), whole(span.lower), whole(span.upper))
+                declared_column(name), clamp(declared_column(name), whole(span.lower), whole(span.upper))
             )
         assert declared.lower is not None
         assert declared.upper is not None
-        wide = exp.cast(declared_column(name), exp.DataType.Type.DOUBLE)
-        inside = _clamp(wide, double(declared.lower), double(declared.upper))
+        wide = cast(declared_column(name), exp.DType.DOUBLE)
+        inside = clamp(wide, double(declared.lower), double(declared.upper))
         scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
-        nearest = exp.cast(exp.Floor(this=scaled), exp.DataType.Type.BIGINT)
-        return self._unless_null(self.raw(name), _clamp(nearest, whole(span.lower), whole(span.upper)))
+        nearest: SQL = cast(exp.Floor(this=scaled), exp.DType.BIGINT)
+        if not _stays_inside(declared.lower, declared.upper, span):
+            nearest = clamp(nearest, whole(span.lower), whole(span.upper))
+        known = exp.Not(this=self.dialect.is_nan(wide.copy()))  # unknown where the column is missing
+        return exp.Case(ifs=[exp.If(this=known, true=nearest)])
 
     def _unless_null(self, tested: SQL, value: SQL) -> SQL:
-        wide = exp.cast(value, exp.DataType.Type.BIGINT)
+        wide = cast(value, exp.DType.BIGINT)
         return exp.Case(ifs=[exp.If(this=exp.Is(this=tested, expression=exp.Null()), true=exp.Null())], default=wide)
 
     def _in(self, value: plan.Value, exponent: int) -> SQL:
@@ -116,7 +132,7 @@ class Lowering:
         a, _ = aligned(span_of(left, self.table), span_of(right, self.table))
         return self._in(left, a.exponent), self._in(right, a.exponent)
 
-    def _bin(self, inner: plan.Value, width: int) -> SQL:
+    def _bin(self, inner: plan.Value, width: int | Fraction) -> SQL:
         """⌊value/width⌋ with a division of non-negative numbers, on which all engines agree."""
         span: Span = span_of(inner, self.table)
         times, divisor_steps = bin_factors(span, width)
@@ -197,6 +213,12 @@ class Lowering:
         return _ORDERS[order](this=declared_column(ref.column), expression=whole(ceil(number) if up else floor(number)))
 
 
+def _stays_inside(lower: Fraction, upper: Fraction, span: Span) -> bool:
+    """Whether rounding to the grid cannot leave the span: every step of it is monotone, so its two ends decide."""
+    low, high = (floor(float(end) * float(1 / span.grid) + 0.5) for end in (lower, upper))
+    return span.lower <= low and high <= span.upper
+
+
 def constant(value: object) -> SQL:
     """A text, truth value, date or time."""
     if isinstance(value, bool):
@@ -205,17 +227,30 @@ def constant(value: object) -> SQL:
         return whole(value)
     if isinstance(value, str):
         return exp.Literal.string(value)
-    kind = exp.DataType.Type.TIMESTAMP if isinstance(value, datetime) else exp.DataType.Type.DATE
+    kind = exp.DType.TIMESTAMP if isinstance(value, datetime) else exp.DType.DATE
     return exp.cast(exp.Literal.string(str(value)), kind)
 
 
-def _clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
-    return least(exp.Anonymous(this="GREATEST", expressions=[value, lower]), upper)
+def clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
+    """Inside the bounds, for a value that is not NULL."""
+    return least(greatest(value, lower), upper)
 
 
 def least(a: SQL, b: SQL) -> SQL:
     """LEAST as the engine has it, of two values that are not NULL."""
     return exp.Anonymous(this="LEAST", expressions=[a, b])
+
+
+def greatest(a: SQL, b: SQL) -> SQL:
+    """GREATEST, likewise."""
+    return exp.Anonymous(this="GREATEST", expressions=[a, b])
+
+
+def saturated(total: SQL) -> SQL:
+    """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
+    The sum of nothing is 0."""
+    whole_sum = exp.Coalesce(this=total, expressions=[whole(0)])
+    return cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DType.BIGINT)
 
 
 _ORDERS: dict[plan.Order, type[exp.Binary]] = {

@@ -1,0 +1,65 @@
+"""One measurement in a process of its own, as JSON: seconds of each competitor, interleaved, and the peak memory.
+
+python asking_once.py QUESTION FILE REPEATS COMPETITOR…      competitors: plain bounded engine ours
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import duckdb
+
+from benchmarks.asking_data import AMOUNTS, DEPARTMENTS
+from benchmarks.asking_sql import BOUNDED, PLAIN
+from discreet import connect
+from discreet.session import Session
+
+MANY = "SELECT key, COUNT(*) AS n FROM t GROUP BY key"
+
+
+def session(question: str, path: str) -> Session:
+    """A budget for many questions, and the bounds of the comparison."""
+    declared: dict[str, object] = {} if question == "keys" else {"bounds": {"amount": AMOUNTS}}
+    if question in ("count", "sums", "unique"):
+        declared["keys"] = {"dept": DEPARTMENTS}
+    declared |= {"unique": True} if question in ("unique", "keys") else {"max_groups": 3, "max_rows": 10}
+    return connect(path, table="t", unit="user", epsilon=10**6, delta=1e-6, **declared)  # type: ignore[arg-type]
+
+
+def competitors(question: str, path: str, wanted: list[str]) -> dict[str, Callable[[], object]]:
+    """What runs when each is asked."""
+    found: dict[str, Callable[[], object]] = {}
+    bare = duckdb.connect()
+    bare.execute("SET enable_progress_bar = false")
+    bare.execute(f"CREATE VIEW t AS FROM '{path}'")
+    for name, texts in (("plain", PLAIN), ("bounded", BOUNDED)):
+        if name in wanted and question in texts:
+            found[name] = lambda text=texts[question]: bare.execute(text).fetchall()  # type: ignore[misc]
+    if {"engine", "ours"} & set(wanted):
+        asked, opened = PLAIN.get(question, MANY), session(question, path)
+        statement = opened.engine.statement(opened.measurement(asked, epsilon=1).bounded)
+        if "engine" in wanted:
+            found["engine"] = lambda: opened.engine.connection.execute(statement).fetchall()
+        if "ours" in wanted:
+            found["ours"] = lambda: opened.ask(asked, epsilon=1)
+    return found
+
+
+def main(question: str, path: str, repeats: str, *wanted: str) -> None:
+    running = competitors(question, path, list(wanted))
+    best = dict.fromkeys(running, float("inf"))
+    for _ in range(int(repeats)):
+        for name, work in running.items():
+            start = time.perf_counter()
+            work()
+            best[name] = min(best[name], time.perf_counter() - start)
+    print(json.dumps(best | {"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

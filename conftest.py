@@ -1,6 +1,0 @@
-"""Every Python block in the README and the docs is run."""
-
-from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
-
-pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]).pytest()

@@ -1,0 +1,142 @@
+"""What is said about a source when it is opened: whose data it is, what its columns may hold, how much a person may add."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.engines.duckdb import DuckDB
+from discreet.errors import BadParameter, SourceRefused
+from discreet.exact import Number
+from discreet.query.policy import read_policy, read_public
+from discreet.query.table import Column, Key, Kind, Table
+
+AUTO = "auto"
+Limits: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+"""Bounds by column; "auto" for a column, or for all of them, has them found privately."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The open source, what is declared about it, what was left undeclared, and whose bounds shall be found."""
+
+    engine: DuckDB
+    table: Table
+    notes: tuple[str, ...]
+    auto: frozenset[str]
+
+
+def declare(
+    source: Any,
+    *,
+    unit: str | None,
+    policy: str | Path | Table | None = None,
+    table: str | None = None,
+    bounds: Limits | None = None,
+    keys: Mapping[str, Sequence[Key]] | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
+) -> Declared:
+    """Open a source and put together what is said about it."""
+    given, listed = _given(policy)
+    kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
+    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
+    columns = engine.columns() if given is None else _agreed(given, engine.columns())
+    limits, auto = _limits(bounds, columns)
+    for name, (low, high) in limits.items():
+        columns[name] = columns[_known(name, columns)].within(low, high)
+    for name, known in (keys or {}).items():
+        columns[name] = columns[_known(name, columns)].shown_as(tuple(known))
+    person = unit or (given.unit if given else None)
+    if person is None:
+        raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
+    base = given or Table(engine.table, _known(person, columns), columns)
+    engine, lookups = engine.with_public({**listed, **(public or {})})
+    final = Table(
+        engine.table,
+        _known(person, columns),
+        columns,
+        base.max_groups if max_groups is None else max_groups,
+        base.max_rows if max_rows is None else max_rows,
+        base.unique if unique is None else unique,
+        base.salt,
+        lookups,
+    )
+    return Declared(engine, final, _notes(final, given, max_groups, max_rows), auto - {final.unit})
+
+
+def _limits(bounds: Limits | None, columns: Mapping[str, Column]) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:
+    """The bounds that are given, and the columns whose bounds shall be found."""
+    numeric = [name for name, column in columns.items() if column.kind in (Kind.INTEGER, Kind.REAL)]
+    if isinstance(bounds, str):
+        if bounds != AUTO:
+            raise BadParameter(
+                "bounds", repr(bounds), "not bounds", 'give {"pay": (0, 200)}, or "auto" to find them privately'
+            )
+        return {}, frozenset(name for name in numeric if columns[name].lower is None)
+    given: dict[str, tuple[Number, Number]] = {}
+    auto: list[str] = []
+    for name, ends in (bounds or {}).items():
+        if not isinstance(ends, str):
+            given[name] = ends
+        elif ends == AUTO and _known(name, columns) in numeric:
+            auto.append(name)
+        else:
+            raise BadParameter("bounds", f"{name}: {ends}", "not bounds of numbers", 'give (0, 200), or "auto" for a number')
+    return given, frozenset(auto)
+
+
+def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
+    if given is not None or final.unique:
+        return ()
+    named = (("max_groups", max_groups), ("max_rows", max_rows))
+    left_out = [name for name, value in named if value is None]
+    if not left_out:
+        return ()
+    verb = "was" if len(left_out) == 1 else "were"
+    return (
+        f"{' and '.join(left_out)} {verb} not declared: 1 is taken, and what one {final.unit} has beyond that is left out.",
+    )
+
+
+def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
+    """The policy's columns, which must be there and of the declared kind."""
+    for name, column in policy.columns.items():
+        if found[_known(name, found)].kind is not column.kind:
+            raise BadParameter(
+                "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
+            )
+    return dict(policy.columns)
+
+
+def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
+    """The policy, and where its public tables are: beside it, unless a path says otherwise."""
+    if policy is None or isinstance(policy, Table):
+        return policy, {}
+    text = _read(policy)
+    return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise SourceRefused("this policy cannot be read", "check the path") from None
+
+
+def _name(source: Any) -> str | None:
+    """A name for a glob, which has none of its own: what stands before the first wildcard."""
+    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
+        return None
+    stem = Path(str(source)).name
+    for mark in "*?[":
+        stem = stem.partition(mark)[0]
+    return stem.rstrip("-_.") or "data"
+
+
+def _known(name: str, columns: Mapping[str, Any]) -> str:
+    if name not in columns:
+        raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
+    return name

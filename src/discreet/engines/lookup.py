@@ -1,0 +1,78 @@
+"""Copies of public tables inside the engine, to be joined to.
+
+A copy, because what was found to be unique must stay so: the original may change, the copy is never written again. It is
+a temporary table, so the owner's database is left as it was. It belongs to this one connection; a cursor of it is another.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from discreet.engines.csv_file import TYPES
+from discreet.query.table import Column, Kind, Lookup, holds
+
+MOST_KEYS = 100_000
+MOST_ROWS = 1_000_000
+
+
+def copy_lookup(
+    connection: duckdb.DuckDBPyConnection, name: str, kinds: Mapping[str, Kind], rows: Sequence[tuple[Any, ...]]
+) -> tuple[str, Lookup]:
+    """The copy's name in the engine, and what was read off it: keys, bounds, and where no value occurs twice."""
+    values = {column: [_held(row[i], kind) for row in rows] for i, (column, kind) in enumerate(kinds.items())}
+    place = _free_name(connection, name)
+    columns = ", ".join(f"unnest(?::{TYPES[kind]}[]) AS {_quoted(column)}" for column, kind in kinds.items())
+    connection.execute(f"CREATE TEMP TABLE {_quoted(place)} AS SELECT {columns}", list(values.values()))
+    unique = frozenset(
+        column for column, kind in kinds.items() if kind is not Kind.REAL and _unique(connection, place, column)
+    )
+    return place, Lookup(name, {column: _described(kind, values[column]) for column, kind in kinds.items()}, unique)
+
+
+def lookup_table(place: str) -> exp.Table:
+    """The copy, wherever else its name may occur."""
+    return exp.Table(
+        this=exp.to_identifier(place, quoted=True),
+        db=exp.to_identifier("main", quoted=True),
+        catalog=exp.to_identifier("temp", quoted=True),
+    )
+
+
+def _held(value: Any, kind: Kind) -> Any:
+    """A value that a question can name; anything else (a date before the year 1, a NaN) is missing."""
+    if kind is Kind.REAL:
+        return None if value is None or value != value else float(value)
+    return value if holds(kind, value) else None
+
+
+def _unique(connection: duckdb.DuckDBPyConnection, place: str, column: str) -> bool:
+    """Asked of the engine, whose equality is the one that will join."""
+    counts = f"SELECT COUNT({_quoted(column)}), COUNT(DISTINCT {_quoted(column)}) FROM {lookup_table(place).sql('duckdb')}"
+    found = connection.execute(counts).fetchone()
+    return found is not None and found[0] == found[1]
+
+
+def _described(kind: Kind, values: Sequence[Any]) -> Column:
+    column, present = Column(kind), {value for value in values if value is not None}
+    if kind in (Kind.INTEGER, Kind.REAL):
+        finite = [Fraction(value) for value in present if isfinite(value)]
+        if finite:
+            low, high = min(finite), max(finite)
+            column = column.within(low, high if low < high else low + 1)
+    if kind is Kind.REAL or not 0 < len(present) <= MOST_KEYS:
+        return column
+    return replace(column, keys=(*sorted(present), None) if None in values else tuple(sorted(present)))
+
+
+def _free_name(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    taken = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()}
+    return next(free for i in range(len(taken) + 1) if (free := f"discreet {i} {name}") not in taken)
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")

@@ -1,0 +1,48 @@
+"""How far a statement has come, told from a second thread while it runs.
+
+Progress depends on the data, as time does: it is for the person who waits, never for a publication.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
+
+Told: TypeAlias = Callable[[float], None]
+EVERY = 0.1  # seconds
+
+log = logging.getLogger("discreet.owner")
+
+
+class Running(Protocol):
+    """An engine that knows how far its statement is, from 0 to 1; None where it does not."""
+
+    def progress(self) -> float | None: ...
+
+
+@contextmanager
+def watched(engine: Running, told: Told | None, every: float = EVERY) -> Iterator[None]:
+    """Tell the share that is done, from 0 to 1, while the body runs. A listener that raises is told no more: what was paid
+    for is still answered."""
+    if told is None:
+        yield
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        try:
+            while not done.wait(every):
+                share = engine.progress()
+                if share is not None:
+                    told(share)
+        except Exception:
+            log.warning("a listener for progress failed", exc_info=True)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

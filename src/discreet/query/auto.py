@@ -1,0 +1,116 @@
+"""Bounds of a column, found privately: a noisy histogram over powers of two, paid for like any other question.
+
+The answer keeps the magnitudes that hold clearly more rows than noise alone would show. What lies outside is clamped, so a
+few extreme values cost nothing but themselves. Whatever is asked with these bounds was chosen after seeing an answer: that
+is adaptive, and sound because an account is a filter, whose theorems allow it (`accounting.filters`).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import QuestionRefused
+from discreet.exact import shown
+from discreet.loss import Composition
+from discreet.query import plan
+from discreet.query.measure import Measurement
+from discreet.query.release import Release
+from discreet.query.table import Kind, Table
+
+SHARE = Fraction(1, 4)
+"""The part of a question's price that goes into finding bounds, where some must be found."""
+
+LARGEST, FINEST = 40, -10
+SURE = 0.99
+"""How often no empty magnitude at all is mistaken for one that holds rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Bounds that were found, and what was paid for them."""
+
+    column: str
+    ends: tuple[Fraction, Fraction]
+    loss: Composition
+    amount: Fraction  # in the account's currency
+
+    def __str__(self) -> str:
+        low, high = map(shown, self.ends)
+        return f"The bounds of {self.column} were found privately, as part of the price: {low} to {high}."
+
+
+def bounds_question(column: str, table: Table) -> plan.Query:
+    """How many rows have which magnitude, from ±2^-10 (±1 for whole numbers) to ±2^40."""
+    if column not in table.columns or table.columns[column].kind not in (Kind.INTEGER, Kind.REAL):
+        raise QuestionRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
+    finest = 0 if table.columns[column].kind is Kind.INTEGER else FINEST
+    sizes = [Fraction(2) ** k for k in range(finest, LARGEST + 1)]
+    edges = (*(-size for size in reversed(sizes)), Fraction(0), *sizes)
+    return plan.Query(table.name, ((column, plan.Histogram(plan.Ref(column), edges)),))
+
+
+def found_bounds(measurement: Measurement, answer: Release) -> tuple[Fraction, Fraction]:
+    """The outer edges of the first and the last magnitude with clearly more rows than noise."""
+    [(column, histogram)] = measurement.bounded.query.aggregates
+    assert isinstance(histogram, plan.Histogram)
+    [counts] = measurement.bounded.spreads
+    enough = measurement.noise(counts).error(SURE, counts.cells)
+    [(_, row)] = answer.rows
+    held = [i for i, cell in enumerate(row) if cell.value > enough]
+    if not held:
+        raise QuestionRefused(
+            f"no magnitude of {column} stands out from the noise at this price",
+            f"pay more, or declare its bounds, for example --bounds {column}=0:100",
+        )
+    return histogram.edges[held[0]], histogram.edges[held[-1] + 1]
+
+
+def without_bounds(query: plan.Query, table: Table) -> tuple[str, ...]:
+    """The numeric columns without declared bounds that are added up, averaged or otherwise computed with."""
+    found: dict[str, None] = {}
+    for _, aggregate in query.aggregates:
+        match aggregate:
+            case (
+                plan.CountRows() | plan.CountUnits() | plan.CountValues(value=plan.Ref()) | plan.Histogram(value=plan.Ref())
+            ):
+                continue
+            case _:
+                found |= dict.fromkeys(_computed(aggregate.value))
+    for group in query.groups:
+        if not isinstance(group.value, plan.Ref):
+            found |= dict.fromkeys(_computed(group.value))
+    if query.where is not None:
+        found |= dict.fromkeys(_compared(query.where))
+    columns = table.columns
+    return tuple(
+        name
+        for name in found
+        if name in columns and columns[name].kind in (Kind.INTEGER, Kind.REAL) and columns[name].lower is None
+    )
+
+
+def _computed(value: plan.Value) -> list[str]:
+    match value:
+        case plan.Ref(column=name):
+            return [name]
+        case plan.Number():
+            return []
+        case plan.Bin(value=inner):
+            return _computed(inner)
+        case plan.Case(branches=branches, default=default):
+            names = [name for when, then in branches for name in (*_compared(when), *_computed(then))]
+            return names if default is None else [*names, *_computed(default)]
+    return [*_computed(value.left), *_computed(value.right)]
+
+
+def _compared(condition: plan.Condition) -> list[str]:
+    """A plain column that is compared with a constant needs no bounds."""
+    match condition:
+        case plan.Compare(left=plan.Ref(), right=plan.Number() | plan.Constant()) | plan.OneOf() | plan.Missing():
+            return []
+        case plan.Compare(left=left, right=right):
+            assert not isinstance(right, plan.Constant)
+            return [*_computed(left), *_computed(right)]
+        case plan.All(parts=parts) | plan.Any(parts=parts):
+            return [name for part in parts for name in _compared(part)]
+        case plan.Not(part=part):
+            return _compared(part)

@@ -1,0 +1,72 @@
+"""Rows per cell of a histogram or of a tree's leaves, as one engine statement: (count, cell, keys).
+
+kept      rows of real units that pass WHERE, their keys and their cell
+cells     one row per (unit, group, cell): how many rows
+ranked    the place of the group among the unit's groups, in the same order as everywhere; and how many of the unit's
+          rows in the group stand in cells up to this one, in the order of a hash of unit, group and cell
+result    per group and cell: over units, the rows that fit below the cap
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from discreet.query.bound import Bounded
+from discreet.query.measures import Counts
+from discreet.sql.dialects import Dialect
+from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
+from discreet.sql.values import SQL, Lowering, column, greatest, least, named, saturated, whole
+
+CELL, RANK, ROWS, RUNNING = "cell", "rank", "rows", "running"
+
+
+def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Dialect) -> exp.Select:
+    """The statement for one spread of `bounded` over `source`."""
+    kept, cells, ranked = own_names(bounded, "kept", "cells", "ranked")
+    keys = [column(name) for name in key_names(bounded)]
+    write = Lowering(bounded.table, dialect)
+    rows = kept_rows(bounded, source, write, {CELL: write.steps(counts.cell)})
+    known = exp.Not(this=exp.Is(this=column(CELL), expression=exp.Null()))
+    if bounded.table.unique:
+        result = exp.select(_total(whole(1)), column(CELL), *keys).from_(kept, copy=False)
+        result = (
+            result.where(known, copy=False)
+            .group_by(column(CELL), *_copies(keys), copy=False)
+            .with_(kept, as_=rows, copy=False)
+        )
+        return only_listed(bounded, result) if listed_late(bounded) else result
+    columns: list[SQL] = [column(UNIT), *_copies(keys), column(CELL)]
+    counted = exp.select(*columns, named(exp.Count(this=exp.Star()), ROWS)).from_(kept, copy=False)
+    before = exp.Paren(this=exp.Sub(this=column(RUNNING), expression=column(ROWS)))
+    room = greatest(exp.Sub(this=whole(bounded.rows), expression=before), whole(0))
+    result = (
+        exp.select(_total(least(column(ROWS), room)), column(CELL), *keys).from_(ranked, copy=False).where(known, copy=False)
+    )
+    if needs_rank(bounded):
+        result = result.where(exp.LTE(this=column(RANK), expression=whole(bounded.groups)), copy=False)
+    result = result.group_by(column(CELL), *_copies(keys), copy=False).with_(kept, as_=rows, copy=False)
+    result = result.with_(cells, as_=counted.group_by(*_copies(columns), copy=False), copy=False)
+    return result.with_(ranked, as_=_ranked(bounded).from_(cells, copy=False), copy=False)
+
+
+def _ranked(bounded: Bounded) -> exp.Select:
+    keys = key_names(bounded)
+    missing = exp.If(this=exp.Is(this=column(CELL), expression=exp.Null()), true=whole(0))
+    frame = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
+    running = exp.Window(
+        this=exp.Sum(this=exp.Case(ifs=[missing], default=column(ROWS))),
+        partition_by=[column(UNIT), *(column(key) for key in keys)],
+        order=by_hash(bounded, *keys, CELL),
+        spec=frame,
+    )
+    rank = exp.Window(this=exp.DenseRank(), partition_by=[column(UNIT)], order=by_hash(bounded, *keys))
+    places = [named(rank, RANK)] if needs_rank(bounded) else []
+    return exp.select(exp.Star(), named(running, RUNNING), *places)
+
+
+def _total(share: SQL) -> SQL:
+    return named(saturated(exp.Sum(this=share)), "total0")
+
+
+def _copies(columns: Sequence[SQL]) -> list[SQL]:
+    return [each.copy() for each in columns]

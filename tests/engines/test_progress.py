@@ -1,0 +1,68 @@
+"""Progress is told while a statement runs, and a listener that fails costs nobody an answer."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.progress import watched
+from tests.query.people import BY_DEPARTMENT, people, session
+
+PATIENCE = 60
+
+
+class Half:
+    """An engine that is always half done, and now and then does not know."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def progress(self) -> float | None:
+        self.looks += 1
+        return None if self.looks % 2 else 0.5
+
+
+def test_shares_are_told_from_another_thread_until_it_is_done() -> None:
+    told: list[tuple[float, int]] = []
+    enough = threading.Event()
+
+    def listen(share: float) -> None:
+        told.append((share, threading.get_ident()))
+        if len(told) == 3:
+            enough.set()
+
+    engine = Half()
+    with watched(engine, listen, every=0.001):
+        assert enough.wait(PATIENCE)
+    looks = engine.looks
+    assert {share for share, _ in told} == {0.5}
+    assert threading.get_ident() not in {thread for _, thread in told}
+    with watched(engine, None):
+        pass
+    assert engine.looks == looks
+
+
+def test_a_listener_that_raises_is_told_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    failed = threading.Event()
+
+    def listen(share: float) -> None:
+        failed.set()
+        raise RuntimeError("full")
+
+    with caplog.at_level(logging.WARNING, "discreet.owner"), watched(Half(), listen, every=0.001):
+        assert failed.wait(PATIENCE)
+    assert "listener" in caplog.text
+
+
+def test_the_engine_counts_and_does_not_print(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    people().execute(f"COPY people TO '{tmp_path}/people.parquet'")
+    engine = DuckDB.open(tmp_path / "people.parquet")
+    settings = "SELECT current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
+    assert engine.connection.execute(settings).fetchall() == [(True, False)]
+    share = engine.progress()
+    assert share is None or 0 <= share <= 1
+    assert session().engine.progress() is None  # somebody's own connection is left as it is
+    assert len(session().ask(BY_DEPARTMENT, epsilon=1, progress=lambda share: None)) == 3
+    assert capfd.readouterr() == ("", "")

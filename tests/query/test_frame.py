@@ -1,0 +1,214 @@
+"""Questions in Python and in SQL are the same questions."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+
+from discreet import QuestionRefused, col, count, count_units, select, when
+from discreet.query import plan
+from discreet.query.parse import parse, read_question
+from discreet.query.table import Column, Kind, Table
+from discreet.query.write import written
+from tests.query import worlds
+from tests.query.builder import rebuilt
+from tests.query.people import session
+
+SHARES = [plan.LEAST, plan.MOST, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
+WORDS = {plan.LEAST: "MIN", plan.MOST: "MAX", Fraction(1, 2): "MEDIAN"}
+PEOPLE = Table(
+    "people",
+    "id",
+    {
+        "id": Column(Kind.INTEGER),
+        "age": Column(Kind.INTEGER).within(18, 65),
+        "pay": Column(Kind.REAL).within(0, Fraction(3, 10)),
+        "ok": Column(Kind.BOOLEAN),
+        "dept": Column(Kind.TEXT),
+        "day": Column(Kind.DATE),
+    },
+)
+
+
+def asked(rng: Random) -> plan.Query:
+    """A random question, some of it quantiles and histograms."""
+    query = worlds.question(rng)
+    more = [
+        plan.Quantile(worlds.value(rng), rng.choice(SHARES)),
+        plan.Histogram(worlds.value(rng), tuple(sorted(rng.sample(worlds.NUMBERS, rng.choice([2, 3, 6]))))),
+    ]
+    return replace(query, aggregates=(*query.aggregates, *((f"b{i}", each) for i, each in enumerate(more))))
+
+
+def written_in_sql(query: plan.Query) -> str:
+    """With MIN, MAX and MEDIAN where they are meant."""
+    text = worlds.text(query)
+    for name, each in query.aggregates:
+        if isinstance(each, plan.Quantile) and each.q in WORDS:
+            plain = f"{worlds.written(each)} AS {name}"
+            text = text.replace(plain, f"{WORDS[each.q]}({worlds.written(each.value)}) AS {name}")
+    return text
+
+
+def unlike(build: Callable[[plan.Query], Any], seeds: range) -> list[int]:
+    """The seeds at which text and builder disagree."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        query, table = asked(rng), worlds.policy(rng, unique=False, text_units=False)
+        if not parse(written_in_sql(query), table) == read_question(build(query), table) == query:
+            found.append(seed)
+    return found
+
+
+def test_text_and_python_are_the_same_question() -> None:
+    assert unlike(rebuilt, range(600)) == []
+
+
+def test_a_builder_that_forgets_the_condition_is_noticed() -> None:
+    assert unlike(lambda query: replace(rebuilt(query), condition=None), range(20))
+
+
+def test_what_is_written_for_people_reads_back() -> None:
+    for seed in range(200):
+        query = worlds.question(Random(seed))
+        table = worlds.policy(Random(seed), unique=False, text_units=False)
+        assert parse(written(query, "uid"), table) == query
+
+
+SAME: list[tuple[str, Any]] = [
+    ("SELECT COUNT(*) AS n FROM people WHERE ok AND NOT ok", select(n=count()).where(col("ok") & ~col("ok"))),
+    ("SELECT COUNT(*) AS n FROM people WHERE ok AND age > 1", select(n=count()).where(col("ok"), col("age") > 1)),
+    (
+        "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 1 AND 2 OR ok",
+        select(n=count()).where(col("age").between(1, 2) | col("ok")),
+    ),
+    ("SELECT COUNT(*) AS n FROM people WHERE day >= '2024-02-29'", select(n=count()).where(col("day") >= date(2024, 2, 29))),
+    ("SELECT COUNT(*) AS n FROM people WHERE dept IS NOT NULL", select(n=count()).where(col("dept").is_not_null())),
+    ("SELECT COUNT(DISTINCT id) AS n, SUM(-age) AS s FROM people", select(n=count_units(), s=(-col("age")).sum())),
+    ("SELECT AVG(1.5 - pay * 2) AS m FROM people", select(m=(1.5 - col("pay") * 2).mean())),
+    ("SELECT QUANTILE(age, 0.9) AS q FROM people", select(q=col("age").quantile(0.9))),
+    ("SELECT QUANTILE_CONT(age, 0.9) AS q FROM people", select(q=col("age").quantile("0.9"))),
+    ("SELECT QUANTILE_DISC(age, 0.9) AS q FROM people", select(q=col("people.age").quantile(Fraction(9, 10)))),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS q FROM people", select(q=col("age").median())),
+    ("SELECT MIN(age) AS a, MAX(age) AS b FROM people", select(a=col("age").min(), b=col("age").max())),
+    ("SELECT HISTOGRAM(age, 10) AS h FROM people", select(h=col("age").histogram(10))),
+    ("SELECT HISTOGRAM(pay, 0.1) AS h FROM people", select(h=col("pay").histogram("0.1"))),
+    ("SELECT HISTOGRAM(age + 1, 2.5) AS h FROM people", select(h=(col("age") + 1).histogram(2.5))),
+    ("SELECT HISTOGRAM(age, -1, 0, 1.5) AS h FROM people", select(h=col("age").histogram(-1, 0, 1.5))),
+    (
+        "SELECT SUM(CASE WHEN ok THEN 1 WHEN age > 3 THEN age ELSE 0 END) AS s FROM people",
+        select(s=when(col("ok")).then(1).when(col("age") > 3).then(col("age")).otherwise(0).sum()),
+    ),
+    ("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", select(n=count()).group_by("dept")),
+    ("SELECT age // 10 AS d, COUNT(*) AS n FROM people GROUP BY d", select(n=count()).group_by(d=col("age") // 10)),
+]
+
+
+@pytest.mark.parametrize(("text", "built"), SAME)
+def test_both_ways_lead_to_one_query(text: str, built: Any) -> None:
+    assert parse(text, PEOPLE) == read_question(built, PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "width", "edges"),
+    [
+        ((18, 65), "10", "10 20 30 40 50 60 70"),
+        ((0, Fraction(3, 10)), "0.1", "0 1/10 1/5 3/10"),
+        ((-5, 5), "20", "-20 0 20"),
+        ((0, 1), "7", "0 7"),
+    ],
+)
+def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, width: str, edges: str) -> None:
+    table = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(Kind.REAL).within(*bounds)})
+    [(_, found)] = parse(f"SELECT HISTOGRAM(x, {width}) AS h FROM people", table).aggregates
+    assert isinstance(found, plan.Histogram)
+    assert " ".join(map(str, found.edges)) == edges
+
+
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "use & and |": lambda: (col("a") > 1) and (col("a") < 3),
+    "in place of and": lambda: 1 if (col("a") > 1) | (col("b") > 1) else 2,
+    "between": lambda: 1 < col("a") < 3,
+    "for if": lambda: 1 if col("a") else 2,
+    "is_in": lambda: col("a") in [1, 2],
+    "division": lambda: col("a") / 2,
+    "whole width": lambda: col("a") // 1.5,
+    "missing value": lambda: col("a") == None,  # noqa: E711
+    "is_null": lambda: (col("a") + 1).is_null(),
+    "list of constants": lambda: col("a").is_in("abc"),
+    "at least one": lambda: col("a").is_in([]),
+    "not a finite number": lambda: col("a") + float("nan"),
+    "list is not": lambda: col("a") * [1],
+    "too fine": lambda: col("a") + 1e-300,
+    "not a condition": lambda: col("a") > 1 & col("b") > 1,
+    "no aggregate": lambda: select(n=col("a")),
+    "needs a name": lambda: select(n=count()).group_by(col("a") // 10),
+    "grouped by a column": lambda: select(n=count()).group_by(x=col("a") + 1),
+    "keys are given for": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
+    "between 0 and 1": lambda: col("a").quantile(1),
+    "must increase": lambda: col("a").histogram(1, 1),
+    "at least two edges": lambda: col("a").histogram(),
+    "no open case": lambda: when(col("a") > 1).then(1).otherwise(0).otherwise(1),
+    "has a name": lambda: col(""),
+}
+
+
+@pytest.mark.parametrize("said", MISTAKES)
+def test_mistakes_are_named(said: str) -> None:
+    with pytest.raises(QuestionRefused) as refusal:
+        MISTAKES[said]()
+    assert said in str(refusal.value)
+
+
+AGE = plan.Ref("age")
+WRONG: dict[str, plan.Query] = {
+    "not known": plan.Query("other", (("n", plan.CountRows()),)),
+    "nothing is counted": plan.Query("people", ()),
+    "are called n": plan.Query("people", (("n", plan.CountRows()), ("n", plan.CountRows()))),
+    "grouped twice": plan.Query("people", (("n", plan.CountRows()),), groups=tuple(plan.Grouping(x, AGE) for x in "ab")),
+    "empty or repeated": plan.Query("people", (("n", plan.CountRows()),), groups=(plan.Grouping("a", AGE, (1, 1)),)),
+    "not declared": plan.Query("people", (("n", plan.CountValues(plan.Ref("x"))),)),
+    "share between": plan.Query("people", (("n", plan.Quantile(AGE, Fraction(1))),)),
+    "a share": plan.Query("people", (("n", plan.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
+    "must increase": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
+    "two edges": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(1),))),)),
+    "1,000 cells": plan.Query("people", (("n", plan.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
+    "an edge is": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
+    "too large": plan.Query("people", (("n", plan.Sum(plan.Number(Fraction(10**16)))),)),
+    "width above 0": plan.Query("people", (("n", plan.Sum(plan.Bin(AGE, 0))),)),
+    "is empty": plan.Query("people", (("n", plan.CountRows()),), plan.All(())),
+    "not a public table": plan.Query("people", (("n", plan.CountRows()),), joins=(plan.Join("x", "age", "age"),)),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_wrong_plan_is_refused_before_it_is_paid_for(said: str) -> None:
+    place = session()
+    with pytest.raises(QuestionRefused, match=said):
+        place.ask(WRONG[said], epsilon=1)
+    assert place.account.budget.spent == 0
+
+
+def test_a_deep_plan_is_refused() -> None:
+    deep: Any = col("age")
+    for _ in range(5000):
+        deep = deep + 1
+    with pytest.raises(QuestionRefused, match="too deep"):
+        session().ask(select(s=deep.sum()), epsilon=1)
+
+
+def test_a_session_takes_all_three() -> None:
+    place = session(epsilon=10**7)
+    text = "SELECT dept, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY dept"
+    built = select(n=count()).where(col("age") >= 30).group_by("dept")
+    for question in (text, built, parse(text, place.table)):
+        assert [round(row[0].value) for _, row in place.ask(question, epsilon=10**6).rows] == [480, 240, 80]
+        assert place.quote(question, epsilon=1).question == text
+        assert place.epsilon_for(question, 10) == place.epsilon_for(text, 10)
+    listed = place.ask(built.group_by("age", keys={"age": (30, 31)}).where(col("dept") == "a"), epsilon=10)
+    assert [keys for keys, _ in listed.rows][:2] == [("a", 30), ("a", 31)]

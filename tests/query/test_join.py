@@ -1,0 +1,288 @@
+"""Joins to public tables: what they answer, what they may not do to a unit's share, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+from discreet import BadParameter, QuestionRefused, SourceRefused, col, connect, count, select
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.lookup import copy_lookup
+from discreet.query.bound import bound
+from discreet.query.measures import Rows
+from discreet.query.parse import parse
+from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.query.write import written
+from discreet.session import Session
+from discreet.units import Neighbours
+from tests.query.law import breaches, neighbour
+from tests.query.lookups import Joined, in_python, joined_question, public
+from tests.query.oracle import reference
+from tests.query.test_hostile import mangled
+from tests.query.worlds import world
+
+
+def differences(seeds: range, each: int, *, confused: bool = False) -> list[int]:
+    """The seeds at which the engine and the join in plain Python disagree."""
+    found = []
+    for seed in seeds:
+        rng, connection = Random(seed), duckdb.connect()
+        known, place = public(rng), world(rng)
+        engine = Joined(connection, known)
+        place = replace(place, table=replace(place.table, public={"places": known.copied(connection)[1]}))
+        for _ in range(each):
+            asked = joined_question(rng, place, known, Neighbours.ADD_REMOVE)
+            rows = in_python(place.rows, known, left=asked.query.joins[0].left != confused)
+            if engine.exactly(asked, place) != reference(asked, rows):
+                found.append(seed)
+    return found
+
+
+def test_joined_totals_equal_the_reference() -> None:
+    assert differences(range(20), 5) == []
+
+
+def test_a_left_join_in_place_of_an_inner_one_is_noticed() -> None:
+    assert differences(range(8), 6, confused=True)
+
+
+def broken(seeds: range, each: int) -> list[str]:
+    """Breaches of the law of bounding."""
+    found = []
+    for seed in seeds:
+        rng, connection = Random(seed), duckdb.connect()
+        known, place, relation = public(rng), world(rng), rng.choice(list(Neighbours))
+        other = neighbour(rng, place, relation)
+        if other is None:
+            continue
+        table = replace(place.table, public={"places": known.copied(connection)[1]})
+        engine = Joined(connection, known)
+        for _ in range(each):
+            asked = joined_question(rng, replace(place, table=table), known, relation)
+            found += breaches(asked, engine.exactly(asked, place), engine.exactly(asked, other))
+    return found
+
+
+def test_the_law_of_bounding_holds_after_a_join() -> None:
+    assert broken(range(100, 120), 3) == []
+
+
+def test_a_lookup_table_with_repeated_keys_would_break_it() -> None:
+    """Where a unit has one row, nothing caps what a second match would add."""
+    table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "city": Column(Kind.INTEGER)}, unique=True)
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 1 AS uid, 5 AS city")
+    asked = "SELECT COUNT(*) AS n FROM people JOIN places USING (city)"
+    for rows, most in (([(5,)], 1), ([(5,), (5,)], 2)):
+        place, lookup = copy_lookup(connection, "places", {"city": Kind.INTEGER}, rows)
+        claimed = replace(table, public={"places": replace(lookup, unique=frozenset({"city"}))})
+        question = bound(parse(asked, claimed), claimed, Neighbours.ADD_REMOVE)
+        [(totals, _)] = DuckDB(connection, "people", {"places": place}).totals(question)
+        assert totals == (most,)
+        assert (breaches(question, {Rows(): {(): totals[0]}}, {Rows(): {}}) == []) is (most == 1)
+        if most == 2:
+            with pytest.raises(QuestionRefused, match="occurs twice"):
+                parse(asked, replace(table, public={"places": lookup}))
+
+
+def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
+    answered = 0
+    for seed in range(200, 206):
+        rng, connection = Random(seed), duckdb.connect()
+        known, place = public(rng), world(rng)
+        table = replace(place.table, public={"places": known.copied(connection)[1]})
+        engine = Joined(connection, known)
+        for _ in range(12):
+            asked = joined_question(rng, replace(place, table=table), known, Neighbours.ADD_REMOVE).query
+            try:
+                question = bound(parse(mangled(rng, written(asked)), table), table, Neighbours.ADD_REMOVE)
+            except QuestionRefused:
+                continue
+            engine.exactly(question, place)
+            answered += 1
+    assert answered > 10
+
+
+# -- sessions --------------------------------------------------------------------------------------------------------------
+
+CITIES = "city,region,size,near\nx,north,1.5,y\ny,south,2,x\nz,north,,x\n,nowhere,7,\n"
+REGIONS = "region,head\nnorth,1\nsouth,2\n"
+
+
+def people() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'x', 3), (2, 'y', 4), (3, 'q', 5), (4, NULL, 6), (5, 'z', 7)) "
+        "t(id, city, age)"
+    )
+    return connection
+
+
+def session(folder: Path, **more: Any) -> Session:
+    (folder / "cities.csv").write_text(CITIES)
+    (folder / "regions.csv").write_text(REGIONS)
+    declared: dict[str, Any] = {
+        "unit": "id", "table": "people", "bounds": {"age": (0, 10)}, "unique": True, "epsilon": 10**9,
+        "public": {"cities": folder / "cities.csv", "regions": str(folder / "regions.csv")},
+    }  # fmt: skip
+    return connect(more.pop("source", None) or people(), **(declared | more))
+
+
+def answers(place: Session, question: Any) -> dict[Any, list[float]]:
+    return {keys: [round(float(cell.value), 2) for cell in row] for keys, row in place.ask(question, epsilon=10**7).rows}
+
+
+def test_inner_left_and_chained_joins(tmp_path: Path) -> None:
+    place = session(tmp_path)
+    asked = "SELECT cities.region, COUNT(*) AS n, SUM(age) AS a FROM people {} GROUP BY cities.region"
+    inner = {("north",): [2, 10], ("nowhere",): [0, 0], ("south",): [1, 4]}
+    for join in (
+        "JOIN cities ON people.city = cities.city",
+        "INNER JOIN cities ON (cities.city = (people.city))",
+        "JOIN cities USING (city)",
+        'JOIN "cities" ON PEOPLE.City = Cities.CITY',
+    ):
+        assert answers(place, asked.format(join)) == inner
+    assert answers(place, asked.format("LEFT JOIN cities USING (city)")) == {**inner, (None,): [2, 11]}
+    joins = "FROM people JOIN cities USING (city) JOIN regions USING (region)"
+    heads = f"SELECT SUM(head) AS h, SUM(size) AS s {joins} WHERE size > 1"
+    assert answers(place, heads) == {(): [3, 3.5]}
+    built = select(h=col("regions.head").sum(), s=col("size").sum()).join("cities", on="city").join("regions", on="region")
+    assert answers(place, built.where(col("size") > 1)) == {(): [3, 3.5]}
+
+
+def test_what_is_public_is_read_off_the_table(tmp_path: Path) -> None:
+    cities = session(tmp_path).table.public["cities"]
+    assert cities.unique == {"city"}
+    assert cities.columns["region"].keys == ("north", "nowhere", "south")
+    assert cities.columns["near"].keys == ("x", "y", None)
+    assert (cities.columns["size"].lower, cities.columns["size"].upper) == (1.5, 7)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "frame", "arrow", "duckdb", "connection"])
+def test_a_public_table_may_be_whatever_a_source_can_be(kind: str, tmp_path: Path) -> None:
+    place = session(tmp_path)
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE cities AS FROM read_csv('{tmp_path}/cities.csv')")
+    source: Any = connection
+    match kind:
+        case "parquet":
+            connection.execute(f"COPY cities TO '{tmp_path}/c.parquet'")
+            source = tmp_path / "c.parquet"
+        case "frame":
+            source = connection.sql("FROM cities").pl()
+        case "arrow":
+            source = connection.sql("FROM cities").to_arrow_table()
+        case "duckdb":
+            connection.execute(f"ATTACH '{tmp_path}/c.duckdb' AS c; CREATE TABLE c.cities AS FROM memory.cities; DETACH c")
+            source = tmp_path / "c.duckdb"
+    assert session(tmp_path, public={"cities": source}).table.public["cities"] == place.table.public["cities"]
+
+
+def test_the_private_source_may_be_a_file_that_is_locked(tmp_path: Path) -> None:
+    people().execute(f"ATTACH '{tmp_path}/p.duckdb' AS p; CREATE TABLE p.people AS FROM memory.people; DETACH p").close()
+    people().execute(f"COPY people TO '{tmp_path}/people.parquet'")
+    for source in (tmp_path / "p.duckdb", tmp_path / "people.parquet"):
+        place = session(tmp_path, source=source)
+        assert answers(place, "SELECT COUNT(*) AS n FROM people JOIN cities USING (city)") == {(): [3]}
+
+
+def test_later_edits_of_a_public_table_change_nothing(tmp_path: Path) -> None:
+    connection = people()
+    connection.execute("CREATE TABLE cities AS SELECT 'x' AS city")
+    places = [session(tmp_path, source=connection, public={"cities": connection}) for _ in range(2)]
+    connection.execute("INSERT INTO cities VALUES ('x'), ('x')")
+    for place in places:
+        assert answers(place, "SELECT COUNT(*) AS n FROM people JOIN cities USING (city)") == {(): [1]}
+
+
+def test_a_policy_names_public_tables(tmp_path: Path) -> None:
+    session(tmp_path)
+    columns = '[columns.id]\nkind = "integer"\n[columns.city]\nkind = "text"\n'
+    policy = 'table = "people"\nunit = "id"\n' + columns + "[public]\ncities = {}\n"
+    (tmp_path / "policy.toml").write_text(policy.format('"cities.csv"'))
+    place = connect(people(), policy=tmp_path / "policy.toml", epsilon=10**9)
+    assert answers(place, "SELECT COUNT(*) AS n FROM people JOIN cities USING (city)") == {(): [3]}
+    (tmp_path / "policy.toml").write_text(policy.format("5"))
+    with pytest.raises(BadParameter, match="cities"):
+        connect(people(), policy=tmp_path / "policy.toml", epsilon=1)
+
+
+REFUSED = {
+    "not a public table": "JOIN people USING (city)",
+    "this is not a public table": "JOIN other USING (city)",
+    "occurs twice": "JOIN cities ON city = region",
+    "joined twice": "JOIN cities USING (city) JOIN cities USING (city)",
+    "one column": "JOIN cities USING (city, region)",
+    "needs ON or USING": "JOIN cities",
+    "ON or USING": ", cities",
+    "only JOIN and LEFT JOIN": "RIGHT JOIN cities USING (city)",
+    "LEFT JOIN are in": "FULL OUTER JOIN cities USING (city)",
+    "JOIN are in the": "CROSS JOIN cities",
+    "in the language": "SEMI JOIN cities USING (city)",
+    "LEFT JOIN are": "LEFT ANTI JOIN cities USING (city)",
+    "METHOD": "NATURAL JOIN cities",
+    "with METHOD": "ASOF JOIN cities USING (city)",
+    "with METHOD is": "POSITIONAL JOIN cities",
+    "one column that equals": "JOIN cities ON people.city > cities.city",
+    "column that equals another": "JOIN cities ON people.city = cities.city AND people.age = 1",
+    "equals another": "JOIN cities ON people.city = cities.city OR true",
+    "no expressions": "JOIN cities ON people.city || '' = cities.city",
+    "takes columns": "JOIN cities ON 'x' = cities.city",
+    "columns, no": "JOIN cities ON upper(people.city) = cities.city",
+    "compares a column of people": "JOIN cities ON people.city = people.city",
+    "with one of cities": "JOIN cities ON cities.city = cities.region",
+    "ON takes one": "JOIN cities ON true",
+    "cannot be matched": "JOIN cities ON people.age = cities.city",
+    "not reals": "JOIN cities USING (city) JOIN regions ON cities.size = regions.head",
+    "no such column": "JOIN cities ON people.city = cities.name",
+    "is not known": "JOIN cities USING (name)",
+    "ALIAS": "JOIN cities c USING (city)",
+    "with ALIAS": "JOIN cities AS people USING (city)",
+    "with DB": "JOIN main.cities USING (city)",
+    "public table by name": "JOIN (SELECT * FROM cities) USING (city)",
+    "by name": "JOIN LATERAL (SELECT 1) ON true",
+    "is not a public": "JOIN read_csv('cities.csv') USING (city)",
+    "with JOINS": "JOIN cities JOIN regions USING (region) USING (city)",
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_other_joins_are_refused(said: str, tmp_path: Path) -> None:
+    with pytest.raises(QuestionRefused) as refusal:
+        session(tmp_path).quote(f"SELECT COUNT(*) AS n FROM people {REFUSED[said]}", epsilon=1)
+    assert said in str(refusal.value)
+
+
+def test_names_are_resolved_or_refused(tmp_path: Path) -> None:
+    place = session(tmp_path, public={"cities": tmp_path / "cities.csv", "towns": tmp_path / "cities.csv"})
+    both = "FROM people JOIN cities USING (city) JOIN towns USING (city)"
+    with pytest.raises(QuestionRefused, match=r"cities.size, towns.size"):
+        place.quote(f"SELECT SUM(size) AS s {both}", epsilon=1)
+    with pytest.raises(QuestionRefused, match=r"cities.size, towns.size"):
+        place.quote(select(s=col("size").sum()).join("cities", on="city").join("towns", on="city"), epsilon=1)
+    assert answers(place, f"SELECT SUM(towns.size) AS s {both} WHERE city = 'x'") == {(): [1.5]}
+    for text in (
+        "SELECT SUM(size) AS s FROM people",
+        "SELECT SUM(cities.size) AS s FROM people",
+        f"SELECT SUM(x.size) AS s {both}",
+    ):
+        with pytest.raises(QuestionRefused, match=r"not declared|not known"):
+            place.quote(text, epsilon=1)
+    with pytest.raises(QuestionRefused, match="not a public table"):
+        place.quote(select(n=count()).join("people", on="city"), epsilon=1)
+
+
+def test_public_tables_that_cannot_be_opened_or_told_apart(tmp_path: Path) -> None:
+    for source in (tmp_path / "none.csv", 5, "cities"):
+        with pytest.raises(SourceRefused):
+            session(tmp_path, public={"cities": source})
+    with pytest.raises(BadParameter, match="same name"):
+        session(tmp_path, public={"People": tmp_path / "cities.csv"})
+    lookup = Lookup("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
+    table = Table("people", "id", {"id": Column(Kind.TEXT), "a.b": Column(Kind.TEXT)}, public={"a": lookup})
+    with pytest.raises(QuestionRefused, match=r"two columns called a\.b"):
+        parse("SELECT COUNT(*) AS n FROM people JOIN a ON id = b", table)
