@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, noise  # noqa: E402
+from benchmarks import accounting, asking, ledger, noise  # noqa: E402
 
-SUBJECTS = {"noise": noise.SECTIONS, "accounting": accounting.SECTIONS, "asking": asking.SECTIONS}
+SUBJECTS = {"noise": noise.SECTIONS, "accounting": accounting.SECTIONS, "asking": asking.SECTIONS, "ledger": ledger.SECTIONS}
 
 
 def header() -> str:

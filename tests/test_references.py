@@ -1,4 +1,4 @@
-"""Every citation key in the code resolves in docs/references.md."""
+"""Every citation key in the code and the docs resolves in docs/references.md."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_every_citation_resolves():
     known = set(re.findall(r"^- \*\*\[(\w+)\]\*\*", (ROOT / "docs" / "references.md").read_text(), re.M))
     missing = {
         f"{key} in {path.relative_to(ROOT)}"
-        for path in (ROOT / "src").rglob("*.py")
+        for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
         for key in cited(path.read_text()) - known
     }
     assert not missing

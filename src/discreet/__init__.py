@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         DiscreetError,
         EngineFailed,
         HypothesisFails,
+        LedgerBroken,
+        LedgerFailed,
         QuestionRefused,
         SourceRefused,
     )
@@ -70,7 +72,7 @@ _HOMES = {
     ),
     "discreet.errors": (
         "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "HypothesisFails QuestionRefused SourceRefused"
+        "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceRefused"
     ),
     "discreet.exact": "Bounds",
     "discreet.loss": "Loss compose group parallel repeat subsample",
@@ -85,7 +87,7 @@ _HOMES = {
     "discreet.session": "connect",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PARTS = {"accounting", "codec", "errors", "exact", "loss", "mechanisms", "noise", "session", "testing", "units"}
+_PARTS = {"accounting", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing", "units"}
 
 
 def __getattr__(name: str) -> Any:
@@ -118,6 +120,8 @@ __all__ = [
     "Geometric",
     "HypothesisFails",
     "Laplace",
+    "LedgerBroken",
+    "LedgerFailed",
     "Loss",
     "Neighbours",
     "OptimalThreshold",

@@ -53,13 +53,15 @@ def decode(stored: bytes | str) -> Loss:
     return loss
 
 
-def _write(value: Any) -> Any:
+def to_wire(value: Any) -> Any:
+    """What msgspec asks of a value that it does not know: rationals are the text "n/d"."""
     if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MOST_BITS:
         return f"{value.numerator}/{value.denominator}"
     raise BadFact(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
 
 
-def _read(kind: type, text: Any) -> Any:
+def from_wire(kind: type, text: Any) -> Any:
+    """The way back."""
     if kind is not Fraction or not isinstance(text, str) or len(text) > MOST_BITS // 3:
         raise msgspec.ValidationError(f"no {kind.__name__} is written like this")
     top, slash, bottom = text.partition("/")
@@ -98,5 +100,5 @@ def rebuilt(stored: Sensitivity) -> Sensitivity:
     return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_write, order="deterministic")
-_DECODER: msgspec.json.Decoder[Loss] = msgspec.json.Decoder(Loss, dec_hook=_read)
+_ENCODER = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic")
+_DECODER: msgspec.json.Decoder[Loss] = msgspec.json.Decoder(Loss, dec_hook=from_wire)

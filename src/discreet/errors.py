@@ -9,7 +9,9 @@ DiscreetError
 ├── BudgetExceeded       a release costs more than what is left
 ├── QuestionRefused      a question that is not in the language or cannot be answered safely
 ├── SourceRefused        a source that cannot be opened
-└── EngineFailed         the engine raised; one constant message
+├── EngineFailed         the engine raised; one constant message
+├── LedgerFailed         a ledger that cannot be opened, read or written; nothing is shown
+└── LedgerBroken         a ledger whose chain, sums or file do not hold together
 """
 
 from fractions import Fraction
@@ -111,3 +113,19 @@ class EngineFailed(DiscreetError):
 
     def __init__(self) -> None:
         super().__init__("the engine could not answer; the data owner's log says why")
+
+
+class LedgerFailed(DiscreetError):
+    """A ledger cannot be opened, read or written. Nothing is shown; what was debited stays debited."""
+
+    def __init__(self, where: str, reason: str, way_out: str) -> None:
+        self.where, self.reason, self.way_out = where, reason, way_out
+        super().__init__(f"ledger {where}: {reason}; {way_out}")
+
+
+class LedgerBroken(DiscreetError):
+    """A ledger does not hold together: somebody or something changed it."""
+
+    def __init__(self, where: str, problem: str, way_out: str = "restore it, and compare it with a signed head") -> None:
+        self.where, self.problem, self.way_out = where, problem, way_out
+        super().__init__(f"ledger {where}: {problem}; {way_out}")

@@ -87,7 +87,10 @@ class Filter:
 
     def after(self, loss: Loss) -> "Filter":
         """The filter once `loss` is paid; refused, and unchanged, if it does not fit."""
-        amount, leak = price(self.currency, loss)
+        return self.paid(*price(self.currency, loss))
+
+    def paid(self, amount: Fraction | float, leak: Fraction) -> "Filter":
+        """The filter once a known price is paid."""
         if amount > self.left:
             raise BudgetExceeded(_NAMES[type(self.currency)], asked=amount, left=self.left)
         if leak > self.leak_left:

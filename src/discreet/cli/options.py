@@ -1,4 +1,4 @@
-"""The options of `ask` and `quote`, each with its one line of help."""
+"""The options of the commands, each with its one line of help."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -48,3 +48,9 @@ NonNegative: TypeAlias = Annotated[bool, panel(SHAPE, "What cannot be negative i
 Integers: TypeAlias = Annotated[bool, panel(SHAPE, "Counts are whole numbers.", "--integers")]
 Csv: TypeAlias = Annotated[bool, panel(SHAPE, "Print CSV only.", "--csv")]
 Json: TypeAlias = Annotated[bool, panel(SHAPE, "Print JSON only.", "--json")]
+
+Place: TypeAlias = Annotated[str, typer.Argument(help="A ledger: a file, or postgresql://user@host/database.")]
+SecretKey: TypeAlias = Annotated[str | None, typer.Option("--key", help="The file of the ledger's key, if not beside it.")]
+PublicKey: TypeAlias = Annotated[
+    str | None, typer.Option("--key", help="The public key that must have signed: text or file.")
+]

@@ -1,0 +1,24 @@
+"""A budget that survives.
+
+Rules without a place (`account`, `budget`), places without a rule (`sqlite`, `postgres`), a chain of entries (`entry`), the
+protocol between them (`store`, `book`), and what anyone can check afterwards (`check`, `head`, `certificate`).
+"""
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet.ledger.book import Ledger
+
+
+def ledger_at(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger":
+    """The ledger in a file or at postgresql://…; made there if it is missing and `create` says so."""
+    from discreet.ledger.book import Ledger
+
+    if str(place).startswith(("postgresql://", "postgres://")):
+        from discreet.ledger.postgres import PostgresStore
+
+        return Ledger(PostgresStore(str(place), create=create))
+    from discreet.ledger.sqlite import SqliteStore
+
+    return Ledger(SqliteStore(place, create=create))

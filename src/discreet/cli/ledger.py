@@ -1,0 +1,92 @@
+"""`discreet ledger open`, `check` and `head`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from discreet.cli.output import number, print_json
+from discreet.errors import BadParameter
+from discreet.ledger import ledger_at
+from discreet.ledger.account import Account
+from discreet.ledger.check import check as recompute
+from discreet.ledger.head import contains, signed_head
+from discreet.ledger.keys import fingerprint, key_at, key_beside, read_public
+from discreet.query.currency import name_of, named
+
+
+def opened(
+    place: str, account: str, epsilon: str, delta: str, currency: str | None, parent: str | None, *, as_json: bool
+) -> None:
+    """Open an account, and the ledger if there is none."""
+    kept = None if currency is None else named(currency)
+    promise = number(epsilon, "epsilon"), number(delta, "delta")
+    Account.open(account, *promise, kept)  # what can be refused is refused before a file is made
+    made = ledger_at(place, create=True).open(account, *promise, kept, parent).opened
+    unit = name_of(made.kept.currency)
+    if as_json:
+        print_json(
+            {
+                "account": made.name,
+                "currency": unit,
+                "limit": float(made.kept.limit),
+                "reserved": float(made.kept.leak_limit),
+            }
+        )
+        return
+    print(f"account {made.name}: {float(made.kept.limit):.6g} of {unit}, for life")
+    if made.kept.leak_limit:
+        print(f"δ = {float(made.kept.leak_limit):.3g} of it is reserved for selections and claims")
+
+
+def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:
+    """Recompute everything; with a head, also that the ledger continues it. Whether all of it holds."""
+    ledger = ledger_at(place)
+    report = recompute(ledger)
+    problem = report.problem
+    if problem is None and head is not None:
+        problem = contains(ledger, read_json(head, "--head"), None if key is None else read_public(key))
+    if as_json:
+        found = {"entries": report.entries, "hash": report.hash, "unanswered": list(report.unanswered), "problem": problem}
+        print_json({"holds": problem is None, **found})
+        return problem is None
+    if problem is not None:
+        print(f"BROKEN: {problem}")
+        return False
+    names = ", ".join(account.name for account in report.accounts) or "none"
+    print(f"{report.entries} entries hold together; accounts: {names}")
+    if head is not None:
+        print("the ledger continues the signed head")
+    for id in report.unanswered:
+        print(f"paid for and not answered: {id} (a crash, or still under way; asking again with this id costs nothing)")
+    return True
+
+
+def head(place: str, key: str | None) -> None:
+    """Print the signed head. It is JSON in any case: it is meant to be kept in a file."""
+    ledger = ledger_at(place)
+    print_json(signed_head(ledger, key_at(key_place(place, key))))
+
+
+def public_key(place: str, key: str | None) -> None:
+    """Print the public key and its fingerprint."""
+    found = key_at(key_place(place, key)).public
+    print_json({"public_key": found, "fingerprint": fingerprint(found)})
+
+
+def key_place(place: str, key: str | None) -> Path:
+    """Where the ledger's secret key is."""
+    if key is not None:
+        return Path(key)
+    if place.startswith(("postgresql://", "postgres://")):
+        raise BadParameter("--key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
+    return key_beside(place)
+
+
+def read_json(path: str, name: str) -> Any:
+    """A JSON file."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadParameter(name, path, f"cannot be read ({error.strerror})", "name a file that can") from None
+    except (ValueError, RecursionError):
+        raise BadParameter(name, path, "not JSON", "give the file as it was written") from None

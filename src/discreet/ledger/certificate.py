@@ -1,0 +1,153 @@
+"""release.json: an answer together with everything that its price follows from, signed with the ledger's key.
+
+It holds the two entries of the ledger that matter, byte for byte: the one that opened the account and the debit. What else
+it states (facts, price, guarantee) is there to be read; `verify` derives all of it again.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from discreet import codec
+from discreet.accounting.filters import Filter
+from discreet.errors import BadFact, BadParameter
+from discreet.exact import ceil_float
+from discreet.ledger.account import Account
+from discreet.ledger.book import LedgerAccount
+from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash
+from discreet.ledger.keys import Key, is_public
+from discreet.query.currency import plain
+from discreet.query.price import Price
+
+FORMAT = "discreet release 1"
+
+
+def answer_bytes(release: Mapping[str, Any]) -> bytes:
+    """A release as the bytes that a ledger records and a certificate is checked against."""
+    return canonical(release)
+
+
+def certificate(
+    account: LedgerAccount,
+    entry: int,
+    *,
+    measurement: Mapping[str, Any],
+    release: Mapping[str, Any],
+    whose: str,
+    change: str,
+    software: str,
+    key: Key,
+    tainted: bool = False,
+) -> dict[str, Any]:
+    """The certificate of an answer that is recorded for the debit with this entry number.
+
+    `measurement` is what was hashed for `reserve`: question, policy, bounds, grid, mechanisms, scales. `whose` and `change`
+    say who is protected against what: "one person", "added or removed".
+    """
+    if tainted:
+        raise BadParameter("release", "tainted", "its noise was seeded and can be repeated", "release it with real noise")
+    opened, debit, answer = _entries(account, entry)
+    if measurement_hash(measurement) != debit.measurement:
+        raise BadParameter("measurement", "another one", f"entry {entry} paid for something else", "give what was paid for")
+    if answer != answer_bytes(release):
+        raise BadParameter(
+            "release", "another one", f"it is not what is recorded for entry {entry}", "give what was recorded"
+        )
+    unsigned = {
+        "format": FORMAT,
+        "software": software,
+        "measurement": dict(measurement),
+        "release": dict(release),
+        "facts": msgspec.json.decode(debit.facts),
+        "price": price_of(opened, debit).to_dict(),
+        "guarantee": guarantee(opened, debit, whose, change),
+        "account_entry": _text(account, opened.number),
+        "entry": _text(account, entry),
+        "public_key": key.public,
+    }
+    read = msgspec.json.decode(canonical(unsigned))  # as a reader will have it
+    return dict(read) | {"signature": key.sign(canonical(read))}
+
+
+def price_of(opened: Opened, debit: Debit) -> Price:
+    """What the debit cost, from its facts."""
+    account = opened.fresh(None)
+    currency, left = account.kept.currency, account.kept.limit - debit.spent
+    return Price(codec.decode(bytes(debit.facts)), account.delta, currency, debit.price, left)
+
+
+def guarantee(opened: Opened, debit: Debit, whose: str, change: str) -> dict[str, Any]:
+    """The promise: about whom, against what, at which ε and δ, alone and together with all before it."""
+    account = opened.fresh(None)
+    together, delta = so_far(account, debit.spent, debit.leaked), ceil_float(account.delta)
+    promise = {
+        "account": account.name,
+        "whose": whose,
+        "change": change,
+        "epsilon": plain(price_of(opened, debit).epsilon.upper),
+        "delta": delta,
+        "so_far": {"entry": debit.number, "epsilon": plain(together), "delta": delta},
+    }
+    return promise | {"words": words(promise)}
+
+
+def words(promise: Mapping[str, Any]) -> str:
+    """The promise as a sentence."""
+    failing = f" at δ = {promise['delta']:.3g}" if promise["delta"] else ""
+    before = promise["so_far"]
+    return (
+        f"Whatever else is known: the rows of {promise['whose']}, {promise['change']}, change the odds of any such answer "
+        f"by at most e^{promise['epsilon']}{failing}; together with all that account {promise['account']} released up to "
+        f"entry {before['entry']}, by at most e^{before['epsilon']}{failing}."
+    )
+
+
+def so_far(account: Account, spent: Fraction, leaked: Fraction) -> float:
+    """The ε that a sum in the account's currency promises at its δ, however adaptively it was spent; rounded up."""
+    return Filter(account.kept.currency, spent, leaked).epsilon(account.delta) if spent or leaked else 0.0
+
+
+def read_entries(found: Mapping[str, Any]) -> tuple[Opened, Debit]:
+    """The two entries inside a certificate."""
+    try:
+        opened, debit = decode(str(found["account_entry"]).encode()), decode(str(found["entry"]).encode())
+    except (KeyError, BadFact):
+        raise _foreign() from None
+    if not isinstance(opened, Opened) or not isinstance(debit, Debit):
+        raise _foreign()
+    return opened, debit
+
+
+def read_certificate(found: Any) -> dict[str, Any]:
+    """A certificate, if that is what this is."""
+    parts = {"measurement": dict, "release": dict, "facts": dict, "price": dict, "guarantee": dict}
+    texts = dict.fromkeys(("format", "software", "account_entry", "entry", "public_key", "signature"), str)
+    known = isinstance(found, dict) and all(isinstance(found.get(name), kind) for name, kind in (parts | texts).items())
+    if not known or found["format"] != FORMAT or not is_public(found["public_key"]):
+        raise _foreign()
+    try:
+        canonical(found)
+    except (ValueError, OverflowError, RecursionError):  # a lone surrogate, or nested without end
+        raise _foreign() from None
+    return dict(found)
+
+
+def _foreign() -> BadParameter:
+    return BadParameter(
+        "release", "this file", "not a certificate of this version", "give a release.json that discreet wrote"
+    )
+
+
+def _entries(account: LedgerAccount, entry: int) -> tuple[Opened, Debit, bytes | None]:
+    with account.store.reading() as pages:
+        opened, debit, answer = pages.opening(account.opened.name), pages.by_number(entry), pages.answer(entry)
+    if opened is None or not isinstance(debit, Debit) or debit.account != opened.account:
+        raise BadParameter("entry", entry, f"no debit of account {account.opened.name!r}", "give the entry of the receipt")
+    return opened, debit, answer
+
+
+def _text(account: LedgerAccount, number: int) -> str:
+    with account.store.reading() as pages:
+        return pages.body(number).decode()

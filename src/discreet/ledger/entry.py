@@ -1,0 +1,140 @@
+"""Entries: what happened, one after the other, each holding the hash of the one before it.
+
+An entry is one line of canonical JSON (fields in order, rationals as "n/d"); its hash is the SHA-256 of that line. No entry
+holds a time: no clock has a say in a budget.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+
+from discreet.accounting.filters import Filter
+from discreet.codec import from_wire, to_wire
+from discreet.errors import BadFact
+from discreet.ledger.account import Account
+from discreet.query.currency import name_of, named
+
+GENESIS = bytes(32)
+"""What the first entry holds in place of a hash before it."""
+
+
+class _Entry(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
+    number: int
+    previous: str
+    account: str
+
+
+class Opened(_Entry, frozen=True, tag="open", kw_only=True):
+    """An account was opened with this budget, in this currency, for life."""
+
+    currency: str
+    limit: Fraction
+    leak_limit: Fraction
+    delta: Fraction
+    parent: str | None = None
+
+    def fresh(self, parent: Account | None) -> Account:
+        """The account as it was then."""
+        kept = Filter(named(self.currency), self.limit, self.leak_limit)
+        return Account(self.account, kept, self.delta, parent).placed()
+
+    @classmethod
+    def of(cls, account: Account, number: int, previous: bytes) -> "Opened":
+        """The entry that opens this account."""
+        kept = account.kept
+        return cls(
+            number=number, previous=previous.hex(), account=account.name, currency=name_of(kept.currency), limit=kept.limit,
+            leak_limit=kept.leak_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
+        )  # fmt: skip
+
+
+class Debit(_Entry, frozen=True, tag="debit", kw_only=True):
+    """A measurement was paid for: the facts, their price, and what the account had spent after it."""
+
+    id: str
+    measurement: str  # the hash of the whole measurement
+    facts: msgspec.Raw
+    price: Fraction
+    leak: Fraction
+    spent: Fraction
+    leaked: Fraction
+    at: Fraction = Fraction(0)  # the δ of a plan's certified point
+
+
+class Answered(_Entry, frozen=True, tag="answer", kw_only=True):
+    """What was released for a debit, byte for byte."""
+
+    debit: int
+    answer: bytes
+
+
+Entry: TypeAlias = Opened | Debit | Answered
+
+
+def encode(entry: Entry) -> bytes:
+    """The entry as the bytes that are hashed."""
+    return _ENCODER.encode(entry)
+
+
+def decode(body: bytes) -> Entry:
+    """The entry that these bytes are; only what `encode` would write is one."""
+    return _read(_DECODER, body)
+
+
+def decode_debit(body: bytes) -> Debit:
+    """The debit that these bytes are."""
+    return _read(_DEBIT, body)
+
+
+Kind = TypeVar("Kind")
+
+
+def facts_of(body: bytes) -> bytes:
+    """The stored facts of a debit, and nothing else of it."""
+    try:
+        return bytes(_FACTS.decode(body).facts)
+    except msgspec.MsgspecError as error:
+        raise BadFact(str(error), "check the ledger") from None
+
+
+class _Facts(msgspec.Struct):
+    facts: msgspec.Raw
+
+
+def _read(decoder: "msgspec.json.Decoder[Kind]", body: bytes) -> Kind:
+    """What the bytes say, if they are written as this version would."""
+    try:
+        entry = decoder.decode(body)
+    except (msgspec.MsgspecError, BadFact, ArithmeticError, RecursionError, ValueError) as error:
+        raise BadFact(str(error), "read the ledger with the version that wrote it") from None
+    if _ENCODER.encode(entry) != body:
+        raise BadFact("it holds more, or other, than its fields", "read the ledger with the version that wrote it")
+    return entry
+
+
+def hash_of(body: bytes) -> bytes:
+    """The link that the next entry will hold."""
+    return hashlib.sha256(body).digest()
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys and without blanks: equal values give equal bytes.
+
+    >>> canonical({"b": 1, "a": [0.5, None]})
+    b'{"a":[0.5,null],"b":1}'
+    """
+    return msgspec.json.encode(value, order="sorted")
+
+
+def measurement_hash(description: Mapping[str, Any]) -> str:
+    """The hash that an id is bound to: of all that says what is measured, and nothing that says what is in the data."""
+    return hash_of(canonical(description)).hex()
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=to_wire)
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry, dec_hook=from_wire)
+_DEBIT: msgspec.json.Decoder[Debit] = msgspec.json.Decoder(Debit, dec_hook=from_wire)
+_FACTS: msgspec.json.Decoder[_Facts] = msgspec.json.Decoder(_Facts)

@@ -1,0 +1,49 @@
+"""The signed head: how long the chain is and how it ends, to be kept elsewhere.
+
+A chain shows that an entry was edited; it cannot show that the whole file was put back to an earlier day. Against that, keep
+the head where whoever can write the ledger cannot: a later ledger must still contain it.
+"""
+
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.ledger.book import Ledger
+from discreet.ledger.entry import GENESIS, canonical
+from discreet.ledger.keys import Key, fingerprint, is_public, verified
+
+FORMAT = "discreet head 1"
+_FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signature": str}
+
+
+def signed_head(ledger: Ledger, key: Key) -> dict[str, Any]:
+    """The head of now."""
+    with ledger.store.reading() as pages:
+        number, link = pages.last()
+    head: dict[str, Any] = {"format": FORMAT, "entries": number, "hash": link.hex(), "public_key": key.public}
+    return head | {"signature": key.sign(canonical(head))}
+
+
+def contains(ledger: Ledger, head: Any, public: str | None = None) -> str | None:
+    """Why the ledger is not a continuation of this head; None if it is one. Without a key, the head's own is believed."""
+    head = read_head(head)
+    unsigned = {name: value for name, value in head.items() if name != "signature"}
+    if not verified(head["public_key"], head["signature"], canonical(unsigned)):
+        return "the head's signature does not hold: it was changed"
+    if public is not None and head["public_key"] != public:
+        return f"the head was signed with another key ({fingerprint(head['public_key'])}, not {fingerprint(public)})"
+    with ledger.store.reading() as pages:
+        last, _ = pages.last()
+        found = pages.hash_at(head["entries"]) if head["entries"] else GENESIS
+    if last < head["entries"]:
+        return f"the ledger ends at entry {last}, but entry {head['entries']} was signed: it was rolled back"
+    if found is None or found.hex() != head["hash"]:
+        return f"entry {head['entries']} is not the one that was signed: this is another history"
+    return None
+
+
+def read_head(head: Any) -> dict[str, Any]:
+    """A head, if that is what this is."""
+    known = isinstance(head, dict) and {name: type(value) for name, value in head.items()} == _FIELDS
+    if not known or head["format"] != FORMAT or not head["hash"].isascii() or not is_public(head["public_key"]):
+        raise BadParameter("head", "this file", "not a signed head", "give what discreet ledger head printed")
+    return dict(head)

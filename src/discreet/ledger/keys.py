@@ -1,0 +1,118 @@
+"""The ledger's own key: Ed25519, made on first use in a file that only its owner can read."""
+
+import os
+from base64 import b64decode, b64encode
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from discreet.errors import BadParameter, LedgerFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A secret key and its public half."""
+
+    secret: Ed25519PrivateKey
+
+    @property
+    def public(self) -> str:
+        """The public half, in base 64."""
+        return b64encode(self.secret.public_key().public_bytes_raw()).decode()
+
+    def sign(self, message: bytes) -> str:
+        """A signature, in base 64."""
+        return b64encode(self.secret.sign(message)).decode()
+
+
+def key_beside(ledger: str | os.PathLike[str]) -> Path:
+    """Where the key of a ledger file is: beside it."""
+    place = Path(ledger).expanduser().resolve()
+    return place.with_name(place.name + ".key")
+
+
+def key_at(path: str | os.PathLike[str]) -> Key:
+    """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key."""
+    place = Path(path)
+    if not place.exists():
+        _make(place)
+    try:
+        raw = b64decode(place.read_text(encoding="ascii").strip(), validate=True)
+        if len(raw) != 32:
+            raise ValueError
+        return Key(Ed25519PrivateKey.from_private_bytes(raw))
+    except ValueError:
+        raise LedgerFailed(
+            str(place), "this is no key", "put the ledger's key back; a new one would not match its signatures"
+        ) from None
+    except OSError as error:
+        raise LedgerFailed(
+            str(place), f"the key cannot be read ({error.strerror})", "ask whoever keeps the ledger"
+        ) from None
+
+
+def verified(public: str, signature: str, message: bytes) -> bool:
+    """Whether the holder of the key signed exactly this."""
+    try:
+        Ed25519PublicKey.from_public_bytes(b64decode(public, validate=True)).verify(
+            b64decode(signature, validate=True), message
+        )
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def fingerprint(public: str) -> str:
+    """A public key, short enough to read aloud.
+
+    >>> fingerprint("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+    '6668-7aad-f862-bd77-6c8f'
+    """
+    digest = sha256(b64decode(public)).hexdigest()
+    return "-".join(digest[i : i + 4] for i in range(0, 20, 4))
+
+
+def is_public(text: str) -> bool:
+    """Whether this is a public key as we write it."""
+    try:
+        return len(b64decode(text, validate=True)) == 32
+    except ValueError:
+        return False
+
+
+def read_public(text_or_path: str) -> str:
+    """A public key as typed, or in a file."""
+    place = Path(text_or_path)
+    with suppress(ValueError, OSError):
+        text = place.read_text(encoding="ascii").strip() if place.is_file() else text_or_path.strip()
+        if is_public(text):
+            return text
+    raise BadParameter(
+        "--key", repr(text_or_path[:60]), "not a public key", "give the 44 characters, or a file that holds them"
+    )
+
+
+def _make(place: Path) -> None:
+    """Write a new key under another name, then link it into place: nobody ever reads half a key."""
+    fresh = Ed25519PrivateKey.generate().private_bytes_raw()
+    draft = place.with_name(f"{place.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(b64encode(fresh) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, place)
+        finally:
+            os.unlink(draft)
+    except FileExistsError:
+        return  # another was first
+    except OSError as error:
+        raise LedgerFailed(
+            str(place), f"the key cannot be written ({error.strerror})", "allow writing beside the ledger"
+        ) from None

@@ -1,0 +1,164 @@
+"""A ledger in PostgreSQL, for teams: any number of machines.
+
+There is one chain, so there is one lock: every writer first locks the one row of `discreet_schema`. Whoever holds it sees
+every entry that was committed before, and two locks cannot wait for each other when there is only one.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadParameter, LedgerBroken, LedgerFailed
+from discreet.ledger.pages import Pages
+from discreet.ledger.schema import NEWEST, absent, known, upgrade
+
+if TYPE_CHECKING:
+    import psycopg
+
+PATIENCE = "120s"
+_MIGRATION = 0x646973637265  # an advisory lock of our own, so that two first-comers do not both make the tables
+_SETTINGS = (
+    "SET synchronous_commit = on",  # whatever the server's or the user's default: a debit is on the disk when it is made
+    f"SET lock_timeout = '{PATIENCE}'",
+    "SET idle_in_transaction_session_timeout = '120s'",  # a client that died silently must not keep the line waiting
+)
+
+
+class PostgresStore:
+    """The server, through one connection per process."""
+
+    _connection: "psycopg.Connection[Any] | None" = None
+
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise BadParameter(
+                "ledger", "postgresql://…", "psycopg is not installed", "pip install 'discreet[postgres]'"
+            ) from None
+        self._errors, self._url = psycopg, url
+        self.where = _shown(url)
+        self._lock, self._owner = threading.RLock(), 0
+        with self._lock, self._translated():
+            self._upgrade(self._connect(), create)
+
+    @contextmanager
+    def writing(self) -> Iterator[Pages]:
+        """As in `Store`."""
+        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED", " FOR UPDATE") as pages:
+            yield pages
+
+    @contextmanager
+    def reading(self) -> Iterator[Pages]:
+        """As in `Store`."""
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "") as pages:
+            yield pages
+
+    def close(self) -> None:
+        """As in `Store`."""
+        with self._lock:
+            self._drop()
+
+    def __del__(self) -> None:
+        self._drop()
+
+    @contextmanager
+    def _transaction(self, begin: str, lock: str) -> Iterator[Pages]:
+        with self._lock, self._translated():
+            connection = self._current()
+            try:
+                connection.execute(begin)
+                row = connection.execute(f"SELECT version FROM discreet_schema{lock}").fetchone()
+                known(row, self.where)
+                yield Pages(_runner(connection), self.where)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(self._errors.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _current(self) -> "psycopg.Connection[Any]":
+        if self._connection is not None and self._owner != os.getpid():
+            _INHERITED.append(self._connection)  # the parent's: to close it here would end it there
+            self._connection = None
+        if self._connection is None or self._connection.closed:
+            self._connect()
+        assert self._connection is not None
+        return self._connection
+
+    def _connect(self) -> "psycopg.Connection[Any]":
+        connection = self._errors.connect(self._url, autocommit=True)
+        self._connection, self._owner = connection, os.getpid()
+        for setting in _SETTINGS:
+            connection.execute(setting)
+        safe = connection.execute("SHOW fsync").fetchone()
+        if safe is None or safe[0] != "on":
+            raise LedgerFailed(self.where, "this server does not sync its disk (fsync = off)", "use one that does")
+        return connection
+
+    def _upgrade(self, connection: "psycopg.Connection[Any]", create: bool) -> None:
+        row = connection.execute("SELECT to_regclass('discreet_schema')").fetchone()
+        if row is not None and row[0] is not None:
+            version = connection.execute("SELECT version FROM discreet_schema").fetchone()
+            if version is not None and version[0] == NEWEST:
+                return
+        elif not create:
+            raise absent(self.where)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION,))
+            upgrade(_runner(connection), self.where, key="BIGINT PRIMARY KEY", bytes="BYTEA", create=create)
+
+    def _drop(self) -> None:
+        if self._connection is not None and self._owner == os.getpid():
+            with suppress(self._errors.Error):
+                self._connection.close()
+        self._connection = None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The driver's errors in our words. After one of them the connection is not trusted any more."""
+        errors = self._errors.errors
+        try:
+            yield
+        except (errors.IntegrityError, errors.DataCorrupted, errors.IndexCorrupted) as error:
+            self._drop()
+            raise LedgerBroken(self.where, f"PostgreSQL says: {_first_line(error)}") from error
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            self._drop()
+            raise LedgerFailed(
+                self.where, "others have been writing to it for too long", "ask again with the same id"
+            ) from error
+        except self._errors.Error as error:
+            self._drop()
+            raise LedgerFailed(
+                self.where,
+                f"{_first_line(error)}, so nothing is shown",
+                "look at the server, then ask again with the same id",
+            ) from error
+
+
+_INHERITED: "list[psycopg.Connection[Any]]" = []
+
+
+def _runner(connection: "psycopg.Connection[Any]") -> Any:
+    def run(sql: str, values: tuple[Any, ...]) -> Any:
+        return connection.execute(sql.replace("?", "%s"), values or None)
+
+    return run
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["the connection was lost"])[0]
+
+
+def _shown(url: str) -> str:
+    """The URL without what might be a password."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts = conninfo_to_dict(url)
+    except Exception:
+        raise BadParameter("ledger", "postgresql://…", "not an address", "write postgresql://user@host/database") from None
+    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"

@@ -1,0 +1,89 @@
+"""The tables of a ledger, version by version. A ledger of an older version is brought up to date when it is opened.
+
+`{key}` and `{bytes}` are what the two databases call differently. Totals stand beside the entries so that neither opening an
+account nor its report adds up a history; `check` adds it up and compares.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from discreet.errors import LedgerBroken, LedgerFailed
+from discreet.ledger.entry import facts_of, hash_of
+
+Run: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+"""One statement with its values; returns a cursor."""
+
+VERSIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE discreet_entries (number {key}, kind TEXT NOT NULL, account TEXT NOT NULL, id TEXT, measurement TEXT, "
+        "debit BIGINT, body {bytes} NOT NULL, hash {bytes} NOT NULL)",
+        "CREATE UNIQUE INDEX discreet_by_id ON discreet_entries (account, id) WHERE id IS NOT NULL",
+        "CREATE INDEX discreet_by_measurement ON discreet_entries (account, measurement) WHERE measurement IS NOT NULL",
+        "CREATE UNIQUE INDEX discreet_by_debit ON discreet_entries (debit) WHERE debit IS NOT NULL",
+        "CREATE TABLE discreet_accounts (name TEXT PRIMARY KEY, opened BIGINT NOT NULL, spent TEXT NOT NULL, "
+        "leaked TEXT NOT NULL)",
+    ),
+    (
+        # Version 2 counts the debits of each account, and how often each of its facts occurs.
+        "ALTER TABLE discreet_accounts ADD COLUMN debits BIGINT NOT NULL DEFAULT 0",
+        "UPDATE discreet_accounts SET debits = (SELECT COUNT(*) FROM discreet_entries "
+        "WHERE kind = 'debit' AND account = discreet_accounts.name)",
+        "CREATE TABLE discreet_facts (account TEXT NOT NULL, hash {bytes} NOT NULL, facts {bytes} NOT NULL, "
+        "times BIGINT NOT NULL, PRIMARY KEY (account, hash))",
+    ),
+)
+"""What each version adds to the one before it."""
+
+NEWEST = len(VERSIONS)
+
+
+def upgrade(run: Run, where: str, *, key: str, bytes: str, create: bool) -> None:
+    """Bring the tables to the newest version, inside the caller's transaction."""
+    run("CREATE TABLE IF NOT EXISTS discreet_schema (version BIGINT NOT NULL)", ())
+    row = run("SELECT version FROM discreet_schema", ()).fetchone()
+    found = known(row, where) if row else 0
+    if found == 0 and not create:
+        raise absent(where)
+    if row is None:
+        run("INSERT INTO discreet_schema VALUES (0)", ())
+    for statement in (each for version in VERSIONS[found:] for each in version):
+        run(statement.format(key=key, bytes=bytes), ())
+    if found == 1:
+        _tally_all(run)
+    run(f"UPDATE discreet_schema SET version = {NEWEST}", ())
+
+
+def tally(run: Run, account: str, facts: bytes) -> None:
+    """Count one more debit with these facts."""
+    run(
+        "INSERT INTO discreet_facts (account, hash, facts, times) VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (account, hash) DO UPDATE SET times = discreet_facts.times + 1",
+        (account, hash_of(facts), facts),
+    )
+
+
+def _tally_all(run: Run) -> None:
+    """Count what version 1 did not."""
+    last = -1
+    debits = (
+        "SELECT number, account, body FROM discreet_entries WHERE kind = 'debit' AND number > ? ORDER BY number LIMIT 1000"
+    )
+    while batch := run(debits, (last,)).fetchall():
+        for _, account, body in batch:
+            tally(run, account, facts_of(bytes(body)))
+        last = batch[-1][0]
+
+
+def known(row: Any, where: str) -> int:
+    """The schema's version. What a later one wrote is refused: to ignore part of it is to misjudge it."""
+    version = row[0] if row else None
+    if not isinstance(version, int) or version < 0:
+        raise LedgerBroken(where, "its schema has no version")
+    if version > NEWEST:
+        raise LedgerFailed(where, f"it has schema version {version} and this is {NEWEST}", "use a newer discreet")
+    return version
+
+
+def absent(where: str) -> LedgerFailed:
+    """There is no ledger at this place."""
+    return LedgerFailed(where, "there is no ledger here", "discreet ledger open makes one")

@@ -1,0 +1,91 @@
+"""What a session asks of whatever keeps its budget: reserve, look, record.
+
+    paid = purse.reserve(loss, measurement=..., id=...)
+    if isinstance(paid, Recorded):       # this question has its answer already: nothing was paid
+        return paid.answer
+    ...                                  # read the data, add the noise
+    return purse.record(paid, answer)    # what it returns may be shown, and nothing else
+
+A debit is durable before `reserve` returns and an answer is durable before `record` does. Between the two a crash leaves a
+debit without an answer; asking again continues that debit. However many continue it, the first to record wins and all
+of them show its answer, so one debit pays for one answer.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from discreet.accounting.filters import Filter
+from discreet.errors import BadParameter
+from discreet.ledger.pages import Pages
+from discreet.loss import Composition
+from discreet.query.release import Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An answer that was paid for earlier."""
+
+    entry: int  # of its debit
+    id: str
+    answer: bytes
+
+
+class Purse(Protocol):
+    """An account in whatever place it is kept."""
+
+    @property
+    def budget(self) -> Filter:
+        """What was opened, and what is left of it."""
+        ...
+
+    def pay(self, loss: Composition) -> Receipt:
+        """Debit, or refuse and leave everything as it was."""
+        ...
+
+    def reserve(
+        self,
+        loss: Composition,
+        *,
+        measurement: str,
+        id: str | None = None,
+        fresh: bool = False,
+        tainted: bool = False,
+    ) -> Receipt | Recorded:
+        """Debit once for this measurement (the hash of all of it), or return what is recorded.
+
+        The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement.
+        """
+        ...
+
+    def record(self, receipt: Receipt, answer: bytes) -> bytes:
+        """Keep the answer for good and return what may be shown: this answer, or the one that was recorded first."""
+        ...
+
+
+class Store(Protocol):
+    """A place that only remembers."""
+
+    where: str
+
+    def writing(self) -> AbstractContextManager[Pages]:
+        """A transaction that nobody else writes beside; durable when it is left, undone if it is left by an error."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Pages]:
+        """One consistent view."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the place."""
+        ...
+
+
+def already_bound(id: str) -> BadParameter:
+    """An id that belongs to something else."""
+    return BadParameter(
+        "id",
+        repr(id),
+        "it belongs to another measurement (question, data, policy, noise)",
+        "take a new id for a new question",
+    )

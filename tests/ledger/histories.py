@@ -1,0 +1,31 @@
+"""A small ledger with every kind of entry in it."""
+
+from fractions import Fraction
+from pathlib import Path
+
+from discreet.ledger import ledger_at
+from discreet.ledger.book import Ledger
+from discreet.loss import Claim, compose
+from discreet.query.release import Receipt
+
+THIRD = compose(Claim(Fraction(1, 3), Fraction(0)))
+
+
+def ask(ledger: Ledger, number: int, answer: bytes = b"about 40", account: str = "hr") -> Receipt:
+    """One question, paid and answered."""
+    purse = ledger.account(account)
+    paid = purse.reserve(THIRD, measurement=f"m{number}", id=f"q{number}")
+    assert isinstance(paid, Receipt)
+    purse.record(paid, answer)
+    return paid
+
+
+def small(place: str | Path, answered: int = 2) -> Ledger:
+    """Two accounts, some answers, and one debit without one."""
+    ledger = ledger_at(place, create=True)
+    ledger.open("all", 9)
+    ledger.open("hr", 5, parent="all")
+    for number in range(answered):
+        ask(ledger, number)
+    ledger.account("hr").reserve(THIRD, measurement="crashed", id="crashed")
+    return ledger

@@ -1,0 +1,271 @@
+"""Certificates: what is true verifies, and each lie is caught, also when it is signed."""
+
+import copy
+import json
+import stat
+import tempfile
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import codec
+from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp
+from discreet.errors import BadParameter, LedgerFailed
+from discreet.ledger import ledger_at
+from discreet.ledger.book import Ledger
+from discreet.ledger.certificate import answer_bytes, certificate
+from discreet.ledger.entry import canonical, decode, encode, measurement_hash
+from discreet.ledger.keys import Key, key_at, key_beside
+from discreet.ledger.verify import Verdict, verify
+from discreet.loss import DiscreteLaplaceLoss, compose
+from discreet.query.release import Receipt
+from discreet.units import sensitivity
+
+MEASUREMENT = {
+    "source": "people.csv", "table": "people", "question": "SELECT COUNT(*) AS n FROM people", "policy": "5eed",
+    "mechanisms": [{"column": "n", "noise": "Laplace", "scale": "4"}], "grid": "1",
+}  # fmt: skip
+RELEASE = {"rows": [{"n": {"value": 41, "lower": 29.0, "upper": 53.0}}], "explanation": "…"}
+LOSS = compose(DiscreteLaplaceLoss(Fraction(4), sensitivity(1)))
+Lie = Callable[[dict[str, Any]], None]
+
+
+def issued(folder: Path, currency: Currency | None = None) -> tuple[dict[str, Any], Ledger, Key]:
+    """A ledger with one answer and its certificate, as it comes back from a file."""
+    delta = 0 if currency is None or currency == Pure() else 1e-6
+    ledger = ledger_at(folder / "l", create=True)
+    account, key = ledger.open("hr", 2, delta, currency), key_at(key_beside(folder / "l"))
+    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), id="q")
+    assert isinstance(paid, Receipt)
+    account.record(paid, answer_bytes(RELEASE))
+    found = certificate(
+        account, paid.entry, measurement=MEASUREMENT, release=RELEASE, whose="one person", change="added or removed",
+        software="discreet test", key=key,
+    )  # fmt: skip
+    return json.loads(json.dumps(found, indent=2, sort_keys=True)), ledger, key
+
+
+def signed(found: dict[str, Any], key: Key) -> dict[str, Any]:
+    unsigned = {name: value for name, value in found.items() if name != "signature"} | {"public_key": key.public}
+    return unsigned | {"signature": key.sign(canonical(unsigned))}
+
+
+def failed(verdict: Verdict) -> list[str]:
+    return [finding.claim for finding in verdict.findings if not finding.holds]
+
+
+@pytest.mark.parametrize("currency", [None, Pure(), Zcdp(), Gdp()])
+def test_the_truth_verifies(folder: Path, currency: Currency | None) -> None:
+    found, ledger, key = issued(folder, currency)
+    alone = verify(found)
+    assert alone.holds
+    assert any("--key" in said for said in alone.trusted)
+    assert any("--ledger" in said for said in alone.trusted)
+    whole = verify(found, public=key.public, ledger=ledger)
+    assert whole.holds
+    assert len(whole.findings) > len(alone.findings)
+    assert not any("--" in said for said in whole.trusted)
+    for word in ("one person", "added or removed", "account hr", "entry 2", "e^"):
+        assert word in found["guarantee"]["words"]
+
+
+def change_entry(found: dict[str, Any], **fields: Any) -> None:
+    entry = decode(found["entry"].encode())
+    values = {name: getattr(entry, name) for name in entry.__struct_fields__} | fields
+    found["entry"] = encode(type(entry)(**values)).decode()
+
+
+def answer(found: dict[str, Any]) -> None:
+    found["release"]["rows"][0]["n"]["value"] = 40
+
+
+def scale(found: dict[str, Any]) -> None:
+    found["facts"]["parts"][0][0]["scale"] = "8/1"
+
+
+def scale_in_words(found: dict[str, Any]) -> None:
+    found["measurement"]["mechanisms"][0]["scale"] = "8"
+
+
+def question(found: dict[str, Any]) -> None:
+    found["measurement"]["question"] = "SELECT COUNT(*) AS n FROM people WHERE pay > 10"
+
+
+def policy(found: dict[str, Any]) -> None:
+    found["measurement"]["policy"] = "5eee"
+
+
+def signature(found: dict[str, Any]) -> None:
+    found["signature"] = found["signature"].translate(str.maketrans("ABCDabcd", "BCDAbcda"))
+
+
+def entry_missing(found: dict[str, Any]) -> None:
+    change_entry(found, number=99)
+    found["guarantee"]["so_far"]["entry"] = 99
+    found["guarantee"]["words"] = found["guarantee"]["words"].replace("entry 2", "entry 99")
+
+
+def epsilon_understated(found: dict[str, Any]) -> None:
+    found["price"]["epsilon"] = {"lower": 0.1, "upper": 0.1}
+
+
+def guarantee_understated(found: dict[str, Any]) -> None:
+    said = str(found["guarantee"]["epsilon"])
+    found["guarantee"]["epsilon"] = 0.1
+    found["guarantee"]["words"] = found["guarantee"]["words"].replace(f"e^{said}", "e^0.1", 1)
+
+
+def words_only(found: dict[str, Any]) -> None:
+    found["guarantee"]["words"] = "Perfectly private."
+
+
+def charged_too_little(found: dict[str, Any]) -> None:
+    change_entry(found, price=Fraction(1, 10), spent=Fraction(1, 10))
+    found["price"] |= {"amount": 0.1, "left": 1.9}
+    found["guarantee"]["so_far"]["epsilon"] = 0.1
+
+
+def left_overstated(found: dict[str, Any]) -> None:
+    found["price"]["left"] = 1.99
+
+
+LIES: list[Lie] = [
+    answer, scale, scale_in_words, question, policy, signature, entry_missing, epsilon_understated, guarantee_understated,
+    words_only, charged_too_little, left_overstated,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_every_lie_breaks_the_signature(folder: Path, lie: Lie) -> None:
+    found, _, _ = issued(folder)
+    changed = copy.deepcopy(found)
+    lie(changed)
+    assert changed != found
+    assert "the signature is of exactly this certificate" in failed(verify(changed))
+
+
+@pytest.mark.parametrize("lie", [lie for lie in LIES if lie is not signature], ids=lambda lie: lie.__name__)
+def test_every_lie_is_found_even_if_the_ledger_itself_signed_it(folder: Path, lie: Lie) -> None:
+    found, ledger, key = issued(folder)
+    lie(found)
+    verdict = verify(signed(found, key), public=key.public, ledger=ledger)
+    assert not verdict.holds
+    assert "the signature is of exactly this certificate" not in failed(verdict)
+
+
+@pytest.mark.parametrize(
+    "lie", [scale, scale_in_words, question, policy, epsilon_understated, guarantee_understated, words_only,
+            charged_too_little, left_overstated], ids=lambda lie: lie.__name__,
+)  # fmt: skip
+def test_what_contradicts_itself_is_found_without_the_ledger(folder: Path, lie: Lie) -> None:
+    found, _, key = issued(folder)
+    lie(found)
+    assert not verify(signed(found, key)).holds
+
+
+def test_another_key_is_found_out(folder: Path) -> None:
+    found, ledger, key = issued(folder)
+    forged = signed(found, key_at(folder / "forger"))
+    assert verify(forged).holds  # nothing in it is wrong but the signer
+    assert failed(verify(forged, public=key.public, ledger=ledger)) == ["it was made with the given key"]
+
+
+def test_an_entry_that_is_not_in_the_ledger(folder: Path) -> None:
+    found, _, _ = issued(folder)
+    other = ledger_at(folder / "other", create=True)
+    other.open("hr", 2)
+    said = failed(verify(found, ledger=other))
+    assert said == ["the entry is in the ledger", "the answer is the one that the ledger recorded for it"]
+
+
+def test_a_certificate_is_only_made_of_what_is_recorded(folder: Path) -> None:
+    _, ledger, key = issued(folder)
+    account = ledger.account("hr")
+    given: dict[str, Any] = {
+        "measurement": MEASUREMENT, "release": RELEASE, "whose": "one person", "change": "replaced", "software": "x",
+        "key": key,
+    }  # fmt: skip
+    for wrong in (
+        {"tainted": True},
+        {"measurement": MEASUREMENT | {"question": "another"}},
+        {"release": RELEASE | {"explanation": "another"}},
+    ):
+        with pytest.raises(BadParameter):
+            certificate(account, 2, **(given | wrong))
+    with pytest.raises(BadParameter, match="no debit"):
+        certificate(account, 1, **given)
+
+
+def test_files_that_are_no_certificates(folder: Path) -> None:
+    found, _, _ = issued(folder)
+    for wrong in (None, [], {}, found | {"format": "other"}, found | {"entry": "{}"}, found | {"facts": None}):
+        with pytest.raises(BadParameter, match="not a certificate"):
+            verify(wrong)
+    assert not verify(found | {"facts": {"type": "Unknown"}}).holds
+    assert not verify(found | {"price": {}}).holds
+    assert not verify(found | {"guarantee": {}}).holds
+    assert codec.encode(LOSS)
+
+
+ODD: list[Any] = [
+    None,
+    -1,
+    0,
+    1e400,
+    10**400,
+    "",
+    "inf",
+    "1/0",
+    "-1/1",
+    "5/1",
+    [],
+    {},
+    [[]],
+    True,
+    "é",
+    "\ud800",
+    {"type": "Claim"},
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_certificate_of_nonsense_is_refused_and_breaks_nothing(data: st.DataObject) -> None:
+    found = copy.deepcopy(_ONE[0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        part = data.draw(st.sampled_from(["account_entry", "entry", *found]))
+        if part in ("account_entry", "entry") and data.draw(st.booleans()) and isinstance(found[part], str):
+            entry = json.loads(found[part]) if found[part].startswith("{") else {"a": 1}
+            entry[data.draw(st.sampled_from(sorted(entry)))] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+            found[part] = json.dumps(entry, separators=(",", ":"))
+        elif isinstance(found[part], dict) and found[part]:
+            found[part][data.draw(st.sampled_from(sorted(found[part])))] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+        else:
+            found[part] = copy.deepcopy(data.draw(st.sampled_from(ODD)))
+    try:
+        verdict = verify(found)
+    except BadParameter:
+        return
+    assert not verdict.holds or found == _ONE[0]
+
+
+with tempfile.TemporaryDirectory() as _folder:
+    _ONE = issued(Path(_folder))
+
+
+def test_the_key_is_its_owners_alone_and_made_once(folder: Path) -> None:
+    place = folder / "key"
+    first = key_at(place)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert key_at(place).public == first.public
+    assert list(folder.iterdir()) == [place]
+    place.write_text("half a k")
+    with pytest.raises(LedgerFailed, match="no key"):
+        key_at(place)
+    with pytest.raises(LedgerFailed, match="cannot be written"):
+        key_at(folder / "nowhere" / "key")

@@ -1,0 +1,98 @@
+"""`discreet ledger`, `budget` and `verify`: JSON alone on stdout, and the documented exit codes."""
+
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+from discreet.cli import main
+from discreet.ledger import ledger_at
+from tests.ledger.histories import small
+from tests.ledger.test_certificate import issued
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The console script, without a process of its own."""
+    command = ["discreet", *map(str, arguments)]
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as left:
+            code = int(left.code or 0)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+def test_open_budget_check_and_head(folder: Path) -> None:
+    place = folder / "Bücher für alle.ledger"
+    assert run("ledger", "open", place, "--account", "all", "--epsilon", 4, "--delta", "1e-9").returncode == 0
+    opened = run("ledger", "open", place, "--account", "hr", "--epsilon", 2, "--delta", "1e-9", "--currency", "zcdp",
+                 "--parent", "all", "--json")  # fmt: skip
+    assert json.loads(opened.stdout)["currency"] == "zcdp"
+    budget = json.loads(run("budget", place, "--account", "hr", "--json").stdout)["accounts"][0]
+    assert budget["price"] == {"epsilon": {"lower": 0.0, "upper": 0.0}, "delta": 1e-9, "currency": "zcdp", "amount": 0.0,
+                               "left": budget["limit"]}  # fmt: skip
+    head = run("ledger", "head", place)
+    (folder / "head.json").write_text(head.stdout)
+    checked = run("ledger", "check", place, "--head", folder / "head.json")
+    assert checked.returncode == 0
+    assert "continues the signed head" in checked.stdout
+    again = run("ledger", "open", place, "--account", "hr", "--epsilon", 9)
+    assert again.returncode == 2
+    assert "for life" in again.stderr
+
+
+def test_a_budget_shows_what_was_spent(folder: Path) -> None:
+    small(folder / "l").close()
+    shown = run("budget", folder / "l")
+    for words in ("spent 1 of 5 (pure), 4 left, 3 entries", "capped by all: 8 left there", "20.0%", "report", "ε ≤ 1"):
+        assert words in shown.stdout
+    found = {each["account"]: each for each in json.loads(run("budget", folder / "l", "--json").stdout)["accounts"]}
+    assert found["hr"]["price"]["epsilon"]["upper"] == found["all"]["price"]["epsilon"]["upper"] == 1
+
+
+def test_exit_codes(folder: Path) -> None:
+    small(folder / "l").close()
+    assert run("budget", folder / "nothing").returncode == 4
+    assert run("budget", folder / "l", "--account", "nobody").returncode == 2
+    assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2
+    assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
+    (folder / "text").write_text("no ledger\n" * 1000)
+    assert run("budget", folder / "text").returncode == 1
+    ledger = ledger_at(folder / "l")
+    with ledger.store.writing() as pages:
+        pages.run("UPDATE discreet_accounts SET spent = '0'", ())
+    ledger.close()
+    broken = run("ledger", "check", folder / "l", "--json")
+    assert broken.returncode == 1
+    assert json.loads(broken.stdout)["holds"] is False
+
+
+def test_verify(folder: Path) -> None:
+    found, ledger, key = issued(folder)
+    ledger.close()
+    (folder / "release.json").write_text(json.dumps(found))
+    good = run("verify", folder / "release.json", "--key", key.public, "--ledger", folder / "l")
+    assert good.returncode == 0
+    assert good.stdout.startswith("proven:")
+    assert "✗" not in good.stdout
+    assert json.loads(run("ledger", "key", folder / "l").stdout)["public_key"] == key.public
+    found["release"]["rows"] = []
+    (folder / "release.json").write_text(json.dumps(found))
+    bad = run("verify", folder / "release.json", "--json")
+    assert bad.returncode == 1
+    assert json.loads(bad.stdout)["holds"] is False
+    (folder / "release.json").write_text("{")
+    assert run("verify", folder / "release.json").returncode == 2
+
+
+def test_a_ledger_in_postgres(database: str, folder: Path) -> None:
+    assert run("ledger", "open", database, "--account", "hr", "--epsilon", 2).returncode == 0
+    assert "of 2 (pure)" in run("budget", database).stdout
+    assert run("ledger", "head", database).returncode == 2
+    head = run("ledger", "head", database, "--key", folder / "key")
+    (folder / "head.json").write_text(head.stdout)
+    assert run("ledger", "check", database, "--head", folder / "head.json").returncode == 0

@@ -1,0 +1,92 @@
+"""kill -9 and failing disks, at every boundary of a real child: no free answer, no lost debit, no double one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.ledger import ledger_at
+from discreet.ledger.check import check
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def campaign(*words: str) -> dict[str, Any]:
+    """In a process of its own, which has one thread and may fork."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ledger.killing", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def test_killed_at_every_boundary() -> None:
+    found = campaign("kills", "1", "1", "8")
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 200
+
+
+def test_a_client_of_postgres_killed_between_its_words_to_the_server(database: str) -> None:
+    found = campaign("kills", "9", "4", "1", database)
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 5
+
+
+@pytest.mark.nightly
+def test_a_client_of_postgres_killed_at_every_word_to_the_server(database: str) -> None:
+    found = campaign("kills", "1", "4", "2", database)
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 50
+
+
+def test_the_campaign_notices_a_twin_that_shows_before_it_records() -> None:
+    found = campaign("kills", "1", "2", "1", "hasty")
+    assert any("shown and not recorded" in problem for problem in found["problems"])
+    assert any("another answer" in problem for problem in found["problems"])
+
+
+def test_a_failing_disk_fails_closed_with_a_clear_message() -> None:
+    found = campaign("faults", "3", "3", "2")
+    assert found["problems"] == []
+    assert found["hit"] >= 30
+    said = " ".join(found["said"])
+    assert "the disk is full, so nothing is shown; make room, then ask again with the same id" in said
+    assert "the disk failed" in said
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(10, 34))
+def test_killed_at_every_boundary_of_many_scenes(seed: int) -> None:
+    """24 scenes of at least 209 boundaries: more than 5,000 kills."""
+    found = campaign("kills", "1", str(seed), "9")
+    assert found["problems"] == []
+    assert found["hit"] == found["points"] >= 209
+
+
+def test_a_limit_on_the_size_of_files_fails_closed(folder: Path) -> None:
+    script = """
+import resource, signal, sys
+from fractions import Fraction
+from discreet.ledger import ledger_at
+from discreet.loss import Claim, compose
+ledger = ledger_at(sys.argv[1], create=True)
+account = ledger.open("hr", 1)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+loss = compose(Claim(Fraction(1, 1000), Fraction(0)))
+for i in range(1000):
+    paid = account.reserve(loss, measurement=f"m{i}", id=f"q{i}")
+    account.record(paid, b"x" * 1000)
+    print("shown", i, flush=True)
+"""
+    file = folder / "limited.ledger"
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
+    assert "discreet.errors.LedgerFailed" in done.stderr
+    assert "nothing is shown" in done.stderr
+    shown = len(done.stdout.split("\n")) - 1
+    report = check(ledger_at(file))
+    assert report.holds
+    assert shown <= report.accounts[0].debits <= shown + 1

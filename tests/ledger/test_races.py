@@ -1,0 +1,130 @@
+"""Processes and threads, one ledger: totals exact, never a cent over, nobody waits for ever."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from discreet import codec
+from discreet.errors import BudgetExceeded
+from discreet.ledger import ledger_at
+from discreet.ledger.book import LedgerAccount
+from discreet.ledger.check import check
+from discreet.ledger.entry import Debit
+from discreet.ledger.store import Recorded
+from discreet.loss import Claim, compose
+
+ROOT = Path(__file__).parent.parent.parent
+WHOLE = compose(Claim(Fraction(1), Fraction(0)))
+
+
+def test_ten_thousand_debits_of_64_racers(place: str) -> None:
+    debits = 10_000
+    command = [sys.executable, "-m", "tests.ledger.racing", place, "32", "2", str(debits)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["statuses"] == [0] * 32
+    assert found["problem"] is None
+    assert found["told"] == found["entries"] == int(found["spent"].pop("all")) == debits
+    assert sum(map(int, found["spent"].values())) == debits
+
+
+def careful(account: LedgerAccount, name: str, looked: threading.Barrier) -> None:
+    looked.wait()
+    account.reserve(WHOLE, measurement=name)
+
+
+def racy(account: LedgerAccount, name: str, looked: threading.Barrier) -> None:
+    """The wrong twin: looks in one transaction, is interrupted, debits in another."""
+    with account.store.reading() as pages:
+        after = pages.totals(account.opened).paid(Fraction(1), Fraction(0))
+    looked.wait()
+    with account.store.writing() as pages:
+        number, link = pages.last()
+        pages.append(
+            Debit(
+                number=number + 1, previous=link.hex(), account=after.name, id=name, measurement=name,
+                facts=msgspec.Raw(codec.encode(WHOLE)), price=Fraction(1), leak=Fraction(0), spent=after.kept.spent,
+                leaked=Fraction(0),
+            )
+        )  # fmt: skip
+        pages.save(after)
+
+
+def paid_by_two(place: str, pay: Callable[[LedgerAccount, str, threading.Barrier], None]) -> int:
+    """Two threads want the last unit of a budget at the same moment."""
+    ledger_at(place, create=True).open("hr", 1)
+    looked, paid = threading.Barrier(2), []
+
+    def run(name: str) -> None:
+        try:
+            pay(ledger_at(place).account("hr"), name, looked)
+            paid.append(name)
+        except BudgetExceeded:
+            pass
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(paid)
+
+
+def test_the_last_unit_is_spent_once(place: str) -> None:
+    assert paid_by_two(place, careful) == 1
+    assert check(ledger_at(place)).holds
+
+
+def test_looking_before_debiting_overspends_and_is_found_out(place: str) -> None:
+    assert paid_by_two(place, racy) == 2
+    assert "overdraws" in str(check(ledger_at(place)).problem)
+
+
+def test_the_first_to_record_wins_and_both_show_its_answer(place: str) -> None:
+    ledger = ledger_at(place, create=True)
+    ledger.open("hr", 1)
+    one, other = ledger_at(place).account("hr"), ledger_at(place).account("hr")
+    first, second = (each.reserve(WHOLE, measurement="m", id="q") for each in (one, other))
+    assert not isinstance(first, Recorded)
+    assert not isinstance(second, Recorded)
+    assert first.entry == second.entry
+    assert other.record(second, b"second") == b"second"
+    assert one.record(first, b"first") == b"second"
+    assert one.reserve(WHOLE, measurement="m", id="q") == Recorded(first.entry, "q", b"second")
+    assert check(ledger).accounts[0].debits == 1
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_ledger_that_was_open_before_a_fork(folder: Path, both: bool) -> None:
+    script = f"""
+import os, sys
+from fractions import Fraction
+from discreet.ledger import ledger_at
+from discreet.ledger.check import check
+from discreet.loss import Claim, compose
+ledger = ledger_at(sys.argv[1], create=True)
+account, loss = ledger.open("hr", 1), compose(Claim(Fraction(1, 100), Fraction(0)))
+child = os.fork()
+if child and not {both}:
+    os.waitpid(child, 0)
+for i in range(30):
+    account.reserve(loss, measurement=f"{{child == 0}} {{i}}")
+if child == 0:
+    os._exit(0)
+if {both}:
+    os.waitpid(child, 0)
+report = check(ledger)
+print(report.problem, report.accounts[0].debits)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder / "f.ledger")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["None", "60"], done.stderr
