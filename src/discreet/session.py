@@ -1,6 +1,6 @@
-"""One analyst, one table, one budget: pay, then look.
+"""One analyst, one table, one budget: pay, then look, then record, then show.
 
-The budget and its one currency are fixed when the session is opened. Every question is priced before any row is read, paid
+The budget and its one currency are fixed when the account is opened. Every question is priced before any row is read, paid
 before any row is read, and stays paid whatever happens afterwards: a refund would make the balance a function of the data.
 """
 
@@ -8,34 +8,54 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
+
+import msgspec
 
 from discreet.accounting.filters import Currency, price
-from discreet.accuracy import least_epsilon, read_error, read_weights
 from discreet.declare import Declared, Limits, declare
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.exact import Bounds, Number, open_unit, positive, rational, shown, whole
-from discreet.ledger.memory import MemoryAccount, amount, budget, epsilon_that_fits
-from discreet.loss import compose
+from discreet.exact import Bounds, Number, open_unit, positive, rational, shown
+from discreet.ledger import ledger_at
+from discreet.ledger.book import LedgerAccount
+from discreet.ledger.budget import budget, epsilon_that_fits
+from discreet.ledger.certificate import answer_bytes, certificate
+from discreet.ledger.entry import measurement_hash
+from discreet.ledger.keys import Key as SecretKey
+from discreet.ledger.memory import MemoryAccount
+from discreet.ledger.store import Purse, Recorded
 from discreet.noise import Bits
-from discreet.query import plan
+from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
-from discreet.query.measure import Measurement, measure
+from discreet.query.measure import Measurement
 from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
 from discreet.query.price import Price
-from discreet.query.quote import Quote, depends_on_size, noise_in_words, promised, quote, within
-from discreet.query.release import Release, release
+from discreet.query.quote import Quote, noise_in_words, quote
+from discreet.query.record import Paper, described, from_record, to_record
+from discreet.query.release import Receipt, Release, release
 from discreet.query.table import SALT, Key, Table
 from discreet.query.write import written
 from discreet.units import Neighbours
 
-Paid: TypeAlias = Found | Pilot
-"""What was paid for on the way to an answer."""
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a question is put, besides what it asks."""
+
+    bits: Bits | None = None
+    progress: Callable[[float], None] | None = None
+    id: str | None = None
+    fresh: bool = False
+
+    def step(self, name: str) -> "Manner":
+        """The same for a step on the way to an answer, under an id of its own."""
+        return self if self.id is None else replace(self, id=f"{self.id}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +64,7 @@ class Session:
 
     engine: DuckDB
     table: Table
-    account: MemoryAccount
+    account: Purse
     delta: Fraction
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
@@ -53,7 +73,7 @@ class Session:
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)  # one statement at a time
 
     @classmethod
-    def of(cls, declared: Declared, account: MemoryAccount, delta: Fraction, neighbours: Neighbours) -> "Session":
+    def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
         """A session over an open source."""
         return cls(declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto)
 
@@ -64,12 +84,16 @@ class Session:
         promised_epsilon = kept.epsilon(self.delta)
         return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
+    @property
+    def pricing(self) -> Pricing:
+        """Prices in this account, as it is now."""
+        return Pricing(self.account.budget, self.delta)
+
     def measurement(
         self, question: Question, *, epsilon: Number, weights: Mapping[str, Number] | None = None
     ) -> Measurement:
         """The question with its noise and its price. No row is read."""
-        bounded = self._bounded(question)
-        return self._measured(bounded, positive(epsilon, "epsilon"), _shares(weights, bounded))
+        return self.pricing.plan(self._bounded(question), Wanted(epsilon, weights=weights))
 
     def quote(
         self,
@@ -85,17 +109,11 @@ class Session:
         """What the question would cost and how good its answer would be. Nothing is paid and no row is read."""
         if pilot is not None:
             raise QuestionRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
-        bounded = self._bounded(question)
-        shares = _shares(weights, bounded)
-        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares)
-        return quote(
-            planned,
-            self._price(planned),
-            question=_said(question, planned),
-            confidence=confidence,
-            size=size,
-            notes=self.notes,
-        )
+        bounded, prices = self._bounded(question), self.pricing
+        planned = prices.plan(bounded, Wanted(epsilon, error, size, confidence, weights))
+        said = question if isinstance(question, str) else written(bounded.query, bounded.table.unit)
+        cost = prices.price(planned.loss)
+        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=self.notes)
 
     def ask(
         self,
@@ -108,6 +126,8 @@ class Session:
         weights: Mapping[str, Number] | None = None,
         confidence: float = 0.95,
         simultaneous: bool = False,
+        id: str | None = None,
+        fresh: bool = False,
         bits: Bits | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Release:
@@ -116,28 +136,34 @@ class Session:
         An error that needs a size takes it from `size`, or from a private count that costs `pilot` in ε and is paid first,
         for good; the answer's loss and price are then those of both. `weights` share the price out over the columns: one
         that weighs 2 gets twice as much of it as one that weighs 1. `progress` is told the share that is done, from 0 to 1.
+
+        A question that was answered before is answered the same again, for free; `fresh` pays for new noise. Whoever gives
+        an `id` can ask again with it after a crash: what was paid is not paid twice.
         """
         open_unit(confidence, "confidence")  # whatever can be refused is refused before it is paid for
+        wanted, manner = Wanted(epsilon, error, size, confidence, weights), Manner(bits, progress, id, fresh)
         earlier: list[Paid] = []
         unbounded, rest = self._without_bounds(question), Fraction(1)
         if unbounded:
             if epsilon is None:
                 raise self._not_found(unbounded)
-            rest = 1 - SHARE
-            earlier += [self._find(name, epsilon, SHARE / len(unbounded), bits, progress) for name in unbounded]
+            rest, share = 1 - SHARE, SHARE / len(unbounded)
+            self.pricing.plan(self._provisional(question, unbounded), wanted, rest)
+            earlier += [self._find(name, epsilon, share, manner) for name in unbounded]
         bounded = self._bounded(question)
-        shares = _shares(weights, bounded)
         if pilot is not None:
-            found = self._pilot(bounded, pilot, epsilon, error, size, shares, bits, progress)
-            size = found.size
+            found = self._pilot(bounded, pilot, wanted, manner)
+            wanted = replace(wanted, size=found.size)
             earlier.append(found)
-        planned = self._measured(bounded, self._epsilon(bounded, epsilon, error, confidence, size, shares), shares, rest)
-        answer = self._look(planned, confidence, simultaneous, bits, progress)
-        return self._together(answer, earlier) if earlier else answer
+        planned = self.pricing.plan(bounded, wanted, rest)
+        answer = self._look(planned, manner, confidence, simultaneous)
+        return self.pricing.together(answer, earlier) if earlier else answer
 
-    def find_bounds(self, column: str, *, epsilon: Number, bits: Bits | None = None) -> tuple[Fraction, Fraction]:
+    def find_bounds(
+        self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
+    ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
-        self._find(column, epsilon, Fraction(1), bits, None)
+        self._find(column, epsilon, Fraction(1), Manner(bits, id=id, fresh=fresh))
         return self._found[column]
 
     def epsilon_for(
@@ -154,8 +180,21 @@ class Session:
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        bounded = self._bounded(question)
-        return self._epsilon(bounded, None, error, confidence, size, _shares(weights, bounded))
+        return self.pricing.epsilon(self._bounded(question), Wanted(None, error, size, confidence, weights))
+
+    def certificate(self, answer: Release, key: SecretKey) -> dict[str, Any]:
+        """release.json for an answer of this session: signed, and checked by `discreet verify`. Only a ledger's answers
+        have one."""
+        if not isinstance(self.account, LedgerAccount) or answer.paper is None:
+            raise BadParameter("release", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
+        from discreet import __version__
+
+        paper: Paper = answer.paper
+        change = "replaced by another" if self.neighbours is Neighbours.REPLACE else "added or removed"
+        return certificate(
+            self.account, paper.entry, measurement=paper.measurement, release=paper.recorded, whose=f"one {self.table.unit}",
+            change=change, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
+        )  # fmt: skip
 
     def _bounded(self, question: Question) -> Bounded:
         if unbounded := self._without_bounds(question):
@@ -163,12 +202,18 @@ class Session:
         table = self._known_table()
         return bound(read_question(question, table), table, self.neighbours)
 
-    def _known_table(self) -> Table:
+    def _known_table(self, provisional: tuple[str, ...] = ()) -> Table:
         """What is declared, and the bounds that were found."""
-        if not self._found:
+        found = self._found | dict.fromkeys(provisional, (Fraction(0), Fraction(1)))
+        if not found:
             return self.table
-        found = {name: self.table.columns[name].within(*ends) for name, ends in self._found.items()}
-        return replace(self.table, columns={**self.table.columns, **found})
+        columns = {name: self.table.columns[name].within(*ends) for name, ends in found.items()}
+        return replace(self.table, columns={**self.table.columns, **columns})
+
+    def _provisional(self, question: Question, unbounded: tuple[str, ...]) -> Bounded:
+        """The question with some bounds in place of those to be found: what is refused even so is refused unpaid."""
+        table = self._known_table(unbounded)
+        return bound(read_question(question, table), table, self.neighbours)
 
     def _without_bounds(self, question: Question) -> tuple[str, ...]:
         """The columns that the question computes with, whose bounds are still to be found."""
@@ -183,134 +228,74 @@ class Session:
             f"ask with a price, a quarter of which finds them, or call find_bounds({columns[0]!r}, epsilon=0.1) first",
         )
 
-    def _find(
-        self, column: str, epsilon: Number, part: Fraction, bits: Bits | None, progress: Callable[[float], None] | None
-    ) -> Found:
+    def _find(self, column: str, epsilon: Number, part: Fraction, manner: Manner) -> Found:
         bounded = bound(bounds_question(column, self.table), self.table, self.neighbours)
-        planned = self._measured(bounded, positive(epsilon, "epsilon"), None, part)
-        answer = self._look(planned, CONFIDENCE, False, bits, progress)
+        planned = self.pricing.buy(bounded, positive(epsilon, "epsilon"), part=part)
+        answer = self._look(planned, manner.step(f"bounds of {column}"), CONFIDENCE, False)
         self._found[column] = found_bounds(planned, answer)
-        assert answer.price is not None
-        return Found(column, self._found[column], planned.loss, rational(answer.price.amount))
+        return Found(
+            column, self._found[column], planned.loss, rational(price(self.account.budget.currency, planned.loss)[0])
+        )
 
-    def _measured(
-        self, bounded: Bounded, epsilon: Fraction, shares: Mapping[str, Fraction] | None, part: Fraction = Fraction(1)
-    ) -> Measurement:
-        """For this part of what ε buys."""
-        kept = self.account.budget
-        spend = amount(kept.currency, epsilon, self.delta) * part
-        return measure(bounded, kept.currency, spend, kept.leak_limit * min(Fraction(1), spend / kept.limit), shares)
+    def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner) -> Pilot:
+        """Find the size that the error needs, privately."""
+        cost, prices = positive(pilot, "pilot"), self.pricing
+        if wanted.epsilon is not None or not wanted.lacks_size(bounded):
+            raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
+        asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
+        prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
+        planned = prices.buy(asked, cost)
+        rows, group = smallest(self._look(planned, manner.step("pilot"), CONFIDENCE, False))
+        return Pilot(rows, group, cost, planned.loss, rational(price(prices.kept.currency, planned.loss)[0]))
 
-    def _look(
-        self,
-        planned: Measurement,
-        confidence: float,
-        simultaneous: bool,
-        bits: Bits | None,
-        progress: Callable[[float], None] | None,
-    ) -> Release:
-        """Pay, then look."""
+    def _look(self, planned: Measurement, manner: Manner, confidence: float, simultaneous: bool) -> Release:
+        """Pay, look, record; or show what was recorded."""
+        told = described(planned, self.engine.identity)
+        tainted = manner.bits is not None and manner.bits.tainted
         try:
-            receipt = self.account.pay(planned.loss)
+            paid = self.account.reserve(
+                planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=tainted
+            )
         except BudgetExceeded as refused:
             raise self._with_way_out(refused) from None
-        with self._turn, watched(self.engine, progress):
+        if isinstance(paid, Recorded):
+            return self._recorded(planned, told, paid.entry, paid.answer, confidence, simultaneous)
+        answer = self._answer(planned, paid, manner, confidence, simultaneous)
+        record = to_record(answer)
+        kept = answer_bytes(record)
+        shown_answer = self.account.record(paid, kept)
+        if shown_answer != kept:  # somebody else continued the same debit and was first
+            return self._recorded(planned, told, paid.entry, shown_answer, confidence, simultaneous)
+        return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=Paper(paid.entry, told, record))
+
+    def _answer(
+        self, planned: Measurement, receipt: Receipt, manner: Manner, confidence: float, simultaneous: bool
+    ) -> Release:
+        with self._turn, watched(self.engine, manner.progress):
             exact = self.engine.exact(planned.bounded)
-            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=bits)
+            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=manner.bits)
         ran = exact.statements if self.table.salt == SALT else self.engine.statements(_without_salt(planned.bounded))
-        return replace(answer, price=self._price(planned, receipt.left), pipeline=(*ran, *noise_in_words(planned)))
+        return replace(answer, pipeline=(*ran, *noise_in_words(planned)))
 
-    def _pilot(
-        self,
-        bounded: Bounded,
-        pilot: Number,
-        epsilon: Number | None,
-        error: str | Number | None,
-        size: int | None,
-        shares: Mapping[str, Fraction] | None,
-        bits: Bits | None,
-        progress: Callable[[float], None] | None,
-    ) -> Pilot:
-        """Find the size that the error needs, privately."""
-        cost = positive(pilot, "pilot")
-        if error is None or epsilon is not None or size is not None or not _needs_size(error, bounded):
-            raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
-        asked = bound(pilot_query(bounded), self.table, self.neighbours)
-        self._measured(bounded, cost, shares)  # a question that cannot be planned is refused before the pilot is paid for
-        planned = self._measured(asked, cost, None)
-        counted = self._look(planned, CONFIDENCE, False, bits, progress)
-        rows, group = smallest(counted)
-        return Pilot(rows, group, cost, planned.loss, rational(price(self.account.budget.currency, planned.loss)[0]))
-
-    def _together(self, answer: Release, earlier: Sequence[Paid]) -> Release:
-        """All as one. ε at δ is what the account's currency says of the sum: prices that depend on answers have a filter
-        in one currency, and none on the certified curve."""
-        assert answer.price is not None
-        kept, spent = self.account.budget, sum((paid.amount for paid in earlier), rational(answer.price.amount))
-        promise = replace(kept, limit=spent, spent=Fraction(0)).epsilon(self.delta)
-        whole_price = replace(answer.price, reading=Bounds(promise, promise), amount=spent)
-        explanation = " ".join([answer.explanation, *map(str, earlier)])
-        losses = [paid.loss for paid in earlier]
-        return replace(answer, loss=compose(*losses, answer.loss), price=whole_price, explanation=explanation)
-
-    def _epsilon(
-        self,
-        bounded: Bounded,
-        epsilon: Number | None,
-        error: str | Number | None,
-        confidence: float,
-        size: int | None,
-        shares: Mapping[str, Fraction] | None,
-    ) -> Fraction:
-        if (epsilon is None) == (error is None):
+    def _recorded(
+        self, planned: Measurement, told: dict[str, Any], entry: int, kept: bytes, confidence: float, simultaneous: bool
+    ) -> Release:
+        """What was answered before. Nothing is paid, and nothing is read but the record."""
+        record = msgspec.json.decode(kept)
+        answer = from_record(record, planned.loss)
+        if (answer.confidence, answer.simultaneous) != (float(confidence), simultaneous):
             raise BadParameter(
-                "epsilon", "missing" if epsilon is None else "given", "a question has either a price or an error",
-                'give epsilon=0.5, or error="5%" with a size',
+                "confidence", confidence, f"this was answered before, at {answer.confidence}",
+                f"ask with confidence={answer.confidence}, simultaneous={answer.simultaneous}, or pay again with fresh=True",
             )  # fmt: skip
-        if epsilon is not None:
-            return positive(epsilon, "epsilon")
-        assert error is not None
-        allowed, relative = read_error(error)
-        if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
-            raise QuestionRefused(
-                "how far off a quantile is depends on the values; beforehand only the error of its rank is known",
-                'give a share of the rows, error="2%" with a size, or a price',
-            )
-        if size is None and _needs_size(error, bounded):
-            raise QuestionRefused(
-                "how many rows an answer rests on is private, so this error needs a size to be relative to",
-                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
-                "of it may cost (--pilot 0.01)",
-            )
-        sizes = (1,) if size is None else (whole(size, "size", 1),)
-
-        def good(price: Fraction) -> bool:
-            try:
-                planned = self._measured(bounded, price, shares)
-            except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
-                return False
-            columns = (promised(planned, name, confidence, sizes) for name, _ in bounded.query.aggregates)
-            return all(within(column, allowed, relative=relative) for column in columns)
-
-        return least_epsilon(good)
-
-    def _price(self, planned: Measurement, left: Fraction | None = None) -> Price:
-        kept, loss = self.account.budget, planned.loss
-        spent, _ = price(kept.currency, loss)
-        return Price(loss, self.delta, kept.currency, spent, kept.left if left is None else left)
+        said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
+        return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=Paper(entry, told, record))
 
     def _with_way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
+        if refused.fitting is not None:
+            return refused
         fitting = epsilon_that_fits(self.account.budget, self.delta)
         return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
-
-
-def _shares(weights: Mapping[str, Number] | None, bounded: Bounded) -> dict[str, Fraction] | None:
-    return read_weights(weights, tuple(name for name, _ in bounded.query.aggregates))
-
-
-def _needs_size(error: str | Number, bounded: Bounded) -> bool:
-    _, relative = read_error(error)
-    return relative or any(depends_on_size(aggregate) for _, aggregate in bounded.query.aggregates)
 
 
 def _without_salt(bounded: Bounded) -> Bounded:
@@ -318,18 +303,15 @@ def _without_salt(bounded: Bounded) -> Bounded:
     return replace(bounded, table=replace(bounded.table, salt="secret"))
 
 
-def _said(question: Question, planned: Measurement) -> str:
-    """The question as text: as it was written, or as it could have been."""
-    return question if isinstance(question, str) else written(planned.bounded.query, planned.bounded.table.unit)
-
-
 def connect(
     source: Any,
     *,
-    epsilon: Number,
+    epsilon: Number | None = None,
     delta: Number = 0,
     unit: str | None = None,
     currency: Currency | None = None,
+    ledger: str | PathLike[str] | None = None,
+    account: str | None = None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
     bounds: Limits | None = None,
@@ -340,17 +322,45 @@ def connect(
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
 ) -> Session:
-    """Open a source with a budget of (ε, δ).
+    """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
 
     The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
     half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
     from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or `bounds="auto"` for every
     number, has bounds found privately by the first question that needs them, for a quarter of its price.
+
+    A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
+    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything.
     """
-    kept = budget(epsilon, delta, currency)
+    purse, failing = purse_of(epsilon, delta, currency, ledger, account)
     declared = declare(
         source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
         unique=unique, public=public,
     )  # fmt: skip
-    return Session.of(declared, MemoryAccount(kept), rational(delta, "delta"), neighbours)
+    return Session.of(declared, purse, failing, neighbours)
+
+
+def purse_of(
+    epsilon: Number | None,
+    delta: Number,
+    currency: Currency | None,
+    ledger: str | PathLike[str] | None,
+    account: str | None,
+) -> tuple[Purse, Fraction]:
+    """Whatever pays, and the δ at which its budget promises an ε."""
+    if ledger is None:
+        if epsilon is None or account is not None:
+            raise BadParameter(
+                "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
+            )
+        return MemoryAccount(budget(epsilon, delta, currency)), rational(delta, "delta")
+    if epsilon is not None or delta != 0 or currency is not None:
+        raise BadParameter(
+            "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"
+        )
+    found = ledger_at(ledger).account(account)
+    return found, found.opened.delta
+
+
+__all__ = ["Session", "connect"]

@@ -125,7 +125,7 @@ def test_eight_threads_ask_one_session() -> None:
     def ask() -> None:
         while True:
             try:
-                answers.append(asked.ask(BY_DEPARTMENT, epsilon=Fraction(1, 20)))
+                answers.append(asked.ask(BY_DEPARTMENT, epsilon=Fraction(1, 20), fresh=True))
             except BudgetExceeded:
                 return
 

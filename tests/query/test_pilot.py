@@ -26,8 +26,11 @@ MEANS = "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"
 class Forgetful(MemoryAccount):
     """The wrong twin: the first entry is written and not charged."""
 
-    def pay(self, loss: Composition) -> Receipt:
-        return Receipt(0, loss, self.budget.left) if self.budget.spent == 0 else super().pay(loss)
+    def _pay(self, loss: Composition) -> Receipt:
+        paid = super()._pay(loss)
+        if paid.entry == 1:
+            self._budget = replace(self._budget, spent=Fraction(0))
+        return paid
 
 
 def all_is_charged(asked: Session, question: str) -> bool:

@@ -20,6 +20,8 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
+    identity = "nowhere"
+
     def exact(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
 
@@ -129,7 +131,7 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(given[-1])
         return measure(*given)
 
-    monkeypatch.setattr("discreet.session.measure", spied)
+    monkeypatch.setattr("discreet.pricing.measure", spied)
     asked = session()
     question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
     asked.quote(question, epsilon=1, weights={"n": 2.5})

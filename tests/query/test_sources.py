@@ -62,8 +62,8 @@ def test_every_source_gives_the_same_counts(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_budget_is_required() -> None:
-    with pytest.raises(TypeError, match="epsilon"):
-        connect(people(), unit="id", table="people")  # type: ignore[call-arg]
+    with pytest.raises(BadParameter, match="a session has a budget"):
+        connect(people(), unit="id", table="people")
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(BadParameter):
             connect(people(), unit="id", table="people", epsilon=wrong)

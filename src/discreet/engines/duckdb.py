@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
 
 import duckdb
 from sqlglot import exp
@@ -44,9 +45,14 @@ class DuckDB:
     """One source in one connection."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, table: str, public: Mapping[str, str] = MappingProxyType({})
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        table: str,
+        public: Mapping[str, str] = MappingProxyType({}),
+        place: str | None = None,
     ) -> None:
         self.connection, self.table = connection, table
+        self.identity = place or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
         self.public = public  # where the copies of public tables are
 
     @classmethod
@@ -58,7 +64,7 @@ class DuckDB:
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
-            return cls(source, table)
+            return cls(source, table, place=_home(source))
         if isinstance(source, str | Path):
             return cls._file(str(source), table, kinds)
         connection = duckdb.connect()
@@ -75,7 +81,7 @@ class DuckDB:
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
-            return cls(_locked(_connected(path)), table)
+            return cls(_locked(_connected(path)), table, place=_absolute(path))
         if suffix not in READERS:
             raise SourceRefused(
                 f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
@@ -87,7 +93,7 @@ class DuckDB:
                 place_csv(connection, name, files, kinds)
             else:
                 _place(connection, name, suffix, files)
-            return cls(_locked(connection, files if suffix == ".parquet" else []), name)
+            return cls(_locked(connection, files if suffix == ".parquet" else []), name, place=_absolute(path))
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused(
@@ -105,7 +111,7 @@ class DuckDB:
             except duckdb.Error as mistake:
                 log.warning("%s", mistake)
                 raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
-        return DuckDB(self.connection, self.table, MappingProxyType(places)), lookups
+        return DuckDB(self.connection, self.table, MappingProxyType(places), self.identity), lookups
 
     def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Every row. Only a public table is read like this."""
@@ -210,6 +216,17 @@ class DuckDB:
         """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
         percent = self.connection.query_progress()
         return min(percent, 100.0) / 100 if percent >= 0 else None
+
+
+def _absolute(path: str) -> str:
+    """Where a source is, however it was named."""
+    return str(Path(path).absolute())
+
+
+def _home(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """The file of a database; None for one in memory."""
+    found = connection.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()").fetchone()
+    return None if found is None or found[0] is None else _absolute(found[0])
 
 
 def _quoted(name: str) -> exp.Table:

@@ -7,6 +7,7 @@ a temporary table, so the owner's database is left as it was. It belongs to this
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from math import isfinite
 from typing import Any
 
@@ -31,7 +32,8 @@ def copy_lookup(
     unique = frozenset(
         column for column, kind in kinds.items() if kind is not Kind.REAL and _unique(connection, place, column)
     )
-    return place, Lookup(name, {column: _described(kind, values[column]) for column, kind in kinds.items()}, unique)
+    digest = sha256(repr(values).encode()).hexdigest()
+    return place, Lookup(name, {column: _described(kind, values[column]) for column, kind in kinds.items()}, unique, digest)
 
 
 def lookup_table(place: str) -> exp.Table:

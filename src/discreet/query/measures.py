@@ -131,3 +131,24 @@ def centre_of(value: plan.Value, table: Table) -> int:
     """The middle of the range, in steps: sums of distances from it are about half as sensitive."""
     span = span_of(value, table)
     return (span.lower + span.upper) // 2
+
+
+def in_words(measure: Measure) -> str:
+    """A total, in words."""
+    match measure:
+        case Rows():
+            return "rows"
+        case Units():
+            return "units"
+        case Values():
+            return "values"
+        case Total(power=1, centre=0):
+            return "sum"
+        case Total(power=1):
+            return "centred sum"
+        case Total():
+            return "centred squares"
+        case Counts(fans=fans):
+            return f"{measure.cells} cells" if len(fans) == 1 else f"{measure.cells} cells and their sums"
+        case _:
+            assert_never(measure)

@@ -17,7 +17,7 @@ from discreet.query.bound import Bounded
 from discreet.query.cells import Average
 from discreet.query.currency import Reading, prices
 from discreet.query.measure import Measurement
-from discreet.query.measures import Counts, Measure, Rows, Total, Units, Values, measures_of
+from discreet.query.measures import Counts, Measure, Total, in_words, measures_of
 from discreet.query.price import Price
 from discreet.query.quantiles import Reader
 from discreet.query.release import explain
@@ -121,7 +121,7 @@ def promised(measurement: Measurement, name: str, confidence: float, sizes: tupl
     aggregate = dict(bounded.query.aggregates)[name]
     measures = measures_of(aggregate, bounded.table)
     off = [int(measurement.noise(measure).error(confidence, len(measures))) for measure in measures]
-    noises = tuple((words(measure), _noise(measurement, measure)) for measure in measures)
+    noises = tuple((in_words(measure), _noise(measurement, measure)) for measure in measures)
     plain = tuple((None, size) for size in sizes)
     match aggregate:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues():
@@ -166,27 +166,6 @@ def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
     return half <= error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
 
 
-def words(measure: Measure) -> str:
-    """A total, in words."""
-    match measure:
-        case Rows():
-            return "rows"
-        case Units():
-            return "units"
-        case Values():
-            return "values"
-        case Total(power=1, centre=0):
-            return "sum"
-        case Total(power=1):
-            return "centred sum"
-        case Total():
-            return "centred squares"
-        case Counts(fans=fans):
-            return f"{measure.cells} cells" if len(fans) == 1 else f"{measure.cells} cells and their sums"
-        case _:
-            assert_never(measure)
-
-
 def _noise(measurement: Measurement, measure: Measure) -> str:
     """The mechanism, in the column's own units: the noise itself counts grid steps."""
     noise = measurement.noise(measure)
@@ -199,7 +178,7 @@ def _noise(measurement: Measurement, measure: Measure) -> str:
 def noise_in_words(measurement: Measurement) -> tuple[str, ...]:
     """What was added to each exact total, one line each."""
     names: dict[Measure, str] = {measure: f"total{i}" for i, measure in enumerate(measurement.bounded.scalars)}
-    lines = [f"{names.get(m, 'counts')}: {words(m)} + {_noise(measurement, m)}" for m, _ in measurement.noises]
+    lines = [f"{names.get(m, 'counts')}: {in_words(m)} + {_noise(measurement, m)}" for m, _ in measurement.noises]
     rule = measurement.selection
     chosen = [] if rule is None else [f"keys: shown if units + Laplace noise reaches {rule.threshold}"]
     return (*lines, *chosen)

@@ -53,6 +53,7 @@ class Release:
     selected: bool = False  # whether there may be keys that are not shown
     sums: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
+    paper: Any = None  # what the account keeps of it: a `record.Paper`
 
     def __len__(self) -> int:
         return len(self.rows)

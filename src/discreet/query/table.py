@@ -98,6 +98,7 @@ class Lookup:
     name: str
     columns: Mapping[str, Column]
     unique: frozenset[str] = frozenset()
+    digest: str = ""  # of what is in it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))

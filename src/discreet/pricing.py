@@ -1,0 +1,120 @@
+"""What a question costs in an account, and what the price for a wanted error is. No row is read here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from discreet.accounting.filters import Filter, price
+from discreet.accuracy import least_epsilon, read_error, read_weights
+from discreet.errors import BadParameter, QuestionRefused
+from discreet.exact import Bounds, Number, positive, rational, whole
+from discreet.ledger.budget import amount
+from discreet.loss import Composition, compose
+from discreet.query import plan
+from discreet.query.auto import Found
+from discreet.query.bound import Bounded
+from discreet.query.measure import Measurement, measure
+from discreet.query.pilot import Pilot
+from discreet.query.price import Price
+from discreet.query.quote import depends_on_size, promised, within
+from discreet.query.release import Release
+
+Shares: TypeAlias = Mapping[str, Fraction]
+Paid: TypeAlias = Found | Pilot
+"""What was paid for on the way to an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an analyst says about a question's price: ε, or the error that it may have, relative to a size."""
+
+    epsilon: Number | None = None
+    error: str | Number | None = None
+    size: int | None = None
+    confidence: float = 0.95
+    weights: Mapping[str, Number] | None = None
+
+    def shares(self, bounded: Bounded) -> Shares | None:
+        """The weights, checked against the columns of the question."""
+        return read_weights(self.weights, tuple(name for name, _ in bounded.query.aggregates))
+
+    def lacks_size(self, bounded: Bounded) -> bool:
+        """Whether the error is relative to a size that is not given."""
+        if self.error is None or self.size is not None:
+            return False
+        _, relative = read_error(self.error)
+        return relative or any(depends_on_size(aggregate) for _, aggregate in bounded.query.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """Prices in one account."""
+
+    kept: Filter
+    delta: Fraction
+
+    def plan(self, bounded: Bounded, wanted: Wanted, part: Fraction = Fraction(1)) -> Measurement:
+        """The question with the noise that its price buys, or this part of its price."""
+        return self.buy(bounded, self.epsilon(bounded, wanted), wanted.shares(bounded), part)
+
+    def buy(
+        self, bounded: Bounded, epsilon: Fraction, shares: Shares | None = None, part: Fraction = Fraction(1)
+    ) -> Measurement:
+        """The question with the noise that this part of ε buys."""
+        spend = amount(self.kept.currency, epsilon, self.delta) * part
+        leak = self.kept.leak_limit * min(Fraction(1), spend / self.kept.limit)
+        return measure(bounded, self.kept.currency, spend, leak, shares)
+
+    def epsilon(self, bounded: Bounded, wanted: Wanted) -> Fraction:
+        """The ε that is given, or the least, to three digits, at which every column's half-width is at most the error."""
+        if (wanted.epsilon is None) == (wanted.error is None):
+            raise BadParameter(
+                "epsilon",
+                "missing" if wanted.epsilon is None else "given",
+                "a question has either a price or an error",
+                'give epsilon=0.5, or error="5%" with a size',
+            )
+        if wanted.epsilon is not None:
+            return positive(wanted.epsilon, "epsilon")
+        assert wanted.error is not None
+        allowed, relative = read_error(wanted.error)
+        if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
+            raise QuestionRefused(
+                "how far off a quantile is depends on the values; beforehand only the error of its rank is known",
+                'give a share of the rows, error="2%" with a size, or a price',
+            )
+        if wanted.lacks_size(bounded):
+            raise QuestionRefused(
+                "how many rows an answer rests on is private, so this error needs a size to be relative to",
+                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
+                "of it may cost (--pilot 0.01)",
+            )
+        sizes = (1,) if wanted.size is None else (whole(wanted.size, "size", 1),)
+        shares = wanted.shares(bounded)
+
+        def good(epsilon: Fraction) -> bool:
+            try:
+                planned = self.buy(bounded, epsilon, shares)
+            except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
+                return False
+            columns = (promised(planned, name, wanted.confidence, sizes) for name, _ in bounded.query.aggregates)
+            return all(within(column, allowed, relative=relative) for column in columns)
+
+        return least_epsilon(good)
+
+    def price(self, loss: Composition, left: Fraction | None = None) -> Price:
+        """What it costs here, and what is left after it or now."""
+        spent, _ = price(self.kept.currency, loss)
+        return Price(loss, self.delta, self.kept.currency, spent, self.kept.left if left is None else left)
+
+    def together(self, answer: Release, earlier: Sequence[Paid]) -> Release:
+        """An answer and what was paid for on the way to it, as one. ε at δ is what the account's currency says of the sum:
+        prices that depend on answers have a filter in one currency, and none on the certified curve."""
+        assert answer.price is not None
+        spent = sum((paid.amount for paid in earlier), rational(answer.price.amount))
+        promise = replace(self.kept, limit=spent, spent=Fraction(0)).epsilon(self.delta)
+        whole_price = replace(answer.price, reading=Bounds(promise, promise), amount=spent)
+        explanation = " ".join([answer.explanation, *map(str, earlier)])
+        losses = [paid.loss for paid in earlier]
+        return replace(answer, loss=compose(*losses, answer.loss), price=whole_price, explanation=explanation)
