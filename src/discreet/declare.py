@@ -64,7 +64,10 @@ def declare(
         base.salt,
         lookups,
     )
-    return Declared(engine, final, _notes(final, given, max_groups, max_rows), auto - {final.unit})
+    notes = _notes(final, given, max_groups, max_rows)
+    if given is None and str(source).lower().endswith((".csv", ".tsv")):
+        notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")
+    return Declared(engine, final, notes, auto - {final.unit})
 
 
 def _limits(bounds: Limits | None, columns: Mapping[str, Column]) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:

@@ -4,7 +4,6 @@ The budget and its one currency are fixed when the account is opened. Every ques
 before any row is read, and stays paid whatever happens afterwards: a refund would make the balance a function of the data.
 """
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -70,7 +69,6 @@ class Session:
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
     _found: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict, repr=False, compare=False)
-    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)  # one statement at a time
 
     @classmethod
     def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
@@ -271,7 +269,7 @@ class Session:
     def _answer(
         self, planned: Measurement, receipt: Receipt, manner: Manner, confidence: float, simultaneous: bool
     ) -> Release:
-        with self._turn, watched(self.engine, manner.progress):
+        with self.engine.turn, watched(self.engine, manner.progress):
             exact = self.engine.exact(planned.bounded)
             answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=manner.bits)
         ran = exact.statements if self.table.salt == SALT else self.engine.statements(_without_salt(planned.bounded))

@@ -51,8 +51,11 @@ def test_a_listener_that_raises_is_told_no_more(caplog: pytest.LogCaptureFixture
         failed.set()
         raise RuntimeError("full")
 
-    with caplog.at_level(logging.WARNING, "discreet.owner"), watched(Half(), listen, every=0.001):
+    log = logging.getLogger("discreet.owner")
+    log.addHandler(caplog.handler)
+    with watched(Half(), listen, every=0.001):
         assert failed.wait(PATIENCE)
+    log.removeHandler(caplog.handler)
     assert "listener" in caplog.text
 
 

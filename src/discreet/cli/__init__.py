@@ -1,5 +1,6 @@
 """The command line. Commands import what they need when they run, so that `--help` is quick."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -299,8 +300,13 @@ def verify(
 def main() -> None:
     """The console script: a mistake gets one line and an exit code.
 
-    1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger.
+    1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger. What an engine said, which may quote values,
+    goes to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
+    if path := os.environ.get("DISCREET_OWNER_LOG"):
+        import logging
+
+        logging.getLogger("discreet.owner").addHandler(logging.FileHandler(path, encoding="utf-8", delay=True))
     from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerBroken, LedgerFailed, SourceRefused
 
     try:

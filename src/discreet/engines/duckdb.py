@@ -4,18 +4,20 @@ The connection is locked down once the source is in place: no file, no network, 
 through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
-import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import duckdb
 from sqlglot import exp
 
 from discreet.engines.csv_file import place_csv
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
+from discreet.engines.owner import log
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.groups import Exact
@@ -24,9 +26,6 @@ from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.lower import lower
 from discreet.sql.spread import lower_counts
-
-log = logging.getLogger("discreet.owner")
-"""For the owner of the data only: engine errors may quote values."""
 
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 KINDS = {
@@ -50,8 +49,13 @@ class DuckDB:
         table: str,
         public: Mapping[str, str] = MappingProxyType({}),
         place: str | None = None,
+        collated: bool = True,
     ) -> None:
         self.connection, self.table = connection, table
+        self.turn = _turns.setdefault(
+            connection, threading.Lock()
+        )  # a connection has one result at a time, for all sessions
+        self.collated = collated  # whether a text column may take different texts for equal
         self.identity = place or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
         self.public = public  # where the copies of public tables are
 
@@ -64,16 +68,11 @@ class DuckDB:
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
+            _refuse_collation(source)
             return cls(source, table, place=_home(source))
         if isinstance(source, str | Path):
             return cls._file(str(source), table, kinds)
-        connection = duckdb.connect()
-        try:
-            connection.register(table or "data", source)
-        except (duckdb.Error, TypeError, ValueError) as mistake:
-            log.warning("%s", mistake)
-            raise SourceRefused("this is not a table", "give a path, a frame, an Arrow table or a connection") from None
-        return cls(_locked(connection), table or "data")
+        return cls(_locked(_copied(source, table or "data")), table or "data", collated=False)
 
     @classmethod
     def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None) -> "DuckDB":
@@ -93,7 +92,9 @@ class DuckDB:
                 place_csv(connection, name, files, kinds)
             else:
                 _place(connection, name, suffix, files)
-            return cls(_locked(connection, files if suffix == ".parquet" else []), name, place=_absolute(path))
+            return cls(
+                _locked(connection, files if suffix == ".parquet" else []), name, place=_absolute(path), collated=False
+            )
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused(
@@ -111,7 +112,7 @@ class DuckDB:
             except duckdb.Error as mistake:
                 log.warning("%s", mistake)
                 raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
-        return DuckDB(self.connection, self.table, MappingProxyType(places), self.identity), lookups
+        return DuckDB(self.connection, self.table, MappingProxyType(places), self.identity, self.collated), lookups
 
     def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Every row. Only a public table is read like this."""
@@ -161,10 +162,18 @@ class DuckDB:
         added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
         own = {name: kind for name, kind in self._types().items() if name in bounded.table.columns and name not in added}
         source: exp.Expr = _quoted(self.table)
-        if any(map(_read_as, own.values())):
-            columns = [_cast(name, _read_as(kind)) for name, kind in own.items()]
+        if self.collated or any(map(_read_as, own.values())):
+            columns = [self._plain(name, kind) for name, kind in own.items()]
             source = exp.select(*columns).from_(source).subquery()
         return self._joined(source, list(own), bounded) if joins else source
+
+    def _plain(self, name: str, kind: str) -> exp.Expr:
+        """A column as the type that questions know. A collation would make one group of texts that the hash and the keys
+        tell apart: every person's share is bounded by the letters alone."""
+        if self.collated and kind == "VARCHAR":
+            letters = exp.Collate(this=exp.Column(this=exp.to_identifier(name, quoted=True)), expression=exp.Var(this="C"))
+            return exp.alias_(letters, name, quoted=True)
+        return _cast(name, _read_as(kind))
 
     def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
@@ -216,6 +225,31 @@ class DuckDB:
         """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
         percent = self.connection.query_progress()
         return min(percent, 100.0) / 100 if percent >= 0 else None
+
+
+_turns: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()
+
+
+def _copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
+    """A frame, read once into a table: a value that the engine cannot hold is the steward's to mend when the source is
+    opened, and must not make a question fail later."""
+    connection = duckdb.connect()
+    try:
+        connection.register("given", source)
+        connection.execute(f"CREATE TABLE {_quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
+        connection.unregister("given")
+    except (duckdb.Error, TypeError, ValueError) as mistake:
+        log.warning("%s", mistake)
+        raise SourceRefused(
+            "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
+        ) from None
+    return connection
+
+
+def _refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
+    found = connection.execute("SELECT current_setting('default_collation')").fetchone()
+    if found is not None and found[0]:
+        raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
 
 
 def _absolute(path: str) -> str:

@@ -3,16 +3,15 @@
 Progress depends on the data, as time does: it is for the person who waits, never for a publication.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
+from discreet.engines.owner import log
+
 Told: TypeAlias = Callable[[float], None]
 EVERY = 0.1  # seconds
-
-log = logging.getLogger("discreet.owner")
 
 
 class Running(Protocol):

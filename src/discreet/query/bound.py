@@ -22,6 +22,7 @@ from discreet.units import Neighbours, Sensitivity
 
 MOST_KEYS = 1_000_000
 MOST_COUNTS = 100_000_000
+WIDEST_SQUARE = 400  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     if keys is not None and len(keys) * counts > MOST_COUNTS:
         raise QuestionRefused(f"this needs {len(keys) * counts:,} counts", "ask for fewer keys, or for fewer histograms")
     for measure in measures:
+        if isinstance(measure, Total) and measure.power == 2 and bounded.span(measure).exponent > WIDEST_SQUARE:
+            raise QuestionRefused("squares of these values leave what doubles can hold", "measure them in another unit")
         if bounded.largest(measure) >= ROOM:
             raise QuestionRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
