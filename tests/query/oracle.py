@@ -11,7 +11,7 @@ from math import ceil, floor, isnan
 from typing import Any
 
 from discreet.query import plan
-from discreet.query.bound import Bounded
+from discreet.query.bound import Bounded, keys_of
 from discreet.query.measures import Counts, Rows, Total, Units, Values
 from discreet.query.table import Kind
 
@@ -129,9 +129,14 @@ class Oracle:
             if row[self.table.unit] is None or (query.where is not None and self.holds(row, query.where) is not True):
                 continue
             key = self.key(row)
-            if known is None or key in known:
+            if key in known if known is not None else self.may_be_shown(key):
                 units.setdefault(row[self.table.unit], {}).setdefault(key, []).append(row)
         return units
+
+    def may_be_shown(self, key: tuple[Any, ...]) -> bool:
+        """Where some keys are unknown, the others must be listed all the same."""
+        listed = [keys_of(group, self.table) for group in self.bounded.query.groups]
+        return all(keys is None or part in keys for part, keys in zip(key, listed, strict=True))
 
     def order(self, unit: Any, key: tuple[Any, ...], units: dict[Any, Any]) -> Any:
         """Where a group stands among a unit's groups. A right answer does not look at the other units."""

@@ -121,7 +121,7 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
         kind = table.columns[group.value.column].kind if isinstance(group.value, plan.Ref) else Kind.INTEGER
         if any(key is not None and not holds(kind, key) for key in group.keys or ()):
             raise QuestionRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
-        found = group.keys or _declared(group.value, table)
+        found = keys_of(group, table)
         if found is not None:
             choices.append(found)
     if len(choices) < len(query.groups):
@@ -132,6 +132,11 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
     if combinations > MOST_KEYS:
         raise QuestionRefused(f"there are {combinations:,} combinations of keys", "group by fewer columns")
     return tuple(product(*choices))
+
+
+def keys_of(group: plan.Grouping, table: Table) -> tuple[Key, ...] | None:
+    """The keys of one grouping that may be shown: given, or declared; None if they are unknown."""
+    return group.keys or _declared(group.value, table)
 
 
 def _declared(value: plan.Ref | plan.Bin, table: Table) -> tuple[Key, ...] | None:

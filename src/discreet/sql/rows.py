@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from discreet.query import plan
-from discreet.query.bound import Bounded
+from discreet.query.bound import Bounded, keys_of
+from discreet.query.table import Key
 from discreet.sql.values import SOURCE, SQL, Lowering, cast, column, constant, declared_column, named
 
 UNIT = "unit"
@@ -51,23 +52,22 @@ def only_listed(bounded: Bounded, result: exp.Select) -> exp.Select:
 
 
 def _listed(bounded: Bounded, keys: Sequence[SQL]) -> list[SQL]:
-    """What holds of listed keys."""
-    if bounded.keys is None:
-        return []
+    """What holds of listed keys, for each grouping whose keys are known."""
     tests: list[SQL] = []
-    for i, (group, key) in enumerate(zip(bounded.query.groups, keys, strict=True)):
+    for group, key in zip(bounded.query.groups, keys, strict=True):
+        known = keys_of(group, bounded.table)
+        if known is None:
+            continue
         if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
             tests.append(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
         else:
-            tests.append(_among(bounded, i, key))
+            tests.append(_among(known, key))
     return tests
 
 
-def _among(bounded: Bounded, i: int, key: SQL) -> SQL:
-    assert bounded.keys is not None
-    known = dict.fromkeys(combination[i] for combination in bounded.keys)
-    named = [constant(k) for k in known if k is not None]
-    tests: list[SQL] = [exp.In(this=key.copy(), expressions=named)] if named else []
+def _among(known: Sequence[Key], key: SQL) -> SQL:
+    present = [constant(k) for k in known if k is not None]
+    tests: list[SQL] = [exp.In(this=key.copy(), expressions=present)] if present else []
     if None in known:
         tests.append(exp.Is(this=key.copy(), expression=exp.Null()))
     return exp.Paren(this=exp.or_(*tests))
