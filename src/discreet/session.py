@@ -361,4 +361,4 @@ def purse_of(
     return found, found.opened.delta
 
 
-__all__ = ["Session", "connect"]
+__all__ = ["Session", "connect", "purse_of"]

@@ -6,7 +6,10 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import (
+    AccountName,
+    AnswerId,
     Budget,
+    Certificate,
     Confidence,
     Consistent,
     Csv,
@@ -14,9 +17,12 @@ from discreet.cli.options import (
     Delta,
     Epsilon,
     Error,
+    Fresh,
     Integers,
     Json,
+    KeyFile,
     Keys,
+    LedgerPlace,
     Limits,
     MaxGroups,
     MaxRows,
@@ -80,7 +86,9 @@ def demo(
     epilog='Examples:\n\n[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
     "--epsilon 1 --keys dept=a,b,c[/bold]\n\n"
     '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
-    "--pilot 0.01 --budget 1[/bold]"
+    "--pilot 0.01 --budget 1[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.1 --ledger hr.ledger '
+    "--account hr --release release.json[/bold]"
 )
 def ask(
     source: Source,
@@ -104,6 +112,12 @@ def ask(
     table: TableName = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
+    ledger: LedgerPlace = None,
+    account: AccountName = None,
+    id: AnswerId = None,
+    fresh: Fresh = False,
+    release: Certificate = None,
+    key: KeyFile = None,
     simultaneous: Simultaneous = False,
     consistent: Consistent = False,
     non_negative: NonNegative = False,
@@ -112,19 +126,19 @@ def ask(
     csv: Csv = False,
 ) -> None:
     """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
-    from discreet.cli.ask import Form, run
+    from discreet.cli.ask import Form, Kept, run
     from discreet.cli.question import Question
 
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
-        currency=currency, neighbours=neighbours, pilot=pilot, budget=budget,
+        currency=currency, neighbours=neighbours, pilot=pilot, budget=budget, ledger=ledger, account=account,
     )  # fmt: skip
     form = Form(
         simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
         as_csv=csv,
     )  # fmt: skip
-    run(asked, confidence, form)
+    run(asked, confidence, form, Kept(id=id, fresh=fresh, release=release, key=key))
 
 
 @app.command(
@@ -151,6 +165,8 @@ def quote(
     table: TableName = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
+    ledger: LedgerPlace = None,
+    account: AccountName = None,
     json: Json = False,
 ) -> None:
     """What a question would cost, in every currency, and how good its answer would be. No row is read, nothing is paid."""
@@ -160,7 +176,7 @@ def quote(
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
-        currency=currency, neighbours=neighbours,
+        currency=currency, neighbours=neighbours, ledger=ledger, account=account,
     )  # fmt: skip
     run(asked, confidence, as_json=json)
 

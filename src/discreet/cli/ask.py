@@ -1,9 +1,14 @@
 """`discreet ask`: pay, look, answer."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
+from discreet.cli.ledger import key_place
 from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
+from discreet.ledger.keys import Key, key_at
 from discreet.query.release import Release
 
 
@@ -25,13 +30,51 @@ class Form:
         return answer.integers() if self.integers else answer
 
 
-def run(question: Question, confidence: float, form: Form) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is kept of the answer besides the entry in the account."""
+
+    id: str | None
+    fresh: bool
+    release: str | None
+    key: str | None
+
+    def open(self, ledger: str | None) -> tuple[IO[str], Key] | None:
+        """The file for the certificate and the key that signs it, before anything is paid."""
+        if self.release is None:
+            return None
+        if ledger is None:
+            raise BadParameter("--release", self.release, "only a ledger signs answers", "give --ledger too")
+        key = key_at(key_place(ledger, self.key))
+        try:
+            return Path(self.release).open("x", encoding="utf-8"), key
+        except FileExistsError:
+            raise BadParameter("--release", self.release, "there is such a file already", "name another") from None
+        except OSError:
+            raise BadParameter("--release", self.release, "cannot be written", "name another place") from None
+
+
+def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
     """Print the answer."""
     if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
     session, price = question.open(confidence)
-    with waiting("asking …") as told:
-        raw = session.ask(question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, **price)
+    place = kept.open(question.ledger)
+    try:
+        with waiting("asking …") as told:
+            raw = session.ask(
+                question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, id=kept.id,
+                fresh=kept.fresh, **price,
+            )  # fmt: skip
+    except BaseException:
+        if place is not None:
+            place[0].close()
+            Path(place[0].name).unlink()
+        raise
+    if place is not None:
+        file, key = place
+        with file:
+            file.write(json.dumps(session.certificate(raw, key), ensure_ascii=False, indent=1) + "\n")
     answer = form.tidied(raw)
     if form.as_json:
         print(answer.to_json())

@@ -68,7 +68,7 @@ def _lines(account: Account, price: Price) -> list[str]:
     kept, unit = account.kept, name_of(account.kept.currency)
     lines = [
         f"spent {ceil_float(kept.spent):.6g} of {floor_float(kept.limit):.6g} ({unit}), {floor_float(kept.left):.6g} left, "
-        f"{account.debits} entries"
+        f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"
     ]
     if kept.leak_limit:
         lines.append(f"δ for selections and claims: {floor_float(kept.leak_left):.3g} of {float(kept.leak_limit):.3g} left")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 PRICE, DATA, SHAPE = "The price or the error", "What is declared about the table", "The answer"
+LEDGER = "A budget that survives"
 
 
 def panel(heading: str, text: str, *names: str) -> Any:
@@ -41,6 +42,17 @@ TableName: TypeAlias = Annotated[str | None, panel(DATA, "The table's name, if n
 Relation: TypeAlias = Annotated[
     str, panel(DATA, "Whom an answer may not tell apart: add-remove one unit, or replace one.", "--neighbours")
 ]
+
+LedgerPlace: TypeAlias = Annotated[
+    str | None, panel(LEDGER, "Pay from a ledger: a file, or postgresql://user@host/database.", "--ledger")
+]
+AccountName: TypeAlias = Annotated[
+    str | None, panel(LEDGER, "Which account of it; the only one, unless given.", "--account")
+]
+AnswerId: TypeAlias = Annotated[str | None, panel(LEDGER, "Asked again with the same id, nothing is paid twice.", "--id")]
+Fresh: TypeAlias = Annotated[bool, panel(LEDGER, "Pay for new noise, also if this was answered before.", "--fresh")]
+Certificate: TypeAlias = Annotated[str | None, panel(LEDGER, "Write the signed answer: release.json.", "--release")]
+KeyFile: TypeAlias = Annotated[str | None, panel(LEDGER, "The file of the ledger's key, if not beside it.", "--key")]
 
 Simultaneous: TypeAlias = Annotated[bool, panel(SHAPE, "All intervals hold together.", "--simultaneous")]
 Consistent: TypeAlias = Annotated[bool, panel(SHAPE, "Groups add up to their noisy total.", "--consistent")]

@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.cli.output import number
-from discreet.declare import AUTO, declare
+from discreet.declare import AUTO, Declared, declare
 from discreet.errors import BadParameter
 from discreet.exact import rational
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.query.currency import named
 from discreet.query.table import Column, Key, Kind, Table
-from discreet.session import Session
+from discreet.session import Session, purse_of
 from discreet.units import Neighbours
 
 NEIGHBOURS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
@@ -45,6 +45,8 @@ class Question:
     neighbours: str
     pilot: str | None = None
     budget: str | None = None
+    ledger: str | None = None
+    account: str | None = None
 
     @property
     def price(self) -> dict[str, Any]:
@@ -59,20 +61,16 @@ class Question:
     def open(self, confidence: float) -> tuple[Session, dict[str, Any]]:
         """The session and the price. Its whole budget is --budget, or just what the question costs."""
         price, delta = self.price, number(self.delta, "delta")
+        if self.ledger is not None or self.account is not None:
+            return self._from_ledger(price, delta)
         if self.pilot is not None and self.budget is None:
             raise BadParameter(
                 "--pilot", self.pilot, "what the question costs then depends on an answer", "fix --budget beforehand"
             )
         limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
         currency = None if self.currency is None else named(self.currency)
-        declared = declare(
-            self.source, unit=self.unit, policy=self.policy, table=self.table,
-            bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
-            unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
-        )  # fmt: skip
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
-        declared = replace(declared, table=with_keys(declared.table, self.keys or []))
-        session = Session.of(declared, account, rational(delta), self._neighbours())
+        session = Session.of(self._declared(), account, rational(delta), self._neighbours())
         if self.pilot is not None:
             return session, price | {"pilot": number(self.pilot, "pilot")}
         if limit is not None:
@@ -80,6 +78,23 @@ class Question:
         epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
         whole_price = {"epsilon": epsilon, "size": self.size, "weights": price["weights"]}
         return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), whole_price
+
+    def _from_ledger(self, price: dict[str, Any], delta: Fraction) -> tuple[Session, dict[str, Any]]:
+        """The session whose budget is an account of a ledger."""
+        given = None if self.budget is None else number(self.budget, "budget")
+        purse, failing = purse_of(
+            given, delta, None if self.currency is None else named(self.currency), self.ledger, self.account
+        )
+        session = Session.of(self._declared(), purse, failing, self._neighbours())
+        return session, price if self.pilot is None else price | {"pilot": number(self.pilot, "pilot")}
+
+    def _declared(self) -> Declared:
+        declared = declare(
+            self.source, unit=self.unit, policy=self.policy, table=self.table,
+            bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
+            unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
+        )  # fmt: skip
+        return replace(declared, table=with_keys(declared.table, self.keys or []))
 
     def _neighbours(self) -> Neighbours:
         if self.neighbours not in NEIGHBOURS:
