@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
 from discreet.query.release import Release
+from discreet.query.tidy import adds_up, check_additive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,9 @@ def run(question: Question, confidence: float, form: Form) -> None:
     if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
     session, price = question.open(confidence)
+    if form.consistent:
+        asked = session.outline(question.sql)
+        check_additive(asked.query.groups, [adds_up(aggregate, asked) for _, aggregate in asked.query.aggregates])
     with waiting("asking …") as told:
         raw = session.ask(question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, **price)
     answer = form.tidied(raw)

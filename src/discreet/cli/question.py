@@ -18,8 +18,6 @@ from discreet.query.table import Column, Key, Kind, Table
 from discreet.session import Session
 from discreet.units import Neighbours
 
-NEIGHBOURS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -72,7 +70,7 @@ class Question:
         )  # fmt: skip
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
         declared = replace(declared, table=with_keys(declared.table, self.keys or []))
-        session = Session.of(declared, account, rational(delta), self._neighbours())
+        session = Session.of(declared, account, rational(delta), Neighbours.named(self.neighbours))
         if self.pilot is not None:
             return session, price | {"pilot": number(self.pilot, "pilot")}
         if limit is not None:
@@ -80,11 +78,6 @@ class Question:
         epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
         whole_price = {"epsilon": epsilon, "size": self.size, "weights": price["weights"]}
         return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), whole_price
-
-    def _neighbours(self) -> Neighbours:
-        if self.neighbours not in NEIGHBOURS:
-            raise BadParameter("--neighbours", repr(self.neighbours), "unknown", f"take {' or '.join(NEIGHBOURS)}")
-        return NEIGHBOURS[self.neighbours]
 
 
 @contextmanager
