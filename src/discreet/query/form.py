@@ -1,6 +1,7 @@
 """Whether a plan that was built by hand is one: every field holds what `plan` says it does."""
 
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from functools import lru_cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -50,7 +51,7 @@ def _fits(value: Any, hint: Any, room: int) -> bool:
         if parts[-1] is Ellipsis:
             return all(_fits(each, parts[0], room) for each in value)
         return len(value) == len(parts) and all(_fits(*pair, room) for pair in zip(value, parts, strict=True))
-    if not isinstance(value, hint):
+    if hint is not Fraction and not isinstance(value, hint):  # of numbers, `check` has more to say
         return False
     if is_dataclass(value):
         _check(value, room - 1)
