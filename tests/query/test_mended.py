@@ -125,7 +125,7 @@ def test_a_quote_refuses_the_same_confidences() -> None:
     ("confidence", "simultaneous", "delta"), [*product((LEAST_SURE, MOST_SURE, Fraction(1, 3)), (True, False), (0, 1e-6))]
 )
 def test_every_confidence_that_is_taken_can_be_kept(confidence: Fraction, simultaneous: bool, delta: float) -> None:
-    asked = session(delta=delta)
+    asked = session(delta=delta, **({"keys": {}} if delta else {}))  # with a δ, keys are selected too
     assert asked.quote(MEDIAN, epsilon=1, confidence=confidence).promises  # type: ignore[arg-type]
     answer = asked.ask(MEDIAN, epsilon=1, confidence=confidence, simultaneous=simultaneous)  # type: ignore[arg-type]
     for _, row in answer.rows:

@@ -56,8 +56,9 @@ def _check_form(query: plan.Query, table: Table) -> None:
     if len({group.value for group in query.groups}) < len(query.groups):
         raise QuestionRefused("rows are grouped twice by the same", "name each grouping once")
     for name, aggregate in query.aggregates:
+        cells, parts = isinstance(aggregate, plan.Histogram), [f"{name}{end}" for end in ENDS]
         for other in names:
-            if other.removeprefix(name) in ENDS or (isinstance(aggregate, plan.Histogram) and other.startswith(f"{name}[")):
+            if other.startswith(f"{name}[") if cells else other in parts:
                 raise QuestionRefused(
                     f"{other} is also what a part of {name} is called in a table", "give one of the two another name"
                 )
