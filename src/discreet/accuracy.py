@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Number, positive
+from discreet.exact import Number, from_text, positive
 from discreet.ledger.memory import rounded_down, step_of
 
 MOST_EPSILON = 1 << 10
@@ -21,8 +21,8 @@ def read_error(error: str | Number) -> tuple[Fraction, bool]:
         return positive(error, "error"), False
     text = error.strip().removeprefix("±").strip()
     try:
-        found = Fraction(text.removesuffix("%").strip())
-    except (ValueError, ZeroDivisionError):
+        found = from_text(text.removesuffix("%").strip())
+    except BadParameter:
         raise BadParameter("error", repr(error), "not an error", 'write "5%" or a number') from None
     return positive(found / 100 if text.endswith("%") else found, "error"), text.endswith("%")
 
@@ -35,6 +35,8 @@ def read_weights(weights: Mapping[str, Number] | None, columns: tuple[str, ...])
     """
     if weights is None:
         return None
+    if not isinstance(weights, Mapping):
+        raise BadParameter("weights", type(weights).__name__, "not weights by column", 'give {"n": 2}')
     for name in weights:
         if name not in columns:
             raise BadParameter("weights", repr(name), "no such column in this question", f"name {', '.join(columns)}")

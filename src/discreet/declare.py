@@ -1,6 +1,6 @@
 """What is said about a source when it is opened: whose data it is, what its columns may hold, how much a person may add."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -40,6 +40,8 @@ def declare(
     public: Mapping[str, Any] | None = None,
 ) -> Declared:
     """Open a source and put together what is said about it."""
+    if table is not None and not isinstance(table, str):
+        raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
     given, listed = _given(policy)
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
     engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
@@ -47,13 +49,13 @@ def declare(
     limits, auto = _limits(bounds, columns)
     for name, (low, high) in limits.items():
         columns[name] = columns[_known(name, columns)].within(low, high)
-    for name, known in (keys or {}).items():
-        columns[name] = columns[_known(name, columns)].shown_as(tuple(known))
+    for name, known in _by_name(keys, "keys", '{"dept": ["a", "b"]}').items():
+        columns[name] = columns[_known(name, columns)].shown_as(_listed(name, known))
     person = unit or (given.unit if given else None)
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
-    engine, lookups = engine.with_public({**listed, **(public or {})})
+    engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
     final = Table(
         engine.table,
         _known(person, columns),
@@ -81,13 +83,13 @@ def _limits(bounds: Limits | None, columns: Mapping[str, Column]) -> tuple[dict[
         return {}, frozenset(name for name in numeric if columns[name].lower is None)
     given: dict[str, tuple[Number, Number]] = {}
     auto: list[str] = []
-    for name, ends in (bounds or {}).items():
-        if not isinstance(ends, str):
-            given[name] = ends
+    for name, ends in _by_name(bounds, "bounds", '{"pay": (0, 200)}').items():
+        if isinstance(ends, tuple | list) and len(ends) == 2:
+            given[name] = (ends[0], ends[1])
         elif ends == AUTO and _known(name, columns) in numeric:
             auto.append(name)
         else:
-            raise BadParameter("bounds", f"{name}: {ends}", "not bounds of numbers", 'give (0, 200), or "auto" for a number')
+            raise BadParameter("bounds", f"{name}: {ends!r}", "not two numbers", 'give (0, 200), or "auto" for a number')
     return given, frozenset(auto)
 
 
@@ -118,6 +120,8 @@ def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, s
     """The policy, and where its public tables are: beside it, unless a path says otherwise."""
     if policy is None or isinstance(policy, Table):
         return policy, {}
+    if not isinstance(policy, str | Path):
+        raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one, policy="policy.toml"')
     text = _read(policy)
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
@@ -139,7 +143,23 @@ def _name(source: Any) -> str | None:
     return stem.rstrip("-_.") or "data"
 
 
+def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:
+    """What is said by name, refused unless names are texts."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise BadParameter(what, type(given).__name__, "not said by name", f"give {example}")
+    return given
+
+
+def _listed(name: str, known: Any) -> tuple[Key, ...]:
+    """Keys, of which there is a list: a text is one key and no list of its letters."""
+    if isinstance(known, str | bytes | Mapping) or not isinstance(known, Iterable):
+        raise BadParameter("keys", f"{name}: {known!r}", "not a list of keys", f'give {{"{name}": ["a", "b"]}}')
+    return tuple(known)
+
+
 def _known(name: str, columns: Mapping[str, Any]) -> str:
-    if name not in columns:
+    if not isinstance(name, str) or name not in columns:
         raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
     return name

@@ -5,7 +5,7 @@ Parameters may be an int, a Fraction, a Decimal or a float; a float means its ex
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf, isfinite, isinf, isqrt, nextafter
 from numbers import Integral, Real
@@ -14,6 +14,9 @@ from typing import TypeAlias
 from discreet.errors import BadParameter
 
 Number: TypeAlias = int | float | Fraction | Decimal
+
+MOST_DIGITS = 350
+"""A decimal beyond 1e±350, further than any double, is refused: 1e999999999 would be written out with that many digits."""
 
 
 def rational(value: Number, name: str = "value") -> Fraction:
@@ -26,6 +29,8 @@ def rational(value: Number, name: str = "value") -> Fraction:
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+    if isinstance(value, Decimal) and value.is_finite() and value != 0 and abs(value.adjusted()) > MOST_DIGITS:
+        raise BadParameter(name, value, f"beyond 1e±{MOST_DIGITS}", "give a number of a size that noise can have")
     try:
         if isinstance(value, Integral | Decimal):
             return Fraction(value)
@@ -37,11 +42,26 @@ def rational(value: Number, name: str = "value") -> Fraction:
     return exact
 
 
+def from_text(text: str, name: str = "value") -> Fraction:
+    """Exactly the number that is written: a decimal, or one divided by another.
+
+    >>> from_text("1e-2"), from_text("1/3")
+    (Fraction(1, 100), Fraction(1, 3))
+    """
+    if len(text) > 4 * MOST_DIGITS:
+        raise BadParameter(name, f"{text[:16]!r}…", "too long for a number", "write a decimal such as 0.5 or 1e-6")
+    top, divided, bottom = text.partition("/")
+    try:
+        return rational(Decimal(top), name) / rational(Decimal(bottom if divided else 1), name)
+    except (InvalidOperation, ZeroDivisionError):
+        raise BadParameter(name, repr(text), "not a number", "write a decimal such as 0.5 or 1e-6") from None
+
+
 def positive(value: Number, name: str) -> Fraction:
     """`value` as a rational, refused unless it is above zero."""
     exact = rational(value, name)
     if exact.numerator <= 0:
-        raise BadParameter(name, shown(exact), "must be positive", f"give a {name} above 0")
+        raise BadParameter(name, shown(exact), "must be positive", "give one above 0")
     return exact
 
 
@@ -49,7 +69,7 @@ def open_unit(value: Number, name: str) -> Fraction:
     """`value` as a rational, refused unless it lies strictly between 0 and 1."""
     exact = rational(value, name)
     if not 0 < exact < 1:
-        raise BadParameter(name, shown(exact), "must lie strictly between 0 and 1", f"give such a {name}, for example 1e-6")
+        raise BadParameter(name, shown(exact), "must lie strictly between 0 and 1", "give one that does")
     return exact
 
 
@@ -59,14 +79,15 @@ def whole(value: int, name: str, least: int = 0) -> int:
         raise BadParameter(name, type(value).__name__, "not a whole number", "give an int")
     number = value.__index__()
     if number < least:
-        raise BadParameter(name, number, f"must be at least {least}", "give a larger one")
+        raise BadParameter(name, shown(Fraction(number)), f"must be at least {least}", "give a larger one")
     return number
 
 
 def shown(exact: Fraction) -> str:
     """A rational for a message: short when it is short, a double otherwise."""
-    text = str(exact)
-    return text if len(text) <= 16 else repr(nearest_float(exact))
+    short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
+    text = str(exact) if short else ""
+    return text if 0 < len(text) <= 16 else repr(nearest_float(exact))
 
 
 def nearest_float(exact: Fraction) -> float:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import date
 from html import escape
-from math import isfinite
+from math import inf, isfinite, nextafter
 from typing import Any
 
 from discreet.errors import BadParameter
@@ -80,7 +80,21 @@ def write_parquet(header: Header, records: Records, path: Any) -> None:
 
 
 def _columns(header: Header, records: Records) -> dict[str, list[Any]]:
-    return {name: [row[i] for row in records] for i, name in enumerate(header)}
+    return {name: _held(name, [row[i] for row in records]) for i, name in enumerate(header)}
+
+
+def _held(name: str, values: list[Any]) -> list[Any]:
+    """Whole numbers beyond 64 bits as doubles, lower ends rounded down and upper ones up: a frame holds no larger ones."""
+    if not any(isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 for value in values):
+        return values
+    return [_double(value, name) if isinstance(value, int) else value for value in values]
+
+
+def _double(value: int, name: str) -> float:
+    found = float(value)
+    if name.endswith("_lower") and found > value:
+        return nextafter(found, -inf)
+    return nextafter(found, inf) if name.endswith("_upper") and found < value else found
 
 
 def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:

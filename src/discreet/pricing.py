@@ -8,16 +8,17 @@ from typing import TypeAlias
 from discreet.accounting.filters import Filter, price
 from discreet.accuracy import least_epsilon, read_error, read_weights
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational, whole
+from discreet.exact import Bounds, Number, positive, rational
 from discreet.ledger.budget import amount
 from discreet.loss import Composition, compose
+from discreet.mechanisms.quantile import confident
 from discreet.query import plan
 from discreet.query.auto import Found
 from discreet.query.bound import Bounded
 from discreet.query.measure import Measurement, measure
 from discreet.query.pilot import Pilot
 from discreet.query.price import Price
-from discreet.query.quote import depends_on_size, promised, within
+from discreet.query.quote import depends_on_size, promised, sized, within
 from discreet.query.release import Release
 
 Shares: TypeAlias = Mapping[str, Fraction]
@@ -34,6 +35,11 @@ class Wanted:
     size: int | None = None
     confidence: float = 0.95
     weights: Mapping[str, Number] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confidence", confident(self.confidence))
+        if self.size is not None:
+            sized(self.size)
 
     def shares(self, bounded: Bounded) -> Shares | None:
         """The weights, checked against the columns of the question."""
@@ -90,7 +96,7 @@ class Pricing:
                 "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
                 "of it may cost (--pilot 0.01)",
             )
-        sizes = (1,) if wanted.size is None else (whole(wanted.size, "size", 1),)
+        sizes = (1,) if wanted.size is None else (sized(wanted.size),)
         shares = wanted.shares(bounded)
 
         def good(epsilon: Fraction) -> bool:

@@ -18,7 +18,7 @@ from discreet.declare import Declared, Limits, declare
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.exact import Bounds, Number, open_unit, positive, rational, shown
+from discreet.exact import Bounds, Number, positive, rational, shown
 from discreet.ledger import ledger_at
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.budget import budget, epsilon_that_fits
@@ -31,6 +31,7 @@ from discreet.noise import Bits
 from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
+from discreet.query.currency import named
 from discreet.query.measure import Measurement
 from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
@@ -51,6 +52,15 @@ class Manner:
     progress: Callable[[float], None] | None = None
     id: str | None = None
     fresh: bool = False
+
+    def __post_init__(self) -> None:
+        sure = callable(getattr(self.bits, "words", None)) and isinstance(getattr(self.bits, "tainted", None), bool)
+        if self.bits is not None and not sure:
+            raise BadParameter("bits", repr(self.bits), "not a source of bits", "leave it out, or in tests give seeded ones")
+        if self.progress is not None and not callable(self.progress):
+            raise BadParameter("progress", repr(self.progress), "cannot be told anything", "give a function of one number")
+        if self.id is not None and not isinstance(self.id, str):
+            raise BadParameter("id", repr(self.id), "not a text", "give a text that nobody else uses")
 
     def step(self, name: str) -> "Manner":
         """The same for a step on the way to an answer, under an id of its own."""
@@ -86,6 +96,11 @@ class Session:
     def pricing(self) -> Pricing:
         """Prices in this account, as it is now."""
         return Pricing(self.account.budget, self.delta)
+
+    def outline(self, question: Question) -> Bounded:
+        """The question with what one unit can do to it. Bounds that are still to be found are stood in for by others."""
+        table = self._known_table(self._without_bounds(question))
+        return bound(read_question(question, table), table, self.neighbours)
 
     def measurement(
         self, question: Question, *, epsilon: Number, weights: Mapping[str, Number] | None = None
@@ -138,15 +153,16 @@ class Session:
         A question that was answered before is answered the same again, for free; `fresh` pays for new noise. Whoever gives
         an `id` can ask again with it after a crash: what was paid is not paid twice.
         """
-        open_unit(confidence, "confidence")  # whatever can be refused is refused before it is paid for
+        # whatever can be refused is refused before it is paid for
         wanted, manner = Wanted(epsilon, error, size, confidence, weights), Manner(bits, progress, id, fresh)
+        confidence = wanted.confidence
         earlier: list[Paid] = []
         unbounded, rest = self._without_bounds(question), Fraction(1)
         if unbounded:
             if epsilon is None:
                 raise self._not_found(unbounded)
             rest, share = 1 - SHARE, SHARE / len(unbounded)
-            self.pricing.plan(self._provisional(question, unbounded), wanted, rest)
+            self.pricing.plan(self.outline(question), wanted, rest)  # what is refused even so is refused unpaid
             earlier += [self._find(name, epsilon, share, manner) for name in unbounded]
         bounded = self._bounded(question)
         if pilot is not None:
@@ -207,11 +223,6 @@ class Session:
             return self.table
         columns = {name: self.table.columns[name].within(*ends) for name, ends in found.items()}
         return replace(self.table, columns={**self.table.columns, **columns})
-
-    def _provisional(self, question: Question, unbounded: tuple[str, ...]) -> Bounded:
-        """The question with some bounds in place of those to be found: what is refused even so is refused unpaid."""
-        table = self._known_table(unbounded)
-        return bound(read_question(question, table), table, self.neighbours)
 
     def _without_bounds(self, question: Question) -> tuple[str, ...]:
         """The columns that the question computes with, whose bounds are still to be found."""
@@ -307,7 +318,7 @@ def connect(
     epsilon: Number | None = None,
     delta: Number = 0,
     unit: str | None = None,
-    currency: Currency | None = None,
+    currency: Currency | str | None = None,
     ledger: str | PathLike[str] | None = None,
     account: str | None = None,
     policy: str | Path | Table | None = None,
@@ -318,31 +329,34 @@ def connect(
     max_rows: int | None = None,
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
 ) -> Session:
     """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
 
     The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
-    half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
-    from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or `bounds="auto"` for every
-    number, has bounds found privately by the first question that needs them, for a quarter of its price.
+    half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp", "gdp" or "rdp(16)".
+    `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
+    about nobody, each from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or
+    `bounds="auto"` for every number, has bounds found privately by the first question that needs them, for a quarter of
+    its price.
 
     A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
     `discreet ledger open`, and `account` one of its accounts: that budget outlives everything.
     """
+    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
     purse, failing = purse_of(epsilon, delta, currency, ledger, account)
     declared = declare(
         source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
         unique=unique, public=public,
     )  # fmt: skip
-    return Session.of(declared, purse, failing, neighbours)
+    return Session.of(declared, purse, failing, relation)
 
 
 def purse_of(
     epsilon: Number | None,
     delta: Number,
-    currency: Currency | None,
+    currency: Currency | str | None,
     ledger: str | PathLike[str] | None,
     account: str | None,
 ) -> tuple[Purse, Fraction]:
@@ -352,7 +366,8 @@ def purse_of(
             raise BadParameter(
                 "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
             )
-        return MemoryAccount(budget(epsilon, delta, currency)), rational(delta, "delta")
+        kept = currency if currency is None or isinstance(currency, Currency) else named(currency)
+        return MemoryAccount(budget(epsilon, delta, kept)), rational(delta, "delta")
     if epsilon is not None or delta != 0 or currency is not None:
         raise BadParameter(
             "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"

@@ -25,6 +25,18 @@ class Neighbours(Enum):
     ADD_REMOVE = "add or remove one unit"
     REPLACE = "replace one unit, the number of units being public"
 
+    @classmethod
+    def named(cls, text: str) -> "Neighbours":
+        """As it is typed.
+
+        >>> Neighbours.named("replace")
+        <Neighbours.REPLACE: 'replace one unit, the number of units being public'>
+        """
+        names = {"add-remove": cls.ADD_REMOVE, "replace": cls.REPLACE}
+        if not isinstance(text, str) or text not in names:
+            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(names)}")
+        return names[text]
+
     @property
     def changes(self) -> int:
         """How many units differ: one that comes or goes, or one that goes and another that comes."""

@@ -214,3 +214,30 @@ def test_every_kind_of_mistake_has_its_exit_code(mistake: Exception, code: int, 
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == code
+
+
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM people", "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"])
+def test_nothing_is_paid_where_nothing_can_add_up(source: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def paid(*_: Any, **__: Any) -> None:
+        raise AssertionError("this was asked, and so paid for")
+
+    monkeypatch.setattr("discreet.session.Session.ask", paid)
+    question = ["discreet", "ask", source, sql, *OPTIONS, "--epsilon", "1", "--consistent"]
+    monkeypatch.setattr(sys, "argv", question)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+
+
+def test_an_answer_is_shown_where_the_terminal_has_no_greek(source: str, tmp_path: Path) -> None:
+    foreign = tmp_path / "people.csv"
+    foreign.write_text(Path(source).read_text(encoding="utf-8").replace(",a,", ",å,"), encoding="utf-8")
+    options = ("--unit", "id", "--keys", "dept=å,b", "--unique", "--epsilon", "1")
+    counted = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Price: \\u03b5 = 1")):
+        out = subprocess.run(
+            [DISCREET, "ask", str(foreign), counted, *options, form],
+            capture_output=True, check=False, timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        )  # fmt: skip
+        assert out.returncode == 0, out.stderr
+        assert shown in out.stdout.decode("ascii")

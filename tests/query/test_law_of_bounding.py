@@ -8,7 +8,7 @@ import pytest
 
 from discreet.query import plan
 from discreet.query.bound import Bounded, bound
-from discreet.query.measures import Counts, Measure, Total
+from discreet.query.measures import Counts, Measure, Rows, Total
 from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours, Sensitivity
 from tests.query.law import as_stated, breaches, broken
@@ -111,3 +111,14 @@ def test_a_float_sum_breaks_it(oracle: type[Oracle], kept: bool) -> None:
     place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
     before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
     assert (breaches(question, before, after) == []) is kept
+
+
+def test_a_replaced_unit_that_stays_in_its_groups_breaks_it() -> None:
+    """Counts under replacement move in twice as many groups, though in no more than there are."""
+
+    def staying(question: Bounded, measure: Measure) -> Sensitivity:
+        kept = question if measure != Rows() else replace(question, neighbours=Neighbours.ADD_REMOVE)
+        return as_stated(kept, measure)
+
+    [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)
+    assert breach.endswith("of Rows()")

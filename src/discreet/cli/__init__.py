@@ -1,6 +1,7 @@
 """The command line. Commands import what they need when they run, so that `--help` is quick."""
 
 import os
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -313,6 +314,15 @@ def verify(
         raise typer.Exit(1)
 
 
+def _print_anything() -> None:
+    """Where the terminal's encoding has no ε, and none of somebody's keys, print \\u03b5: what was paid for is not lost."""
+    import sys
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """The console script: a mistake gets one line and an exit code.
 
@@ -325,6 +335,7 @@ def main() -> None:
         logging.getLogger("discreet.owner").addHandler(logging.FileHandler(path, encoding="utf-8", delay=True))
     from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerBroken, LedgerFailed, SourceRefused
 
+    _print_anything()
     try:
         app()
     except DiscreetError as mistake:

@@ -10,6 +10,7 @@ from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
 from discreet.ledger.keys import Key, key_at
 from discreet.query.release import Release
+from discreet.query.tidy import adds_up, check_additive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,9 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
     if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
     session, price = question.open(confidence)
+    if form.consistent:
+        asked = session.outline(question.sql)
+        check_additive(asked.query.groups, [adds_up(aggregate, asked) for _, aggregate in asked.query.aggregates])
     place = kept.open(question.ledger)
     try:
         with waiting("asking …") as told:

@@ -2,26 +2,16 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from discreet.errors import BadParameter
-
-MOST_DIGITS = 300
+from discreet.exact import from_text
 
 
 def number(text: str, name: str) -> Fraction:
     """Exactly the decimal that was typed."""
-    try:
-        exact = Decimal(text)
-        huge = exact.is_finite() and exact != 0 and abs(exact.adjusted()) > MOST_DIGITS
-        if not huge:  # 1e999999999 would be written out with that many digits
-            return Fraction(exact)
-    except (InvalidOperation, ValueError, OverflowError):
-        raise BadParameter(name, repr(text), "not a number", "type a decimal such as 0.5 or 1e-6") from None
-    raise BadParameter(name, repr(text), f"beyond 1e±{MOST_DIGITS}", "type a number of a size that noise can have")
+    return from_text(text, name)
 
 
 def print_json(value: Any) -> None:

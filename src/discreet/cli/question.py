@@ -18,8 +18,6 @@ from discreet.query.table import Column, Key, Kind, Table
 from discreet.session import Session, purse_of
 from discreet.units import Neighbours
 
-NEIGHBOURS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -70,7 +68,7 @@ class Question:
         limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
         currency = None if self.currency is None else named(self.currency)
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
-        session = Session.of(self._declared(), account, rational(delta), self._neighbours())
+        session = Session.of(self._declared(), account, rational(delta), Neighbours.named(self.neighbours))
         if self.pilot is not None:
             return session, price | {"pilot": number(self.pilot, "pilot")}
         if limit is not None:
@@ -85,7 +83,7 @@ class Question:
         purse, failing = purse_of(
             given, delta, None if self.currency is None else named(self.currency), self.ledger, self.account
         )
-        session = Session.of(self._declared(), purse, failing, self._neighbours())
+        session = Session.of(self._declared(), purse, failing, Neighbours.named(self.neighbours))
         return session, price if self.pilot is None else price | {"pilot": number(self.pilot, "pilot")}
 
     def _declared(self) -> Declared:
@@ -95,11 +93,6 @@ class Question:
             unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
         )  # fmt: skip
         return replace(declared, table=with_keys(declared.table, self.keys or []))
-
-    def _neighbours(self) -> Neighbours:
-        if self.neighbours not in NEIGHBOURS:
-            raise BadParameter("--neighbours", repr(self.neighbours), "unknown", f"take {' or '.join(NEIGHBOURS)}")
-        return NEIGHBOURS[self.neighbours]
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
-from math import ceil, expm1, log1p, log2
+from math import ceil, expm1, log, log1p, log2
 
 from discreet.errors import BadParameter
 from discreet.exact import Number, ceil_float, is_power_of_two, open_unit, rational, shown, whole
@@ -13,10 +13,36 @@ CAUTION = 1 + 1e-9
 """Tails are computed in doubles; they are raised by this factor, and the allowance lowered by it."""
 
 
+LEAST_SURE, MOST_SURE = Fraction(1, 10**6), Fraction(ceil_float(1 - Fraction(1, 10**12)))
+"""The confidences that a question may ask for: shared out over 10^9 intervals, what may be missed is still an ordinary
+double, and nothing that is computed from it can fail after the question was paid for."""
+
+
+def confident(confidence: Number) -> float:
+    """A question's confidence as a double that is not below it, refused unless it is one that can be kept.
+
+    >>> confident(Fraction(3, 4))
+    0.75
+    >>> confident(1)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12; give one that does, for example 0.95
+    """
+    exact = rational(confidence, "confidence")
+    if not LEAST_SURE <= exact <= MOST_SURE:
+        raise BadParameter(
+            "confidence", shown(exact), "must lie between 1e-6 and 1 - 1e-12", "give one that does, for example 0.95"
+        )
+    return ceil_float(exact)
+
+
 def allowed_tail(confidence: Number, size: int) -> float:
     """How often one error may be too large if all of `size` shall hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
-    missed = float(1 - open_unit(confidence, "confidence"))
-    return -expm1(log1p(-missed) / whole(size, "size", 1)) / CAUTION
+    sure = open_unit(confidence, "confidence")
+    missed = float(1 - sure)
+    if missed == 0:
+        raise BadParameter("confidence", "1 within a double", "nothing is that sure", "give one further from 1")
+    logarithm = log1p(-missed) if missed < 0.5 else log(ceil_float(sure))  # each is the accurate one there
+    return -expm1(logarithm / whole(size, "size", 1)) / CAUTION
 
 
 def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -> int:

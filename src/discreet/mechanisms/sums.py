@@ -43,7 +43,8 @@ def sum_error(noise: Laplace | Gaussian, terms: Terms, tail: float) -> float:
         return (-float(ndtri(tail)) * float(noise.sigma) * sqrt(squares) + rounding) * CAUTION
     if tail < 1e4 * SLACK:  # all terms at once, each with its share of the tail
         many = sum(times for _, times in terms)
-        return float(sum(noise.error(1 - 2 * tail / many) * abs(float(weight)) * times for weight, times in terms))
+        each = noise.error(1 - 2 * Fraction(tail) / many)  # exact: in doubles so small a tail is lost beside 1
+        return float(sum(each * abs(float(weight)) * times for weight, times in terms))
     return _laplace(noise.scale, terms, tail, float(noise.scale) * sqrt(2 * squares) + sqrt(squares))
 
 

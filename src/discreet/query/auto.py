@@ -40,9 +40,10 @@ class Found:
 
 def bounds_question(column: str, table: Table) -> plan.Query:
     """How many rows have which magnitude, from ±2^-10 (±1 for whole numbers) to ±2^40."""
-    if column not in table.columns or table.columns[column].kind not in (Kind.INTEGER, Kind.REAL):
+    known = table.columns.get(column) if isinstance(column, str) else None
+    if known is None or known.kind not in (Kind.INTEGER, Kind.REAL):
         raise QuestionRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
-    finest = 0 if table.columns[column].kind is Kind.INTEGER else FINEST
+    finest = 0 if known.kind is Kind.INTEGER else FINEST
     sizes = [Fraction(2) ** k for k in range(finest, LARGEST + 1)]
     edges = (*(-size for size in reversed(sizes)), Fraction(0), *sizes)
     return plan.Query(table.name, ((column, plan.Histogram(plan.Ref(column), edges)),))

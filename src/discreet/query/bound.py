@@ -54,7 +54,12 @@ class Bounded:
 
     def sensitivity(self, measure: Measure) -> Sensitivity:
         """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
-        the whole range of a signed sum, or twice as many groups by one contribution each."""
+        the whole range of a signed sum, or twice as many groups by one contribution each.
+
+        Where contributions have one sign, as counts, squares and sums of values on one side of their centre do, a group
+        moves by the difference of two numbers between 0 and the largest, so by at most the largest; and no more groups
+        move than there are. One count over everybody so moves by one contribution, not by two.
+        """
         most = self.largest(measure)
         if isinstance(measure, Counts):
             # Each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
@@ -65,11 +70,17 @@ class Bounded:
             return Sensitivity(l0=levels * cells, l1=levels * most, l2_squared=levels * most**2, linf=most)
         if self.neighbours is Neighbours.ADD_REMOVE:
             return Sensitivity(l0=self.groups, linf=most)
-        if isinstance(measure, Total) and measure.power == 1:
-            return Sensitivity(
-                l0=2 * self.groups, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most
-            )
-        return Sensitivity(l0=2 * self.groups, linf=most)
+        touched = 2 * self.groups if self.keys is None else min(2 * self.groups, len(self.keys))
+        if self._signed(measure):
+            return Sensitivity(l0=touched, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most)
+        return Sensitivity(l0=touched, linf=most)
+
+    def _signed(self, measure: Scalar) -> bool:
+        """Whether two units' contributions to a group may have different signs."""
+        if not isinstance(measure, Total) or measure.power == 2:
+            return False
+        span = self.span(measure)
+        return span.lower < measure.centre < span.upper
 
     def largest(self, measure: Measure) -> int:
         """The most that one unit adds to one group."""

@@ -16,6 +16,8 @@ from discreet.query.table import Kind, Table, holds
 
 DEEPEST = 70  # a little more than the reader of SQL allows, which counts otherwise
 WIDEST = 1 << 31
+ENDS = ("_lower", "_upper", "_reliable")
+"""In a table, a column n of the answer has n_lower, n_upper and n_reliable beside it."""
 
 
 def check(query: plan.Query, table: Table) -> None:
@@ -53,6 +55,13 @@ def _check_form(query: plan.Query, table: Table) -> None:
             raise QuestionRefused(f"two columns of the answer are called {name}", "give each its own name")
     if len({group.value for group in query.groups}) < len(query.groups):
         raise QuestionRefused("rows are grouped twice by the same", "name each grouping once")
+    for name, aggregate in query.aggregates:
+        cells, parts = isinstance(aggregate, plan.Histogram), [f"{name}{end}" for end in ENDS]
+        for other in names:
+            if other.startswith(f"{name}[") if cells else other in parts:
+                raise QuestionRefused(
+                    f"{other} is also what a part of {name} is called in a table", "give one of the two another name"
+                )
     for group in query.groups:
         if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
             raise QuestionRefused(f"the keys of {group.name} are empty or repeated", "list each key once")

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import rational
+from discreet.exact import from_text, rational
 from discreet.query import plan
 from discreet.query.edges import LARGEST_CONSTANT
 from discreet.query.table import Kind, holds
@@ -23,13 +23,13 @@ def constant_of(value: Any) -> plan.Number | plan.Constant:
 def number_of(value: Any) -> Fraction:
     """An exact number. A float means the decimal that it is shown as: 0.1 is one tenth, as in SQL."""
     try:
-        exact = rational(Decimal(repr(value)) if isinstance(value, float) else _text(value))
-    except (BadParameter, ArithmeticError, ValueError):
+        exact = from_text(value) if isinstance(value, str) else rational(_shortest(value))
+    except BadParameter:
         raise QuestionRefused(f"{type(value).__name__} is not a finite number here", "give a number such as 1.5") from None
     if abs(exact) > LARGEST_CONSTANT or exact.denominator > LARGEST_CONSTANT:
         raise QuestionRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
     return exact
 
 
-def _text(value: Any) -> Any:
-    return Decimal(value) if isinstance(value, str) and len(value) < 100 else value
+def _shortest(value: Any) -> Any:
+    return Decimal(repr(value)) if isinstance(value, float) else value

@@ -14,7 +14,7 @@ from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, floor_float, rational, sqrt_up
+from discreet.exact import Bounds, ceil_float, floor_float, from_text, rational, sqrt_up
 from discreet.loss import Loss
 
 ORDERS = (Fraction(2), Fraction(8), Fraction(32))
@@ -49,11 +49,13 @@ def named(text: str) -> Currency:
     (Zcdp(), Rdp(order=Fraction(16, 1)))
     """
     plain = {name_of(currency): currency for currency in (Pure(), Zcdp(), Gdp())}
+    if not isinstance(text, str):
+        raise BadParameter("currency", type(text).__name__, "not a currency", f"name one: {', '.join(plain)} or rdp(16)")
     if text in plain:
         return plain[text]
     try:
-        order = Fraction(text.removeprefix("rdp(").removesuffix(")"))
-    except (ValueError, ZeroDivisionError):
+        order = from_text(text.removeprefix("rdp(").removesuffix(")"))
+    except BadParameter:
         order = Fraction(0)
     if order > 1 and text == f"rdp({text[4:-1]})":
         return Rdp(order)

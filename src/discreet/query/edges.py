@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import ceil, floor
 
 from discreet.errors import QuestionRefused
+from discreet.exact import nearest_float
 from discreet.query import plan
 from discreet.query.span import span_of
 from discreet.query.table import Table
@@ -43,6 +44,8 @@ def checked_edges(edges: Sequence[Fraction]) -> tuple[Fraction, ...]:
             raise QuestionRefused("an edge is too large or too fine", "keep edges below 10^15, with at most 15 decimals")
     if any(a >= b for a, b in pairwise(edges)):
         raise QuestionRefused("the edges of a histogram must increase", "write them in order, each once")
+    if len({f"{nearest_float(edge):.12g}" for edge in edges}) < len(edges):
+        raise QuestionRefused("two edges look the same in 12 digits, and so would their cells", "put them further apart")
     return tuple(edges)
 
 

@@ -65,7 +65,9 @@ class Select:
         """One row of the answer per key. `keys` lists, by the grouping's name, the keys that everybody knows."""
         found = [(_last(_grouped(column, None)), column) for column in columns]
         new = [plan.Grouping(name, _grouped(value, name)) for name, value in (*found, *named.items())]
-        for name in keys or {}:
+        for name, listed in (keys or {}).items():
+            if isinstance(listed, str) or not isinstance(listed, Sequence):
+                raise QuestionRefused(f"the keys of {name} are no list", f'write keys={{"{name}": ["a", "b"]}}')
             if name not in [group.name for group in new]:
                 raise QuestionRefused(f"keys are given for {name}, which is not grouped by", "name a grouping of this call")
         new = [replace(group, keys=tuple(keys[group.name])) if keys and group.name in keys else group for group in new]
@@ -73,7 +75,12 @@ class Select:
 
     def join(self, table: str, *, on: str | tuple[str, str], left: bool = False) -> "Select":
         """Add the columns of a public table: `on` is the column that both have, or (the one here, the one there)."""
-        here, there = (on, on) if isinstance(on, str) else on
+        ends = (on, on) if isinstance(on, str) else on
+        if not isinstance(ends, tuple) or [type(end) for end in ends] != [str, str] or not isinstance(table, str):
+            raise QuestionRefused(
+                "a join is by one column of either table", 'write join("cities", on="city"), or on=("home", "city")'
+            )
+        here, there = ends
         return replace(self, joins=(*self.joins, plan.Join(table, here, there, left)))
 
     def query(self, table: Table) -> plan.Query:

@@ -117,6 +117,11 @@ def drawable(scale: Fraction) -> None:
 
 def _selection(bounded: Bounded, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:
     """Noise and threshold on distinct units, at this price and δ."""
+    if delta <= 0 and isinstance(currency, Rdp):
+        raise QuestionRefused(
+            "the keys are not known, finding them out costs δ, and an rdp account has none to give",
+            "list the keys, for example --keys dept=a,b,c, or open an account in zcdp",
+        )
     if delta <= 0:
         raise QuestionRefused(
             "the keys are not known, and finding them out costs δ",

@@ -15,8 +15,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
+from discreet.query.form import check_form
 from discreet.query.frame import Select
-from discreet.query.read_aggregate import AggregateReader, is_aggregate
+from discreet.query.read_aggregate import SAMPLED, AggregateReader, is_aggregate
 from discreet.query.read_join import read_join
 from discreet.query.scope import Scope
 from discreet.query.syntax import only, refused
@@ -34,9 +35,12 @@ def read_question(asked: Question, table: Table) -> plan.Query:
     """The plan of a question, however it is asked. Whether it can be answered is for `bound` to say."""
     match asked:
         case plan.Query():
+            check_form(asked)
             return asked
         case Select():
-            return asked.query(table)
+            found = asked.query(table)
+            check_form(found)
+            return found
         case _:
             return parse(asked, table)
 
@@ -65,6 +69,7 @@ def _parser() -> Parser:
     """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
     parser = DUCKDB.parser()
     names = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+    parser.FUNCTIONS = {name: build for name, build in parser.FUNCTIONS.items() if name not in SAMPLED}  # type: ignore[misc]
     parser.FUNCTION_PARSERS = {name: read for name, read in parser.FUNCTION_PARSERS.items() if name not in names}  # type: ignore[misc]
     return parser
 
@@ -114,6 +119,7 @@ class _Statement(AggregateReader):
 
     def query(self, select: exp.Select) -> plan.Query:
         groups = self._groups(select)
+        shown: list[plan.Ref | plan.Bin] = []
         aggregates: dict[str, plan.Aggregate] = {}
         for item in select.expressions:
             node = self._unnamed(item)
@@ -122,7 +128,10 @@ class _Statement(AggregateReader):
             name = self._name(item)
             if name in aggregates or name in [n for v, n in groups.items() if v != value]:
                 raise refused(item, f"two columns of the answer are called {name}", "give one of them another name with AS")
+            if value in shown:
+                raise refused(item, f"{name} is the same as another column", "show each grouping once")
             if value is not None:
+                shown.append(value)
                 groups[value] = name
             elif aggregate is not None:
                 aggregates[name] = aggregate
@@ -133,7 +142,7 @@ class _Statement(AggregateReader):
             self.table.name,
             tuple(aggregates.items()),
             None if where is None else self.condition(where.this),
-            tuple(plan.Grouping(name, value) for value, name in groups.items()),
+            tuple(plan.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
             self.scope.joins,
         )
 

@@ -56,7 +56,7 @@ def _loaded(text: str) -> dict[str, Any]:
 
     try:
         return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as mistake:
+    except (ValueError, ArithmeticError) as mistake:  # not TOML, or a number that Python does not read
         raise wrong("text", f"not TOML ({mistake})") from None
 
 

@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from discreet import formats
-from discreet.exact import ceil_float, nearest_float, open_unit, sqrt_up, whole
+from discreet.errors import BadParameter
+from discreet.exact import ceil_float, nearest_float, shown, sqrt_up, whole
 from discreet.loss import Composition
 from discreet.mechanisms import Laplace
+from discreet.mechanisms.quantile import confident
 from discreet.query import plan
 from discreet.query.bound import Bounded
 from discreet.query.cells import Average
@@ -23,6 +25,7 @@ from discreet.query.quantiles import Reader
 from discreet.query.release import explain
 
 SIZES = (100, 1_000, 10_000)
+MOST_ROWS = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,18 @@ def quote(
     notes: tuple[str, ...] = (),
 ) -> Quote:
     """Everything that can be said of a measurement before it is paid for."""
-    open_unit(confidence, "confidence")
-    sizes = SIZES if size is None else (whole(size, "size", 1),)
+    confidence = confident(confidence)
+    sizes = SIZES if size is None else (sized(size),)
     promises = tuple(promised(measurement, name, confidence, sizes) for name, _ in measurement.bounded.query.aggregates)
     selection, explanation = _selection(measurement, confidence), explain(measurement.bounded)
     return Quote(question, price, measurement.loss, confidence, promises, selection, explanation, notes)
+
+
+def sized(size: int) -> int:
+    """A number of rows that an answer may rest on."""
+    if whole(size, "size", 1) > MOST_ROWS:
+        raise BadParameter("size", shown(Fraction(size)), "no group has so many rows", f"give at most {MOST_ROWS:,}")
+    return int(size)
 
 
 def promised(measurement: Measurement, name: str, confidence: float, sizes: tuple[int, ...]) -> Promise:

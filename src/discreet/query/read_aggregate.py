@@ -49,6 +49,8 @@ class AggregateReader(ExpressionReader):
             case exp.WithinGroup():
                 return self._within_group(node)
             case exp.Anonymous():
+                if is_of_sample(node):
+                    raise refused(node, "variances here are the population's, not a sample's", "write VAR_POP or STDDEV_POP")
                 return self._histogram(node)
         raise refused(node, f"{node.key.upper()} is not in the language", KNOWN)
 
@@ -105,6 +107,15 @@ def is_histogram(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() == "HISTOGRAM"
 
 
+SAMPLED = ("VAR_SAMP", "VARIANCE_SAMP", "STDDEV_SAMP")
+"""Functions that divide by n − 1. They are refused by name, so the reader of SQL must not take them for VARIANCE."""
+
+
+def is_of_sample(node: exp.Expr) -> bool:
+    """Whether it is a variance of a sample."""
+    return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in SAMPLED
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether it is written as an aggregate."""
-    return isinstance(node, exp.AggFunc | exp.WithinGroup) or is_histogram(node)
+    return isinstance(node, exp.AggFunc | exp.WithinGroup) or is_histogram(node) or is_of_sample(node)

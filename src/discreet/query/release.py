@@ -11,12 +11,14 @@ from itertools import chain
 from typing import Any
 
 from discreet import formats
-from discreet.exact import Number, open_unit
+from discreet.exact import Number
 from discreet.loss import Composition
+from discreet.mechanisms.quantile import confident
 from discreet.noise import SYSTEM, Bits
 from discreet.query import plan, tidy
 from discreet.query.bound import Bounded
 from discreet.query.cells import Cell, cells, column_names, count_measure, least_of
+from discreet.query.check import ENDS
 from discreet.query.groups import Exact, noised, shown_groups
 from discreet.query.measure import Measurement
 from discreet.query.price import Price
@@ -82,8 +84,7 @@ class Release:
     @property
     def header(self) -> tuple[str, ...]:
         """The flat columns of a table of this answer: n, n_lower, n_upper, n_reliable."""
-        ends = ("", "_lower", "_upper", "_reliable")
-        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ends))
+        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ("", *ENDS)))
 
     @property
     def records(self) -> list[tuple[Any, ...]]:
@@ -163,7 +164,7 @@ def release(
     """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
     if receipt.loss != measurement.loss:
         raise AssertionError("this receipt is for another measurement")
-    open_unit(confidence, "confidence")
+    confidence = confident(confidence)
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
     keys, totals = shown_groups(measurement, exact.totals, source)
     named = [(column, aggregate) for name, aggregate in bounded.query.aggregates for column in column_names(name, aggregate)]

@@ -14,7 +14,7 @@ from typing import TypeAlias, assert_never
 from discreet.errors import BadParameter
 from discreet.exact import Number, rational, shown, whole
 
-Key: TypeAlias = "str | int | bool | date | datetime | None"
+Key: TypeAlias = str | int | bool | date | datetime | None
 """A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
 
 
@@ -80,11 +80,11 @@ class Column:
         """The same column with the keys that everybody knows."""
         if self.kind is Kind.REAL:
             raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
-        if len(set(keys)) != len(keys) or not keys:
-            raise BadParameter("keys", keys, "empty or repeated", "list each key once")
         for key in keys:
             if key is not None and not holds(self.kind, key):
                 raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
+        if len(set(keys)) != len(keys) or not keys:
+            raise BadParameter("keys", keys, "empty or repeated", "list each key once")
         return Column(self.kind, self.lower, self.upper, keys)
 
 
@@ -131,6 +131,8 @@ class Table:
             )
         whole(self.max_groups, "max_groups", 1)
         whole(self.max_rows, "max_rows", 1)
+        if not isinstance(self.unique, bool):  # "no" is true in Python, and would leave a person unbounded
+            raise BadParameter("unique", repr(self.unique), "neither True nor False", "give one of these two")
         names = [self.name.lower(), *(name.lower() for name in self.public)]
         if len(set(names)) != len(names):
             raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own")

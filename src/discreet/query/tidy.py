@@ -59,6 +59,14 @@ def adds_up(aggregate: plan.Aggregate, bounded: Bounded) -> bool:
     return isinstance(aggregate, plan.CountRows | plan.CountValues | plan.Histogram | plan.Sum)
 
 
+def check_additive(groups: Sequence[object], additive: Sequence[bool]) -> None:
+    """Refuse an answer in which nothing can be made to add up; all of this is known before the question is asked."""
+    if not groups:
+        raise BadParameter("answer", "one row", "nothing adds up to it", "ask by group, with GROUP BY")
+    if not any(additive):
+        raise BadParameter("answer", "without counts and sums", "no column adds up", "ask for a count or a sum")
+
+
 def non_negative(answer: Answer, columns: Sequence[str]) -> Tidied:
     """What cannot be negative, as at least 0."""
     sure = [least is not None and least >= 0 for least in answer.known_least]
@@ -86,15 +94,12 @@ def integers(answer: Answer, columns: Sequence[str]) -> Tidied:
 
 def consistent(answer: Answer, total: Mapping[str, Number] | None) -> Tidied:
     """Counts and sums moved to the nearest values that add up to their total, none below 0 where that is known."""
-    if not answer.groups:
-        raise BadParameter("answer", "one row", "nothing adds up to it", "ask by group, with GROUP BY")
+    check_additive(answer.groups, answer.additive)
     given = {name: rational(value, "total") for name, value in (total or {}).items()}
     for name in given:
         if not answer.additive[index(answer, name)]:
             raise BadParameter("total", repr(name), "its groups do not add up", "give totals of counts and sums")
     chosen = _chosen(answer, (), answer.additive)
-    if not chosen:
-        raise BadParameter("answer", ", ".join(answer.columns), "no column adds up", "ask for a count or a sum")
     sums = tuple(_total(answer, i, given.get(name)) if i in chosen else None for i, name in enumerate(answer.columns))
 
     def moved(i: int) -> list[Cell]:
