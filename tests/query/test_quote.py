@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -20,7 +21,7 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
-    identity = "nowhere"
+    identity, turn = "nowhere", nullcontext()
 
     def exact(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
