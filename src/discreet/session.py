@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from discreet.accounting.filters import Currency, price
 from discreet.accuracy import least_epsilon, read_error, read_weights
 from discreet.declare import Declared, Limits, declare
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
 from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.exact import Bounds, Number, open_unit, positive, rational, shown, whole
@@ -42,7 +42,7 @@ Paid: TypeAlias = Found | Pilot
 class Session:
     """What `connect` returns."""
 
-    engine: DuckDB
+    engine: Engine
     table: Table
     account: MemoryAccount
     delta: Fraction
@@ -332,6 +332,7 @@ def connect(
     currency: Currency | None = None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
+    path: str | Path | None = None,
     bounds: Limits | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
@@ -342,7 +343,8 @@ def connect(
 ) -> Session:
     """Open a source with a budget of (ε, δ).
 
-    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
+    frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or the `path` of its files.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
     half of δ being reserved for selecting keys, unless another currency is named. `public` names tables about nobody, each
     from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or `bounds="auto"` for every
@@ -350,7 +352,7 @@ def connect(
     """
     kept = budget(epsilon, delta, currency)
     declared = declare(
-        source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
-        unique=unique, public=public,
+        source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
+        max_rows=max_rows, unique=unique, public=public,
     )  # fmt: skip
     return Session.of(declared, MemoryAccount(kept), rational(delta, "delta"), neighbours)
