@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from discreet.engines.postgres import Postgres
-from tests.query.worlds import Answering, Moved, World, exactly
+from tests.query.worlds import World
 
 READER = "reader"
 """The role of the documentation: SELECT on the table, and nothing else."""
@@ -67,16 +68,20 @@ def fill(owner: psycopg.Connection[Any], name: str, columns: str, rows: Sequence
             copy.write_row(row)
 
 
-def by_postgres(owner: psycopg.Connection[Any], reader: str) -> Answering:
-    """The engine's exact integers, read by the role that may only read."""
-    last: list[Any] = []
+@dataclass(frozen=True)
+class Server:
+    """A database: the owner's connection, and the addresses of the owner and of the role that may only read."""
 
-    def answer(question: Any, place: World) -> Moved:
-        if not last or last[0] is not place:
-            stored(place, owner)
-            if last:
-                last[1].link.close()
-            last[:] = [place, Postgres.open(reader, "people")]
-        return exactly(last[1], question)
+    owner: psycopg.Connection[Any]
+    address: str
+    reader: str
 
-    return answer
+    def opened(self, place: World) -> Postgres:
+        """These rows, as the reader sees them."""
+        stored(place, self.owner)
+        return Postgres.open(self.reader, "people")
+
+    def run(self, *statements: str) -> None:
+        """As the owner."""
+        for statement in statements:
+            self.owner.execute(statement)  # type: ignore[call-overload]

@@ -79,6 +79,8 @@ class Link:
         if self._connection is not None:
             self._connection.close()
 
+    __del__ = close
+
 
 @contextmanager
 def refused(reason: str, way_out: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Which types of PostgreSQL are read, and as what. Whatever is not named here (arrays, JSON, money, intervals …) is not shown.
+"""Which types of PostgreSQL are read, and as what. Whatever is not named here (arrays, JSON, money …) is not shown.
 
 numeric(p, 0) holds whole numbers; any other numeric is a real. character(n) is read without its padding.
 """

@@ -74,7 +74,7 @@ class Spark(SqlEngine):
         return {name: Column(kind) for name, (kind, _) in self.types.items()}
 
     def with_public(self, sources: Mapping[str, Any]) -> "tuple[Spark, dict[str, Lookup]]":
-        """The same table beside copies of these public ones, which may be files or frames. A copy is a view of our session."""
+        """The same table beside copies of these public ones, which may be files or frames. A copy is a view."""
         places, lookups = dict(self.public), {}
         for name, source in sources.items():
             kinds, rows = DuckDB.open(source, name).contents()
