@@ -218,7 +218,7 @@ def test_what_cannot_be_opened(table: str | None, postgres: Server) -> None:
         connect(postgres.reader, table="people", path="people.parquet", unit="id", epsilon=1)
 
 
-# -- failures: paid, no answer, one constant message; the next question is answered ---------------------------------------------
+# -- failures: paid, no answer, one constant message; the next question is answered ---------------------------------------
 
 
 def fails(session: Any, caplog: pytest.LogCaptureFixture, table: str = "people") -> None:
