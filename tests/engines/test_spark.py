@@ -1,5 +1,6 @@
 """Spark gives the same integers as the reference. One test, so that one worker starts one JVM; at most 150 jobs in it."""
 
+import json
 import logging
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from discreet import BadParameter, EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
 from discreet.query.table import Kind
+from tests.end_to_end.test_cli import DISCREET
 from tests.engines.sparks import jobs, opened, spark
 from tests.engines.suites import answering, differences, joined_breaches, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
@@ -168,3 +170,15 @@ def test_spark_at_length() -> None:
         assert broken(answering(partial(opened, session)), range(30_000, 30_030), 3) == []
         assert joined_differences(partial(opened, session), range(40), 3) == []
         assert joined_breaches(partial(opened, session), range(100, 115), 2) == []
+
+
+@pytest.mark.nightly
+def test_the_shell_asks_it_too(tmp_path: Path) -> None:
+    duckdb.sql("SELECT i AS id, if(i % 3 = 0, 'a', 'b') AS dept FROM range(1, 901) t(i)").write_parquet(
+        str(tmp_path / "people.parquet")
+    )
+    options = ("--path", str(tmp_path / "people.parquet"), "--unit", "id", "--keys", "dept=a,b", "--unique", "--json")
+    command = [DISCREET, "ask", "spark:local[2]", COUNTED.format("people"), "--epsilon", "1000", *options]
+    out = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    assert [row["n"]["value"] for row in json.loads(out.stdout)["rows"]] == [300, 600]

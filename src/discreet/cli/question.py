@@ -43,6 +43,7 @@ class Question:
     weight: list[str] | None
     currency: str | None
     neighbours: str
+    path: str | None = None
     pilot: str | None = None
     budget: str | None = None
 
@@ -66,7 +67,7 @@ class Question:
         limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
         currency = None if self.currency is None else named(self.currency)
         declared = declare(
-            self.source, unit=self.unit, policy=self.policy, table=self.table,
+            self.source, unit=self.unit, policy=self.policy, table=self.table, path=self.path,
             bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
             unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
         )  # fmt: skip

@@ -21,8 +21,8 @@ TIMEOUT = "1h"
 Prepare: TypeAlias = Callable[[psycopg.Connection[Any]], None]
 
 _SETTINGS = f"""SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('TimeZone', 'UTC', true),
-  set_config('standard_conforming_strings', 'on', true), set_config('statement_timeout',
-    CASE current_setting('statement_timeout') WHEN '0' THEN '{TIMEOUT}' ELSE current_setting('statement_timeout') END, true)"""
+  set_config('standard_conforming_strings', 'on', true), set_config('statement_timeout', COALESCE(
+    NULLIF(current_setting('statement_timeout'), '0'), '{TIMEOUT}'), true)"""
 
 
 class Link:
