@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
+from discreet.engines.open import open_engine
 from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number
 from discreet.query.policy import read_policy, read_public
@@ -20,7 +21,7 @@ Limits: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
 class Declared:
     """The open source, what is declared about it, what was left undeclared, and whose bounds shall be found."""
 
-    engine: DuckDB
+    engine: Engine
     table: Table
     notes: tuple[str, ...]
     auto: frozenset[str]
@@ -32,6 +33,7 @@ def declare(
     unit: str | None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
+    path: str | Path | None = None,
     bounds: Limits | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
@@ -44,7 +46,7 @@ def declare(
         raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
     given, listed = _given(policy)
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
-    engine = DuckDB.open(source, table or _name(source) or (given.name if given else None), kinds)
+    engine = open_engine(source, table, kinds, path=path, name=given.name if given else None)
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     limits, auto = _limits(bounds, columns)
     for name, (low, high) in limits.items():
@@ -131,16 +133,6 @@ def _read(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise SourceRefused("this policy cannot be read", "check the path") from None
-
-
-def _name(source: Any) -> str | None:
-    """A name for a glob, which has none of its own: what stands before the first wildcard."""
-    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
-        return None
-    stem = Path(str(source)).name
-    for mark in "*?[":
-        stem = stem.partition(mark)[0]
-    return stem.rstrip("-_.") or "data"
 
 
 def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 
 from discreet.accounting.filters import Currency, price
 from discreet.declare import Declared, Limits, declare
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
 from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
@@ -71,7 +71,7 @@ class Manner:
 class Session:
     """What `connect` returns."""
 
-    engine: DuckDB
+    engine: Engine
     table: Table
     account: Purse
     delta: Fraction
@@ -323,6 +323,7 @@ def connect(
     account: str | None = None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
+    path: str | Path | None = None,
     bounds: Limits | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
@@ -333,7 +334,8 @@ def connect(
 ) -> Session:
     """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
 
-    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
+    frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or the `path` of its files.
     What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
     half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp", "gdp" or "rdp(16)".
     `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
@@ -347,8 +349,8 @@ def connect(
     relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
     purse, failing = purse_of(epsilon, delta, currency, ledger, account)
     declared = declare(
-        source, unit=unit, policy=policy, table=table, bounds=bounds, keys=keys, max_groups=max_groups, max_rows=max_rows,
-        unique=unique, public=public,
+        source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
+        max_rows=max_rows, unique=unique, public=public,
     )  # fmt: skip
     return Session.of(declared, purse, failing, relation)
 

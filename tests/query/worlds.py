@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
 from discreet.errors import QuestionRefused
 from discreet.query import plan
 from discreet.query.bound import Bounded, bound
@@ -358,7 +359,7 @@ def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
     return answer
 
 
-def exactly(engine: DuckDB, question: Bounded) -> Moved:
+def exactly(engine: Engine, question: Bounded) -> Moved:
     """What an engine returns for a question, per measure."""
     totals = list(engine.totals(question))
     found: Moved = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}

@@ -18,6 +18,7 @@ from discreet.cli.options import (
     Delta,
     Epsilon,
     Error,
+    FilePath,
     Fresh,
     Integers,
     Json,
@@ -111,6 +112,7 @@ def ask(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
+    path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
     ledger: LedgerPlace = None,
@@ -133,7 +135,7 @@ def ask(
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
-        currency=currency, neighbours=neighbours, pilot=pilot, budget=budget, ledger=ledger, account=account,
+        currency=currency, neighbours=neighbours, path=path, pilot=pilot, budget=budget, ledger=ledger, account=account,
     )  # fmt: skip
     form = Form(
         simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
@@ -164,6 +166,7 @@ def quote(
     unique: Unique = False,
     bounds: Limits = None,
     table: TableName = None,
+    path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
     ledger: LedgerPlace = None,
@@ -177,7 +180,7 @@ def quote(
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
-        currency=currency, neighbours=neighbours, ledger=ledger, account=account,
+        currency=currency, neighbours=neighbours, path=path, ledger=ledger, account=account,
     )  # fmt: skip
     run(asked, confidence, as_json=json)
 
@@ -191,12 +194,13 @@ def policy_init(
     source: Source,
     unit: Annotated[str, typer.Option(prompt="Which column says whose row it is", help="Whose row it is.")],
     table: TableName = None,
+    path: FilePath = None,
     out: Annotated[str, typer.Option(help="Where to write it; - for the screen.")] = "policy.toml",
 ) -> None:
     """Write a policy.toml to fill in: the names and types of the columns, never a value."""
     from discreet.cli.policy import init
 
-    init(source, unit, table, out)
+    init(source, unit, table, path, out)
 
 
 @app.command(

@@ -13,7 +13,9 @@ def panel(heading: str, text: str, *names: str) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=heading)
 
 
-Source: TypeAlias = Annotated[str, typer.Argument(help="A CSV or Parquet file (globs too), or a DuckDB database.")]
+Source: TypeAlias = Annotated[
+    str, typer.Argument(help="A CSV or Parquet file (globs too), a DuckDB file, postgresql://…, spark:local[2], spark://….")
+]
 Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
 
 Epsilon: TypeAlias = Annotated[str | None, panel(PRICE, "The price of the whole question.")]
@@ -38,6 +40,7 @@ Limits: TypeAlias = Annotated[
     list[str] | None, panel(DATA, "Values are clamped: pay=0:200; pay=auto finds bounds privately. Repeatable.", "--bounds")
 ]
 Public: TypeAlias = Annotated[list[str] | None, panel(DATA, "A public table to join: cities=cities.csv. Repeatable.")]
+FilePath: TypeAlias = Annotated[str | None, panel(DATA, "The Parquet files that Spark shall read.", "--path")]
 TableName: TypeAlias = Annotated[str | None, panel(DATA, "The table's name, if not the file's.", "--table")]
 Relation: TypeAlias = Annotated[
     str, panel(DATA, "Whom an answer may not tell apart: add-remove one unit, or replace one.", "--neighbours")

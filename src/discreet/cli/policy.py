@@ -7,9 +7,9 @@ from discreet.errors import BadParameter
 from discreet.query.policy import write_policy
 
 
-def init(source: str, unit: str, table: str | None, out: str) -> None:
+def init(source: str, unit: str, table: str | None, path: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
-    declared = declare(source, unit=unit, table=table).table
+    declared = declare(source, unit=unit, table=table, path=path).table
     text = write_policy(declared, template=True)
     if out == "-":
         print(text, end="")

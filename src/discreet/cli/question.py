@@ -41,6 +41,7 @@ class Question:
     weight: list[str] | None
     currency: str | None
     neighbours: str
+    path: str | None = None
     pilot: str | None = None
     budget: str | None = None
     ledger: str | None = None
@@ -88,7 +89,7 @@ class Question:
 
     def _declared(self) -> Declared:
         declared = declare(
-            self.source, unit=self.unit, policy=self.policy, table=self.table,
+            self.source, unit=self.unit, policy=self.policy, table=self.table, path=self.path,
             bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
             unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
         )  # fmt: skip

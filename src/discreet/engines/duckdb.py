@@ -16,16 +16,12 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engines.csv_file import place_csv
+from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
 from discreet.errors import EngineFailed, SourceRefused
-from discreet.query.bound import Bounded
-from discreet.query.groups import Exact
-from discreet.query.measures import Counts
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
-from discreet.sql.lower import lower
-from discreet.sql.spread import lower_counts
 
 READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 KINDS = {
@@ -40,8 +36,10 @@ READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP
 BATCH = 20_000
 
 
-class DuckDB:
+class DuckDB(SqlEngine):
     """One source in one connection."""
+
+    dialect = DUCKDB
 
     def __init__(
         self,
@@ -119,9 +117,9 @@ class DuckDB:
         kinds, types = {name: column.kind for name, column in self.columns().items()}, self._types()
         if not kinds:
             raise SourceRefused(f"no column of {self.table} can be read", "give numbers, texts, dates or truth values")
-        columns = [_cast(name, _read_as(types[name])) for name in kinds]
+        columns = [read_column(name, _reading(types[name])) for name in kinds]
         try:
-            found = self.connection.execute(exp.select(*columns).from_(_quoted(self.table)).sql(dialect="duckdb"))
+            found = self.connection.execute(exp.select(*columns).from_(quoted(self.table)).sql(dialect="duckdb"))
             rows = found.fetchmany(MOST_ROWS + 1)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
@@ -137,79 +135,22 @@ class DuckDB:
 
     def _types(self) -> dict[str, str]:
         try:
-            described = self.connection.sql(exp.select("*").from_(_quoted(self.table)).sql(dialect="duckdb"))
+            described = self.connection.sql(exp.select("*").from_(quoted(self.table)).sql(dialect="duckdb"))
             return dict(zip(described.columns, map(str, described.types), strict=True))
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
 
-    def statement(self, bounded: Bounded) -> str:
-        """What will run for the totals."""
-        return lower(bounded, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
+    def _place(self) -> exp.Expr:
+        return quoted(self.table)
 
-    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
-        """What will run for one spread of counts."""
-        return lower_counts(bounded, counts, self._source(bounded), DUCKDB).sql(dialect="duckdb", copy=False)
+    def _readings(self) -> dict[str, Reading]:
+        plain = {name: _reading(kind) for name, kind in self._types().items()}
+        texts = [name for name, kind in self._types().items() if self.collated and kind == "VARCHAR"]
+        return plain | dict.fromkeys(texts, _letters)
 
-    def statements(self, bounded: Bounded) -> tuple[str, ...]:
-        """Everything that will run."""
-        spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
-        return (self.statement(bounded), *spreads) if bounded.totals else spreads
-
-    def _source(self, bounded: Bounded) -> exp.Expr:
-        """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
-        joins, public = bounded.query.joins, bounded.table.public
-        added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
-        own = {name: kind for name, kind in self._types().items() if name in bounded.table.columns and name not in added}
-        source: exp.Expr = _quoted(self.table)
-        if self.collated or any(map(_read_as, own.values())):
-            columns = [self._plain(name, kind) for name, kind in own.items()]
-            source = exp.select(*columns).from_(source).subquery()
-        return self._joined(source, list(own), bounded) if joins else source
-
-    def _plain(self, name: str, kind: str) -> exp.Expr:
-        """A column as the type that questions know. A collation would make one group of texts that the hash and the keys
-        tell apart: every person's share is bounded by the letters alone."""
-        if self.collated and kind == "VARCHAR":
-            letters = exp.Collate(this=exp.Column(this=exp.to_identifier(name, quoted=True)), expression=exp.Var(this="C"))
-            return exp.alias_(letters, name, quoted=True)
-        return _cast(name, _read_as(kind))
-
-    def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
-        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
-        homes = {name: _column(name, "own") for name in own}
-        select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
-        for i, join in enumerate(bounded.query.joins):
-            same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
-            other = exp.alias_(lookup_table(self.public[join.table]), f"lookup{i}", table=True, quoted=True)
-            select = select.join(other, on=same, join_type="left" if join.left else "inner")
-            homes |= {
-                f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
-            }
-        return select.select(*(exp.alias_(column, name, quoted=True) for name, column in homes.items())).subquery()
-
-    def exact(self, bounded: Bounded) -> Exact:
-        """Everything that a release of `bounded` needs, read when it is needed."""
-        statements = self.statements(bounded)
-        spreads = statements[1:] if bounded.totals else statements
-        totals = self._totals(statements[0], len(bounded.totals)) if bounded.totals else ()
-        return Exact(totals, dict(zip(bounded.spreads, map(self._counts, spreads), strict=True)), statements)
-
-    def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear."""
-        return self._totals(self.statement(bounded), len(bounded.totals)) if bounded.totals else iter(())
-
-    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """(count, cell, keys) for the cells that have rows."""
-        return self._counts(self.statement_of(bounded, counts))
-
-    def _totals(self, statement: str, width: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        for row in self._rows(statement):
-            yield row[:width], row[width:]
-
-    def _counts(self, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        for count, cell, *keys in self._rows(statement):
-            yield count, cell, tuple(keys)
+    def _lookup(self, name: str) -> exp.Expr:
+        return lookup_table(self.public[name])
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """In batches, so that a million keys are never held at once."""
@@ -236,7 +177,7 @@ def _copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     try:
         connection.register("given", source)
-        connection.execute(f"CREATE TABLE {_quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
+        connection.execute(f"CREATE TABLE {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
         connection.unregister("given")
     except (duckdb.Error, TypeError, ValueError) as mistake:
         log.warning("%s", mistake)
@@ -263,21 +204,19 @@ def _home(connection: duckdb.DuckDBPyConnection) -> str | None:
     return None if found is None or found[0] is None else _absolute(found[0])
 
 
-def _quoted(name: str) -> exp.Table:
-    return exp.Table(this=exp.to_identifier(name, quoted=True))
+def _letters(column: exp.Expr) -> exp.Expr:
+    """A text without its collation, which would make one group of texts that the hash and the keys tell apart: every
+    person's share is bounded by the letters alone."""
+    return exp.Collate(this=column, expression=exp.Var(this="C"))
 
 
 def _read_as(kind: str) -> str | None:
     return READ_AS.get(kind.partition("(")[0])
 
 
-def _column(name: str, table: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
-
-
-def _cast(name: str, kind: str | None) -> exp.Expr:
-    column = exp.Column(this=exp.to_identifier(name, quoted=True))
-    return exp.alias_(exp.cast(column, kind, dialect="duckdb"), name, quoted=True) if kind else column
+def _reading(kind: str) -> Reading:
+    other = _read_as(kind)
+    return None if other is None else lambda column: exp.cast(column, other, dialect="duckdb")
 
 
 def _place(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files: list[str]) -> None:
@@ -286,7 +225,7 @@ def _place(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files:
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files])
     reader = exp.Anonymous(this=READERS[suffix], expressions=[listed]).sql(dialect="duckdb")
     kind = "VIEW" if suffix == ".parquet" else "TABLE"
-    connection.execute(f"CREATE {kind} {_quoted(name).sql(dialect='duckdb')} AS SELECT * FROM {reader}")
+    connection.execute(f"CREATE {kind} {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM {reader}")
 
 
 def _locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:

@@ -25,15 +25,25 @@ def copy_lookup(
     connection: duckdb.DuckDBPyConnection, name: str, kinds: Mapping[str, Kind], rows: Sequence[tuple[Any, ...]]
 ) -> tuple[str, Lookup]:
     """The copy's name in the engine, and what was read off it: keys, bounds, and where no value occurs twice."""
-    values = {column: [_held(row[i], kind) for row in rows] for i, (column, kind) in enumerate(kinds.items())}
+    values = held_values(kinds, rows)
     place = _free_name(connection, name)
     columns = ", ".join(f"unnest(?::{TYPES[kind]}[]) AS {_quoted(column)}" for column, kind in kinds.items())
     connection.execute(f"CREATE TEMP TABLE {_quoted(place)} AS SELECT {columns}", list(values.values()))
     unique = frozenset(
         column for column, kind in kinds.items() if kind is not Kind.REAL and _unique(connection, place, column)
     )
-    digest = sha256(repr(values).encode()).hexdigest()
-    return place, Lookup(name, {column: _described(kind, values[column]) for column, kind in kinds.items()}, unique, digest)
+    return place, described(name, kinds, values, unique)
+
+
+def held_values(kinds: Mapping[str, Kind], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """A public table column by column, with nothing in it that a question could not name."""
+    return {column: [_held(row[i], kind) for row in rows] for i, (column, kind) in enumerate(kinds.items())}
+
+
+def described(name: str, kinds: Mapping[str, Kind], values: Mapping[str, Sequence[Any]], unique: frozenset[str]) -> Lookup:
+    """What is read off a public table: keys, bounds, and a digest of all of it."""
+    columns = {column: _described(kind, values[column]) for column, kind in kinds.items()}
+    return Lookup(name, columns, unique, sha256(repr(dict(values)).encode()).hexdigest())
 
 
 def lookup_table(place: str) -> exp.Table:

@@ -1,11 +1,20 @@
-"""What differs between engines, as data."""
+"""What differs between engines, as data. Adding an engine is one entry here and one adapter in `discreet.engines`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-Divide = Callable[[exp.Expr, exp.Expr], exp.Expr]
+ROWS = 1 << 41
+"""No engine holds more rows of one table: where so many values fit 64 bits, they are added up in 64 bits."""
+
+
+def _as_it_is(value: exp.Expr) -> exp.Expr:
+    return value
+
+
+def _sum(value: exp.Expr, most: int) -> exp.Expr:
+    return exp.Sum(this=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +22,31 @@ class Dialect:
     """One engine's ways."""
 
     name: str
-    is_nan: Callable[[exp.Expr], exp.Expr]
-    divide: Divide  # integer division that truncates towards zero
+    is_nan: Callable[[exp.Expr], exp.Expr]  # unknown of NULL
+    divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # integer division that truncates towards zero
     wide: str  # the type of sums of 64-bit integers
+    add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
+    tame: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a double that may be multiplied by a small constant
+    by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
+
+
+def _equals_nan(value: exp.Expr) -> exp.Expr:
+    """NaN equals itself in SQL engines, and NULL = NaN is unknown; Spark's isnan(NULL) would be false."""
+    return exp.EQ(this=value, expression=exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE))
+
+
+def _without_underflow(value: exp.Expr) -> exp.Expr:
+    """PostgreSQL raises where a product of doubles underflows, which would tell of the row. So small a value is 0 steps."""
+    tiny = exp.LT(this=exp.Abs(this=value.copy()), expression=exp.cast(exp.Literal.string("1e-200"), exp.DType.DOUBLE))
+    zero = exp.cast(exp.Literal.string("0.0"), exp.DType.DOUBLE)
+    return exp.Case(ifs=[exp.If(this=tiny, true=zero)], default=value)
+
+
+def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
+    """Spark adds 64-bit integers up in 64 bits, and raises where they overflow."""
+    if most * ROWS < 1 << 63:
+        return exp.Sum(this=value)
+    return exp.Sum(this=exp.cast(value, "DECIMAL(28, 0)", dialect="spark"))  # its sum has all 38 digits
 
 
 DUCKDB = Dialect(
@@ -23,4 +54,19 @@ DUCKDB = Dialect(
     is_nan=lambda x: exp.func("isnan", x, dialect="duckdb"),
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide="HUGEINT",
+)
+POSTGRES = Dialect(
+    "postgres",
+    is_nan=_equals_nan,
+    divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
+    wide="NUMERIC",
+    tame=_without_underflow,
+)
+SPARK = Dialect(
+    "spark",
+    is_nan=_equals_nan,
+    divide=lambda a, b: exp.IntDiv(this=a, expression=b),
+    wide="DECIMAL(38, 0)",
+    add=_spark_sum,
+    by_unit=True,
 )

@@ -16,7 +16,7 @@ from discreet.query.bound import Bounded
 from discreet.query.measures import Rows, Scalar, Total, Units, Values
 from discreet.query.span import ROOM
 from discreet.sql.dialects import Dialect
-from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
+from discreet.sql.rows import UNIT, by_hash, by_unit, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
 from discreet.sql.values import SQL, Lowering, cast, clamp, column, least, named, saturated, whole
 
 RANK, ROWS = "rank", "rows"
@@ -44,6 +44,7 @@ class _Statement:
             )
             return only_listed(self.bounded, result) if listed_late(self.bounded) else result
         ranked = needs_rank(self.bounded)
+        kept = by_unit(kept) if ranked and self.dialect.by_unit else kept
         result = exp.select(*self._totals_of_pairs()).from_(self.ranked if ranked else self.pairs, copy=False)
         if ranked:
             result = result.where(exp.LTE(this=column(RANK), expression=whole(self.bounded.groups)), copy=False)
@@ -78,11 +79,11 @@ class _Statement:
     def _sum(self, measure: Total) -> SQL:
         """Σ(v − c) is Σv − c·n: engines then add up a value once, however many centres it is taken from."""
         if measure.power != 1 or measure.centre == 0:
-            return exp.Sum(this=self._power(measure))
+            return self.dialect.add(self._power(measure), self.bounded.largest(measure) // self.bounded.rows)
         value = column(self.values[measure.value])
         centre = exp.cast(whole(measure.centre), self.dialect.wide, dialect=self.dialect.name)
         taken = exp.Mul(this=centre, expression=exp.Count(this=value.copy()))
-        return exp.Sub(this=exp.Sum(this=value), expression=taken)
+        return exp.Sub(this=self.dialect.add(value, self.bounded.span(measure).most), expression=taken)
 
     def _power(self, measure: Total) -> SQL:
         """(value − centre)^power; the span has shown that it fits."""
@@ -95,7 +96,7 @@ class _Statement:
 
     def _totals_of_pairs(self) -> list[SQL]:
         most = whole(self.bounded.rows)
-        return [self._total(i, self._capped(i, measure, most)) for i, measure in enumerate(self.bounded.totals)]
+        return [self._total(i, measure, self._capped(i, measure, most)) for i, measure in enumerate(self.bounded.totals)]
 
     def _capped(self, i: int, measure: Scalar, most: SQL) -> SQL:
         match measure:
@@ -132,5 +133,5 @@ class _Statement:
             case _:
                 assert_never(measure)
 
-    def _total(self, i: int, share: SQL) -> SQL:
-        return named(saturated(exp.Sum(this=share)), f"total{i}")
+    def _total(self, i: int, measure: Scalar, share: SQL) -> SQL:
+        return named(saturated(self.dialect.add(share, self.bounded.largest(measure))), f"total{i}")

@@ -37,6 +37,12 @@ def kept_rows(bounded: Bounded, source: exp.Expr, write: Lowering, values: Mappi
     return rows if listed_late(bounded) else rows.where(*_listed(bounded, keys), copy=False)
 
 
+def by_unit(rows: exp.Select) -> exp.Select:
+    """The same rows, each unit's in one place: grouping by unit and ranking within it then move nothing more."""
+    rows.set("hint", exp.Hint(expressions=[exp.Anonymous(this="REPARTITION", expressions=[column(UNIT)])]))
+    return rows
+
+
 def listed_late(bounded: Bounded) -> bool:
     """Whether unlisted keys are dropped after grouping, which is cheaper for a long list. It makes no difference to the
     totals where a unit has one row; where it has several, an unlisted group must not take a listed one's place."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.query.bound import Bounded
 from discreet.query.measures import Counts
 from discreet.sql.dialects import Dialect
-from discreet.sql.rows import UNIT, by_hash, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
+from discreet.sql.rows import UNIT, by_hash, by_unit, kept_rows, key_names, listed_late, needs_rank, only_listed, own_names
 from discreet.sql.values import SQL, Lowering, column, greatest, least, named, saturated, whole
 
 CELL, RANK, ROWS, RUNNING = "cell", "rank", "rows", "running"
@@ -28,7 +28,7 @@ def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Di
     rows = kept_rows(bounded, source, write, {CELL: write.steps(counts.cell)})
     known = exp.Not(this=exp.Is(this=column(CELL), expression=exp.Null()))
     if bounded.table.unique:
-        result = exp.select(_total(whole(1)), column(CELL), *keys).from_(kept, copy=False)
+        result = exp.select(_total(dialect, whole(1), 1), column(CELL), *keys).from_(kept, copy=False)
         result = (
             result.where(known, copy=False)
             .group_by(column(CELL), *_copies(keys), copy=False)
@@ -36,11 +36,14 @@ def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Di
         )
         return only_listed(bounded, result) if listed_late(bounded) else result
     columns: list[SQL] = [column(UNIT), *_copies(keys), column(CELL)]
+    rows = by_unit(rows) if dialect.by_unit else rows
     counted = exp.select(*columns, named(exp.Count(this=exp.Star()), ROWS)).from_(kept, copy=False)
     before = exp.Paren(this=exp.Sub(this=column(RUNNING), expression=column(ROWS)))
     room = greatest(exp.Sub(this=whole(bounded.rows), expression=before), whole(0))
     result = (
-        exp.select(_total(least(column(ROWS), room)), column(CELL), *keys).from_(ranked, copy=False).where(known, copy=False)
+        exp.select(_total(dialect, least(column(ROWS), room), bounded.rows), column(CELL), *keys)
+        .from_(ranked, copy=False)
+        .where(known, copy=False)
     )
     if needs_rank(bounded):
         result = result.where(exp.LTE(this=column(RANK), expression=whole(bounded.groups)), copy=False)
@@ -64,8 +67,8 @@ def _ranked(bounded: Bounded) -> exp.Select:
     return exp.select(exp.Star(), named(running, RUNNING), *places)
 
 
-def _total(share: SQL) -> SQL:
-    return named(saturated(exp.Sum(this=share)), "total0")
+def _total(dialect: Dialect, share: SQL, most: int) -> SQL:
+    return named(saturated(dialect.add(share, most)), "total0")
 
 
 def _copies(columns: Sequence[SQL]) -> list[SQL]:

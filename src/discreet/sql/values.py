@@ -107,6 +107,7 @@ class Lowering:
         assert declared.upper is not None
         wide = cast(declared_column(name), exp.DType.DOUBLE)
         inside = clamp(wide, double(declared.lower), double(declared.upper))
+        inside = inside if span.grid <= 1 else self.dialect.tame(inside)
         scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
         nearest: SQL = cast(exp.Floor(this=scaled), exp.DType.BIGINT)
         if not _stays_inside(declared.lower, declared.upper, span):
@@ -227,7 +228,7 @@ def constant(value: object) -> SQL:
         return whole(value)
     if isinstance(value, str):
         return exp.Literal.string(value)
-    kind = exp.DType.TIMESTAMP if isinstance(value, datetime) else exp.DType.DATE
+    kind = exp.DType.TIMESTAMPNTZ if isinstance(value, datetime) else exp.DType.DATE
     return exp.cast(exp.Literal.string(str(value)), kind)
 
 

@@ -1,0 +1,167 @@
+"""What an engine is to the rest: it says what its table holds, what it would run, and returns group keys and integers.
+
+`SqlEngine` is all that the engines share. One of them adds how its columns are read, where a public table's copy is, and
+how a statement is run.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, Self, TypeAlias
+
+from sqlglot import exp
+
+from discreet.query.bound import Bounded
+from discreet.query.groups import Exact
+from discreet.query.measures import Counts
+from discreet.query.table import Column, Lookup
+from discreet.sql.dialects import Dialect
+from discreet.sql.lower import lower
+from discreet.sql.spread import lower_counts
+
+Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
+"""How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
+
+
+class Engine(Protocol):
+    """One table, wherever it is."""
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]:
+        """Held while a statement runs and its rows are read."""
+        ...
+
+    @property
+    def table(self) -> str:
+        """The name that questions call it by."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Where the table is, for an account that remembers its answers; nothing that says what is in it."""
+        ...
+
+    def columns(self) -> dict[str, Column]:
+        """Names and kinds of the columns. No value is read."""
+        ...
+
+    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
+        """The same table beside copies of these public ones, and what was read off them."""
+        ...
+
+    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+        """Everything that will run."""
+        ...
+
+    def exact(self, bounded: Bounded) -> Exact:
+        """Everything that a release of `bounded` needs, read when it is needed, one part after the other."""
+        ...
+
+    def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """(totals, keys) per group. A group without rows in the engine does not appear."""
+        ...
+
+    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """(count, cell, keys) for the cells that have rows."""
+        ...
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1; None where the engine does not know."""
+        ...
+
+
+class SqlEngine(ABC):
+    """An engine that runs what `discreet.sql` writes."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    def _readings(self) -> dict[str, Reading]:
+        """How each column is read."""
+
+    @abstractmethod
+    def _place(self) -> exp.Expr:
+        """Where the table is."""
+
+    @abstractmethod
+    def _lookup(self, name: str) -> exp.Expr:
+        """Where the copy of a public table is."""
+
+    @abstractmethod
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """Run it. Whatever the engine raises becomes `EngineFailed`; its own words go to the owner's log."""
+
+    def statement(self, bounded: Bounded) -> str:
+        """What will run for the totals."""
+        return lower(bounded, self._source(bounded), self.dialect).sql(dialect=self.dialect.name, copy=False)
+
+    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
+        """What will run for one spread of counts."""
+        return lower_counts(bounded, counts, self._source(bounded), self.dialect).sql(dialect=self.dialect.name, copy=False)
+
+    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+        """Everything that will run."""
+        spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
+        return (self.statement(bounded), *spreads) if bounded.totals else spreads
+
+    def exact(self, bounded: Bounded) -> Exact:
+        """Everything that a release of `bounded` needs, read when it is needed."""
+        statements = self.statements(bounded)
+        spreads = statements[1:] if bounded.totals else statements
+        totals = self._totals(statements[0], len(bounded.totals)) if bounded.totals else ()
+        return Exact(totals, dict(zip(bounded.spreads, map(self._counts, spreads), strict=True)), statements)
+
+    def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """(totals, keys) per group. A group without rows in the engine does not appear."""
+        return self._totals(self.statement(bounded), len(bounded.totals)) if bounded.totals else iter(())
+
+    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """(count, cell, keys) for the cells that have rows."""
+        return self._counts(self.statement_of(bounded, counts))
+
+    def _totals(self, statement: str, width: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        for row in self._rows(statement):
+            yield row[:width], row[width:]
+
+    def _counts(self, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._rows(statement):
+            yield count, cell, tuple(keys)
+
+    def _source(self, bounded: Bounded) -> exp.Expr:
+        """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
+        joins, public = bounded.query.joins, bounded.table.public
+        added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
+        own = {name: read for name, read in self._readings().items() if name in bounded.table.columns and name not in added}
+        source = self._place()
+        if any(own.values()):
+            source = exp.select(*(read_column(name, read) for name, read in own.items())).from_(source).subquery()
+        return self._joined(source, list(own), bounded) if joins else source
+
+    def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
+        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
+        homes = {name: _column(name, "own") for name in own}
+        select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
+        for i, join in enumerate(bounded.query.joins):
+            same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
+            other = exp.alias_(self._lookup(join.table), f"lookup{i}", table=True, quoted=True)
+            select = select.join(other, on=same, join_type="left" if join.left else "inner")
+            homes |= {
+                f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
+            }
+        return select.select(*(exp.alias_(column, name, quoted=True) for name, column in homes.items())).subquery()
+
+
+def quoted(*names: str) -> exp.Table:
+    """A table by its name, or by its schema and name, or by catalog, schema and name."""
+    parts = [exp.to_identifier(name, quoted=True) for name in names]
+    return exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
+
+
+def read_column(name: str, read: Reading) -> exp.Expr:
+    """A column under its own name, read as it must be."""
+    column = exp.Column(this=exp.to_identifier(name, quoted=True))
+    return exp.alias_(read(column), name, quoted=True) if read else column
+
+
+def _column(name: str, table: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))

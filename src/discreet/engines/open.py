@@ -1,0 +1,63 @@
+"""Which engine a source belongs to. A driver is imported only when a source needs it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
+from discreet.errors import BadParameter, SourceRefused
+from discreet.query.table import Kind
+
+POSTGRES = ("postgresql://", "postgres://")
+SPARK = ("spark:", "local[")
+
+
+def open_engine(
+    source: Any,
+    table: str | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    *,
+    path: str | Path | None = None,
+    name: str | None = None,
+) -> Engine:
+    """The engine for a source: an address of PostgreSQL ("postgresql://…") or Spark ("spark:local[2]", "spark://…"), a Spark
+    frame, or whatever DuckDB opens. `table` names the table in it, `path` the files that Spark shall read; `name` is what
+    questions call a source that has no name of its own. `kinds` says what the columns of a CSV file hold."""
+    text = source if isinstance(source, str) else ""
+    spark = text.startswith(SPARK) or type(source).__module__.startswith("pyspark.")
+    if path is not None and not text.startswith(SPARK):
+        raise BadParameter("path", repr(str(path)), "only Spark reads files by path=", "give the file as the source itself")
+    if text.startswith(POSTGRES):
+        return _postgres(text, table or name)
+    if spark:
+        return _spark(source, table, path, name)
+    return DuckDB.open(source, table or _name(source) or name, kinds)
+
+
+def _postgres(address: str, table: str | None) -> Engine:
+    try:
+        from discreet.engines.postgres import Postgres
+    except ImportError:
+        raise SourceRefused("psycopg is not installed", "pip install 'discreet[postgres]'") from None
+    return Postgres.open(address, table)
+
+
+def _spark(source: Any, table: str | None, path: str | Path | None, name: str | None) -> Engine:
+    try:
+        from discreet.engines.spark import Spark
+    except ImportError:
+        raise SourceRefused("pyspark is not installed", "pip install 'discreet[spark]'; it needs Java 17 or later") from None
+    if isinstance(source, str):
+        return Spark.connect(source, table, path if path is None else str(path), name)
+    return Spark.of(source, table or name or "data")
+
+
+def _name(source: Any) -> str | None:
+    """A name for a glob, which has none of its own: what stands before the first wildcard."""
+    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
+        return None
+    stem = Path(str(source)).name
+    for mark in "*?[":
+        stem = stem.partition(mark)[0]
+    return stem.rstrip("-_.") or "data"

@@ -1,0 +1,129 @@
+"""PostgreSQL: the engine for tables and views of a server.
+
+The role needs SELECT on the table and nothing else, and TEMPORARY on the database if questions join to public tables.
+Texts are compared byte by byte (COLLATE "C"), as everywhere; a timestamp with time zone is read as the same moment in UTC.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlglot import exp
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Reading, SqlEngine, quoted
+from discreet.engines.lookup import described, held_values
+from discreet.engines.names import parts_of
+from discreet.engines.postgres_link import Link, refused
+from discreet.engines.postgres_types import TYPES, kind_of, reading_of
+from discreet.errors import SourceRefused
+from discreet.query.table import Column, Kind, Lookup
+from discreet.sql.dialects import POSTGRES
+
+
+class Postgres(SqlEngine):
+    """One table or view of one database."""
+
+    dialect = POSTGRES
+
+    def __init__(
+        self,
+        link: Link,
+        place: tuple[str, ...],
+        types: Mapping[str, tuple[Kind, Reading]],
+        public: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.link, self.place, self.types, self.public = link, place, types, public
+        self.table, self.turn = place[-1], link.turn
+        self.identity = f"{link.where} {'.'.join(place)}"
+
+    @classmethod
+    def open(cls, address: str, table: str | None) -> "Postgres":
+        """A table or view by its name, or by its schema and name. The address is libpq's: SSL and options go in it."""
+        if table is None:
+            raise SourceRefused("a database holds many tables", "say which with table=")
+        place = parts_of(table, 2)
+        with refused("this database cannot be reached", "check the address and the role; the owner's log says more"):
+            link = Link(address)
+            encoding = link.open().info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise SourceRefused("this database is not in UTF-8", "hashes of its texts would differ; use one that is")
+        with refused("this table cannot be read", "check its name and GRANT SELECT; the owner's log says more"):
+            return cls(link, place, _types(link, place))
+
+    def columns(self) -> dict[str, Column]:
+        """Names and kinds of the columns. No value is read."""
+        return {name: Column(kind) for name, (kind, _) in self.types.items()}
+
+    def with_public(self, sources: Mapping[str, Any]) -> "tuple[Postgres, dict[str, Lookup]]":
+        """The same table beside copies of these public ones, which may be files or frames. A copy is a temporary table of
+        this connection."""
+        places, lookups = dict(self.public), {}
+        for name, source in sources.items():
+            kinds, rows = DuckDB.open(source, name).contents()
+            values = held_values(kinds, rows)
+            places[name] = f"discreet {len(places)} {name}"
+            with refused(f"the public table {name} cannot be copied", "GRANT TEMPORARY; the owner's log says more"):
+                self.link.prepare(_copying(places[name], kinds, values))
+                unique = _unique(self.link.open(), places[name], kinds)
+            lookups[name] = described(name, kinds, values, unique)
+        return Postgres(self.link, self.place, self.types, MappingProxyType(places)), lookups
+
+    def progress(self) -> float | None:
+        """PostgreSQL keeps no count of it."""
+        return None
+
+    def _place(self) -> exp.Expr:
+        return quoted(*self.place)
+
+    def _readings(self) -> dict[str, Reading]:
+        return {name: read for name, (_, read) in self.types.items()}
+
+    def _lookup(self, name: str) -> exp.Expr:
+        return quoted("pg_temp", self.public[name])
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        return self.link.rows(statement)
+
+
+def _types(link: Link, place: tuple[str, ...]) -> dict[str, tuple[Kind, Reading]]:
+    """Described by the server: a domain counts as what it is made of."""
+    with link.reading() as connection:
+        described = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*place))).description
+        enums = {row[0] for row in connection.execute("SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e'")}
+    found = {}
+    for column in described or ():
+        kind = Kind.TEXT if column.type_code in enums else kind_of(column)
+        if kind is not None:
+            found[column.name] = (kind, reading_of(column, kind))
+    return found
+
+
+def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> Any:
+    def copy(connection: psycopg.Connection[Any]) -> None:
+        connection.read_only = False
+        columns = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(TYPES[kind])) for name, kind in kinds.items()
+        )
+        at = sql.Identifier("pg_temp", place)
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(at, columns))
+            with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(at)) as rows:
+                for row in zip(*values.values(), strict=True):
+                    rows.write_row(row)
+            cursor.execute(sql.SQL("ANALYZE {}").format(at))
+
+    return copy
+
+
+def _unique(connection: psycopg.Connection[Any], place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Asked of the engine, whose equality is the one that will join."""
+    found = set()
+    for name, kind in kinds.items():
+        counts = sql.SQL("SELECT COUNT({0}), COUNT(DISTINCT {0}) FROM {1}")
+        row = connection.execute(counts.format(sql.Identifier(name), sql.Identifier("pg_temp", place))).fetchone()
+        if kind is not Kind.REAL and row is not None and row[0] == row[1]:
+            found.add(name)
+    return frozenset(found)

@@ -1,0 +1,141 @@
+"""Apache Spark: the engine for frames, tables and files of a cluster.
+
+Questions run in a session of their own on the same context (`newSession`), so that no setting of the user's is changed.
+What is collected is group keys and integers. A timestamp with time zone is read as the same moment in UTC. A frame's own
+expressions are the owner's: they run as the frame's session has them.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Reading, SqlEngine, quoted
+from discreet.engines.lookup import described, held_values
+from discreet.engines.names import parts_of
+from discreet.engines.owner import log
+from discreet.engines.spark_session import Job, own_session, refused, started
+from discreet.engines.spark_types import kind_of, public_frame, reading_of
+from discreet.errors import EngineFailed, SourceRefused
+from discreet.query.table import Column, Kind, Lookup
+from discreet.sql.dialects import SPARK
+
+
+class Spark(SqlEngine):
+    """One table in one session."""
+
+    dialect = SPARK
+
+    def __init__(
+        self,
+        session: SparkSession,
+        place: tuple[str, ...],
+        table: str,
+        public: Mapping[str, str] = MappingProxyType({}),
+        files: str | None = None,
+    ) -> None:
+        self.session, self.place, self.table, self.public = session, place, table, public
+        self.turn, self.files = threading.Lock(), files
+        self.job = Job(session)
+        with refused("this table cannot be read", "check its name; the owner's log says more"):
+            fields = session.table(".".join(f"`{part.replace('`', '``')}`" for part in place)).schema.fields
+        found = {field.name: (kind_of(field.dataType), reading_of(field.dataType)) for field in fields}
+        self.types: dict[str, tuple[Kind, Reading]] = {
+            name: (kind, read) for name, (kind, read) in found.items() if kind is not None
+        }
+
+    @classmethod
+    def connect(cls, source: str, table: str | None, path: str | None, name: str | None) -> "Spark":
+        """A table of the catalog, or Parquet files, on "spark:local[2]" or "spark://…"."""
+        if (table is None) == (path is None):
+            raise SourceRefused("a cluster holds many tables", "say which with table=, or where its files are with path=")
+        session = own_session(started(source if source.startswith("spark://") else source.removeprefix("spark:")))
+        if path is None:
+            place = parts_of(table or "", 3)
+            return cls(session, place, place[-1])
+        if PurePosixPath(path).suffix.lower() not in (".parquet", ""):
+            raise SourceRefused("Spark reads Parquet here", "types of text files are guessed from values; convert it first")
+        view = f"discreet_{uuid4().hex}"
+        with refused("these files cannot be read", "check the path and the format; the owner's log says more"):
+            session.read.parquet(path).createOrReplaceTempView(view)
+        called = name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data"
+        return cls(session, (view,), called, files=path)
+
+    @classmethod
+    def of(cls, frame: Any, table: str) -> "Spark":
+        """A frame of the user's own session."""
+        if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
+            raise SourceRefused("this is no frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
+        view = f"discreet_{uuid4().hex}"
+        with refused("this frame cannot be read", "the owner's log says more"):
+            frame.createGlobalTempView(view)
+            return cls(own_session(frame.sparkSession), ("global_temp", view), table)
+
+    def columns(self) -> dict[str, Column]:
+        """Names and kinds of the columns. No value is read."""
+        return {name: Column(kind) for name, (kind, _) in self.types.items()}
+
+    def with_public(self, sources: Mapping[str, Any]) -> "tuple[Spark, dict[str, Lookup]]":
+        """The same table beside copies of these public ones, which may be files or frames. A copy is a view."""
+        places, lookups = dict(self.public), {}
+        for name, source in sources.items():
+            kinds, rows = DuckDB.open(source, name).contents()
+            values = held_values(kinds, rows)
+            places[name] = f"discreet_{uuid4().hex}"
+            with refused(f"the public table {name} cannot be copied", "the owner's log says more"):
+                public_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
+                unique = self._unique(places[name], kinds)
+            lookups[name] = described(name, kinds, values, unique)
+        return Spark(self.session, self.place, self.table, MappingProxyType(places), self.files), lookups
+
+    @property
+    def identity(self) -> str:
+        """The files, or the table of the catalog; a frame is a view that no other has."""
+        return (
+            f"spark files {self.files}" if self.files else f"spark {self.session.sparkContext.master} {'.'.join(self.place)}"
+        )
+
+    def _unique(self, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+        """Asked of the engine, whose equality is the one that will join."""
+        names = [name for name, kind in kinds.items() if kind is not Kind.REAL]
+        columns = [exp.to_identifier(name, quoted=True).sql(dialect="spark") for name in names]
+        if not columns:
+            return frozenset()
+        counts = ", ".join(f"COUNT({column}) = COUNT(DISTINCT {column})" for column in columns)
+        [row] = self.session.sql(f"SELECT {counts} FROM {place}").collect()
+        return frozenset(name for name, once in zip(names, row, strict=True) if once)
+
+    def progress(self) -> float | None:
+        """The share of the tasks known so far that are done; None before there are any."""
+        return self.job.progress()
+
+    def _place(self) -> exp.Expr:
+        return quoted(*self.place)
+
+    def _readings(self) -> dict[str, Reading]:
+        return {name: read for name, (_, read) in self.types.items()}
+
+    def _lookup(self, name: str) -> exp.Expr:
+        return quoted(self.public[name])
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            with self.job.running():
+                found = self.session.sql(statement).toArrow()
+        except Exception as mistake:  # a stopped context raises whatever comes first
+            log.warning("%s", mistake)
+            raise EngineFailed from None
+        for batch in found.to_batches():
+            yield from zip(*(_whole(column.to_pylist()) for column in batch.columns), strict=True)
+
+
+def _whole(values: list[Any]) -> list[Any]:
+    """Only whole numbers leave the cluster, also as decimals."""
+    return [int(value) if isinstance(value, Decimal) else value for value in values]

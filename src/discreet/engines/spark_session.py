@@ -1,0 +1,120 @@
+"""A session of our own on a Spark context, and a statement that runs in it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from discreet.engines.owner import log
+from discreet.errors import DiscreetError, SourceRefused
+
+SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.variable.substitute": "false",  # "${…}" in a constant is that text
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+"""What the generated SQL counts on."""
+INHERITED = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+LOUD = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of Spark's that print a failed statement's values."""
+GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+LOCAL = {
+    "spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+}  # fmt: skip
+
+
+def started(master: str) -> SparkSession:
+    """The session that is running, or a new one on this master."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    if shutil.which("java", path=_java_path()) is None:
+        raise SourceRefused("Spark needs Java 17 or later, and there is none", "install it, or set JAVA_HOME")
+    builder = SparkSession.builder.master(master).appName("discreet")
+    for name, value in LOCAL.items() if master.startswith("local") else ():
+        builder = builder.config(name, value)
+    with refused("Spark did not start", "it needs Java 17 or later (JAVA_HOME) and a master that answers"):
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")  # a failed task prints values
+    return session
+
+
+def _java_path() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return os.path.join(home, "bin") if home else os.environ.get("PATH", os.defpath)
+
+
+def own_session(session: SparkSession) -> SparkSession:
+    """Another session on the same context: settings and views of its own, the same tables."""
+    with refused("this Spark context is stopped", "start it again"):
+        own = session.newSession()
+        for name in INHERITED:
+            own.conf.set(name, session.conf.get(name) or "")
+        for name, value in SETTINGS.items():
+            own.conf.set(name, value)
+        return own
+
+
+@contextmanager
+def refused(reason: str, way_out: str) -> Iterator[None]:
+    """Whatever Spark says is for the owner's log."""
+    try:
+        with quiet():
+            yield
+    except DiscreetError:
+        raise
+    except Exception as mistake:  # a stopped context raises whatever comes first
+        log.warning("%s", mistake)
+        raise SourceRefused(reason, way_out) from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Spark prints no statement and no value meanwhile."""
+    loggers = [PySparkLogger.getLogger(name) for name in LOUD]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+class Job:
+    """What runs now, under a name of its own, so that its tasks can be counted."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.context, self.group = session.sparkContext, f"discreet {uuid4().hex}"
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The user's own job group is put back afterwards."""
+        before = {name: self.context.getLocalProperty(name) for name in GROUP}
+        self.group = f"discreet {uuid4().hex}"
+        self.context.setJobGroup(self.group, "discreet: exact totals")
+        try:
+            with quiet():
+                yield
+        finally:
+            if self.context._jsc is not None:
+                for name, value in before.items():
+                    self.context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+
+    def progress(self) -> float | None:
+        """Done tasks over known tasks."""
+        tracker, done, known = self.context.statusTracker(), 0, 0
+        for job in tracker.getJobIdsForGroup(self.group):
+            told = tracker.getJobInfo(job)
+            for stage in told.stageIds if told else ():
+                if (at := tracker.getStageInfo(stage)) is not None:
+                    done, known = done + at.numCompletedTasks, known + at.numTasks
+        return done / known if known else None

@@ -1,0 +1,30 @@
+"""One PostgreSQL cluster for the whole run, whatever the number of workers; one database for each of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.engines.servers import Server, cluster, database
+
+
+@pytest.fixture(scope="session")
+def cluster_address(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
+    base = tmp_path_factory.getbasetemp()
+    shared: Path = base.parent if hasattr(request.config, "workerinput") else base
+    (shared / "postgres").mkdir(exist_ok=True)
+    with cluster(shared / "postgres") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def postgres(cluster_address: str) -> Iterator[Server]:
+    with database(cluster_address) as (owner, reader), psycopg.connect(owner, autocommit=True) as connection:
+        yield Server(connection, owner, reader)
+
+
+def pytest_configure(config: Any) -> None:
+    """The wheel that brings PostgreSQL says where it puts its sockets."""
+    config.addinivalue_line("filterwarnings", "ignore:XDG_RUNTIME_DIR is not set")

@@ -1,0 +1,58 @@
+-- SELECT dept, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM people GROUP BY dept
+WITH kept AS (
+  SELECT
+    "source"."uid" AS "unit",
+    "source"."dept" AS "key0"
+  FROM (
+    SELECT
+      CAST("uid" AS TEXT) COLLATE "C" AS "uid",
+      CAST("dept" AS TEXT) COLLATE "C" AS "dept",
+      "city",
+      "age",
+      "pay",
+      CASE
+        WHEN "price" = CAST('NaN' AS DECIMAL)
+        THEN CAST('NaN' AS DOUBLE PRECISION)
+        WHEN "price" > CAST('1.7976931348623157e308' AS DECIMAL)
+        THEN CAST('Infinity' AS DOUBLE PRECISION)
+        WHEN "price" < CAST('-1.7976931348623157e308' AS DECIMAL)
+        THEN CAST('-Infinity' AS DOUBLE PRECISION)
+        WHEN ABS("price") < CAST('5e-324' AS DECIMAL)
+        THEN CAST('0' AS DOUBLE PRECISION)
+        ELSE CAST("price" AS DOUBLE PRECISION)
+      END AS "price",
+      CASE WHEN "points" = CAST('NaN' AS DECIMAL) THEN NULL ELSE "points" END AS "points",
+      "ok",
+      "day",
+      "at" AT TIME ZONE 'UTC' AS "at"
+    FROM "people"
+  ) AS "source"
+  WHERE
+    NOT "source"."uid" IS NULL
+    AND (
+      "source"."dept" IN ('a', 'b''s') OR "source"."dept" IS NULL
+    )
+), pairs AS (
+  SELECT
+    "unit",
+    "key0",
+    COUNT(*) AS "rows"
+  FROM kept
+  GROUP BY
+    "unit",
+    "key0"
+)
+SELECT
+  CAST(LEAST(
+    GREATEST(COALESCE(SUM(LEAST("rows", 10)), 0), (
+      -9223372036854775807
+    )),
+    9223372036854775807
+  ) AS BIGINT) AS "total0",
+  CAST(LEAST(GREATEST(COALESCE(SUM(1), 0), (
+    -9223372036854775807
+  )), 9223372036854775807) AS BIGINT) AS "total1",
+  "key0"
+FROM pairs
+GROUP BY
+  "key0";

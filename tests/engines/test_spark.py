@@ -1,0 +1,185 @@
+"""Spark gives the same integers as the reference. One test, so that one worker starts one JVM; at most 150 jobs in it."""
+
+import json
+import logging
+import subprocess
+import sys
+from datetime import date, datetime
+from functools import partial
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from discreet import BadParameter, EngineFailed, SourceRefused, connect
+from discreet.engines.spark import Spark
+from discreet.query.table import Kind
+from tests.end_to_end.test_cli import DISCREET
+from tests.engines.sparks import jobs, opened, spark
+from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
+from tests.query.law import broken
+
+MOST_JOBS = 150
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    with spark(adaptive=False) as session:
+        same_totals(session)
+        types(session)
+        constants(session)
+        saturation(session)
+        sources(session, tmp_path)
+        silence(session, caplog, capfd)
+        assert jobs(session) <= MOST_JOBS
+        stopped(session, caplog)
+    with spark(adaptive=True) as session:  # the retry, on a context that was started again
+        assert counts(connect(people(session), table="people", **DECLARED)) == {"a": 300, "b": 600}
+
+
+def same_totals(session: SparkSession) -> None:
+    assert differences(partial(opened, session), range(100, 110), 2) == []
+    assert joined_differences(partial(opened, session), range(3), 1) == []
+
+
+def types(session: SparkSession) -> None:
+    frame = session.sql(
+        "SELECT * FROM VALUES "
+        "('a', 1Y, 2S, CAST('NaN' AS FLOAT), 7BD, 1.25BD, 'Ann' COLLATE UTF8_LCASE, DATE '2024-02-29', TIMESTAMP "
+        "'2024-03-10 02:30:00 UTC', TIMESTAMP_NTZ '2024-03-10 02:30:00.5', TRUE, ARRAY(1), X'00'), "
+        "('a ', 1Y, 2S, CAST('Infinity' AS FLOAT), -7BD, -1.25BD, 'ANN' COLLATE UTF8_LCASE, DATE '10000-01-01', TIMESTAMP "
+        "'9999-12-31 23:59:59 UTC', NULL, NULL, NULL, NULL), "
+        "('A', NULL, 2S, CAST('-0.0' AS FLOAT), 0BD, 0.00BD, NULL, NULL, NULL, NULL, FALSE, NULL, NULL) "
+        "AS t(uid, y, s, r, n0, n2, c, d, z, t, b, no, x)"
+    )
+    engine = Spark.of(frame, "kinds")
+    text, whole, real = Kind.TEXT, Kind.INTEGER, Kind.REAL
+    assert {name: column.kind for name, column in engine.columns().items()} == {
+        "uid": text, "y": whole, "s": whole, "r": real, "n0": whole, "n2": real, "c": text, "d": Kind.DATE,
+        "z": Kind.TIMESTAMP, "t": Kind.TIMESTAMP, "b": Kind.BOOLEAN,
+    }  # fmt: skip
+
+    def by(*columns: str) -> set[Any]:
+        named = ", ".join(f'"{column}"' for column in columns)
+        return set(asked(engine, f"SELECT {named}, COUNT(*) AS n FROM kinds GROUP BY {named}"))
+
+    assert by("uid", "n0", "c") == {("a", 7, "Ann"), ("a ", -7, "ANN"), ("A", 0, None)}
+    assert by("d", "z", "t") == {
+        (date(2024, 2, 29), datetime(2024, 3, 10, 2, 30), datetime(2024, 3, 10, 2, 30, 0, 500_000)),
+        (None, datetime(9999, 12, 31, 23, 59, 59), None),
+        (None, None, None),
+    }  # the session's own zone has no half past two on that day
+    assert by("b") == {(True,), (False,)}
+    sums = asked(engine, "SELECT SUM(n2) AS n, SUM(r) AS r, COUNT(r) AS k FROM kinds", bounds={"n2": (-1, 2), "r": (-1, 2)})
+    assert sums == {(): (2**19 // 4, 2 * 2**19, 2)}
+
+
+def constants(session: SparkSession) -> None:
+    """A long list becomes a hash set in Spark, where −0 and 0 might differ; and nothing in a text is replaced."""
+    rows = [(1, -0.0, "${spark.app.name}"), (2, nan, "a\\b")]
+    frame = session.createDataFrame(rows, "uid INT, x DOUBLE, s STRING").coalesce(1)
+    engine, listed = Spark.of(frame, "t"), ", ".join(map(str, range(20)))
+    assert asked(engine, f"SELECT COUNT(*) AS n FROM t WHERE x IN ({listed})") == {(): (1,)}
+    found = asked(engine, "SELECT s, COUNT(*) AS n FROM t WHERE s IN ('${spark.app.name}', 'a\\b') GROUP BY s")
+    assert set(found) == {("${spark.app.name}",), ("a\\b",)}
+
+
+def saturation(session: SparkSession) -> None:
+    frame = session.sql("SELECT id AS uid, 9000000000000000 AS x FROM range(20000)")
+    found = asked(Spark.of(frame, "t"), "SELECT SUM(x) AS s FROM t", bounds={"x": (0, 2**51 - 1)}, max_rows=2000)
+    assert found == {(): (2**63 - 1,)}
+
+
+def people(session: SparkSession, rows: int = 900) -> Any:
+    return session.sql(f"SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, {rows + 1})")
+
+
+def sources(session: SparkSession, folder: Path) -> None:
+    people(session).createOrReplaceGlobalTempView("staff")
+    duckdb.sql("SELECT i AS id, if(i % 3 = 0, 'a', 'b') AS dept, 50.0::DOUBLE AS pay FROM range(1, 901) t(i)").write_parquet(
+        str(folder / "people.parquet")
+    )
+    (folder / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
+    public = {"public": {"depts": folder / "depts.csv"}}
+    told: list[float] = []
+    by_path = connect("spark:local[2]", path=folder / "people.parquet", **public, **DECLARED)
+    assert counts(by_path) == {"a": 300, "b": 600}
+    question = "SELECT floor, COUNT(*) AS n FROM people JOIN depts USING (dept) GROUP BY floor"
+    found = by_path.ask(question, epsilon=1000, progress=told.append).rows
+    assert {keys[0]: int(row[0].value) for keys, row in found} == {"up": 300, "down": 600}
+    assert all(0 <= share <= 1 for share in told)
+    assert by_path.engine.progress() == 1
+    by_name = connect("spark:local[2]", table="global_temp.staff", **DECLARED)
+    assert counts(by_name, "staff") == {"a": 300, "b": 600}
+    assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    assert session.conf.get("spark.sql.ansi.enabled") == "false"
+    assert session.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+    with pytest.raises(BadParameter, match="reals"):
+        connect(people(session), unit="pay", epsilon=1)
+    for wrong in ({}, {"table": "nobody"}, {"path": "nowhere.parquet"}, {"path": "people.csv"}):
+        with pytest.raises(SourceRefused):
+            connect("spark:local[2]", unit="id", epsilon=1, **wrong)  # type: ignore[arg-type]
+
+
+def silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """A value that makes the frame itself raise is told to the owner's log only."""
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    frail = session.sql("SELECT id, concat('secret', id) AS dept, CAST(concat('secret', id) AS INT) AS pay FROM range(3)")
+    asked_of = connect(frail, table="people", **DECLARED)
+    capfd.readouterr()
+    with caplog.at_level(logging.WARNING, "discreet.owner"), pytest.raises(EngineFailed) as failure:
+        asked_of.ask("SELECT SUM(pay) AS s FROM people", epsilon=1)
+    assert str(failure.value) == str(EngineFailed())
+    assert failure.value.__suppress_context__
+    assert "secret" in caplog.text
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+def stopped(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """The context is stopped while the job runs: paid, no answer, one constant message."""
+    long = session.sql("SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 1000000000000)")
+    asked_of = connect(long, table="people", **DECLARED)
+    left = asked_of.price.left
+    with pytest.raises(EngineFailed):
+        asked_of.ask(COUNTED.format("people"), epsilon=1000, progress=lambda _: session.stop())
+    assert asked_of.price.left < left
+    with pytest.raises(EngineFailed):
+        counts(asked_of)
+
+
+def test_without_java_it_says_so(tmp_path: Path) -> None:
+    code = (
+        "import discreet\n"
+        "try: discreet.connect('spark:local[2]', path='people.parquet', unit='id', epsilon=1)\n"
+        "except discreet.SourceRefused as refusal: print(refusal)"
+    )
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+    assert said == "Spark needs Java 17 or later, and there is none; install it, or set JAVA_HOME\n"
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_spark_at_length() -> None:
+    """The suites of every engine, as Spark runs by itself: with plans that adapt."""
+    with spark(adaptive=True) as session:
+        assert differences(partial(opened, session), range(10_000, 10_100), 5) == []
+        assert broken(answering(partial(opened, session)), range(30_000, 30_030), 3) == []
+        assert joined_differences(partial(opened, session), range(40), 3) == []
+        assert joined_breaches(partial(opened, session), range(100, 115), 2) == []
+
+
+@pytest.mark.nightly
+def test_the_shell_asks_it_too(tmp_path: Path) -> None:
+    duckdb.sql("SELECT i AS id, if(i % 3 = 0, 'a', 'b') AS dept FROM range(1, 901) t(i)").write_parquet(
+        str(tmp_path / "people.parquet")
+    )
+    options = ("--path", str(tmp_path / "people.parquet"), "--unit", "id", "--keys", "dept=a,b", "--unique", "--json")
+    command = [DISCREET, "ask", "spark:local[2]", COUNTED.format("people"), "--epsilon", "1000", *options]
+    out = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    assert [row["n"]["value"] for row in json.loads(out.stdout)["rows"]] == [300, 600]
