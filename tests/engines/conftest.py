@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from discreet.engines.owner import log
 from tests.engines.servers import Server, cluster, database
 
 
@@ -28,3 +29,11 @@ def postgres(cluster_address: str) -> Iterator[Server]:
 def pytest_configure(config: Any) -> None:
     """The wheel that brings PostgreSQL says where it puts its sockets."""
     config.addinivalue_line("filterwarnings", "ignore:XDG_RUNTIME_DIR is not set")
+
+
+@pytest.fixture(autouse=True)
+def _owner_listens(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The owner's log goes nowhere by itself."""
+    log.addHandler(caplog.handler)
+    yield
+    log.removeHandler(caplog.handler)

@@ -182,7 +182,7 @@ COUNTED = "SELECT dept, COUNT(*) AS n FROM {} GROUP BY dept"
 
 
 def counts(session: Any, table: str = "people") -> dict[Any, int]:
-    answer = session.ask(COUNTED.format(table), epsilon=1000)
+    answer = session.ask(COUNTED.format(table), epsilon=1000, fresh=True)
     return {keys[0]: int(row[0].value) for keys, row in answer.rows}
 
 
@@ -206,7 +206,7 @@ def test_it_joins_to_a_public_file(postgres: Server, tmp_path: Path) -> None:
     assert found == {"up": 300, "down": 600}
     engine: Any = session.engine
     engine.link.close()  # a new connection has the copy again
-    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000).rows} == {"up", "down"}
+    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000, fresh=True).rows} == {"up", "down"}
 
 
 @pytest.mark.parametrize("table", [None, "nobody", "secret"])

@@ -1,6 +1,5 @@
 """Progress is told while a statement runs, and a listener that fails costs nobody an answer."""
 
-import logging
 import threading
 from pathlib import Path
 
@@ -51,11 +50,8 @@ def test_a_listener_that_raises_is_told_no_more(caplog: pytest.LogCaptureFixture
         failed.set()
         raise RuntimeError("full")
 
-    log = logging.getLogger("discreet.owner")
-    log.addHandler(caplog.handler)
     with watched(Half(), listen, every=0.001):
         assert failed.wait(PATIENCE)
-    log.removeHandler(caplog.handler)
     assert "listener" in caplog.text
 
 
