@@ -22,8 +22,10 @@ def cluster_address(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fi
 
 @pytest.fixture(scope="session")
 def postgres(cluster_address: str) -> Iterator[Server]:
-    with database(cluster_address) as (owner, reader), psycopg.connect(owner, autocommit=True) as connection:
-        yield Server(connection, owner, reader)
+    owner, reader = database(cluster_address)
+    connection = psycopg.connect(owner, autocommit=True)
+    yield Server(connection, owner, reader)
+    connection.close()  # and no commit: the server may be gone with the last worker
 
 
 def pytest_configure(config: Any) -> None:

@@ -44,9 +44,8 @@ def _patient(pgexec: Any, *arguments: Any, **options: Any) -> Any:
     return pgexec(*arguments, **(options | {"timeout": PATIENCE}))
 
 
-@contextmanager
-def database(address: str) -> Iterator[tuple[str, str]]:
-    """A database of one's own: the owner's address and the reader's."""
+def database(address: str) -> tuple[str, str]:
+    """A database of one's own: the owner's address and the reader's. It goes with the folder of the cluster."""
     name = f"d{os.getpid()}_{uuid4().hex[:8]}"
     with psycopg.connect(address, autocommit=True) as owner:
         owner.execute(sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' TEMPLATE template0").format(sql.Identifier(name)))
@@ -55,9 +54,7 @@ def database(address: str) -> Iterator[tuple[str, str]]:
     mine = psycopg.conninfo.make_conninfo(address, dbname=name)
     with psycopg.connect(mine, autocommit=True) as owner:
         owner.execute(f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {READER}")
-    yield _address(mine), _address(psycopg.conninfo.make_conninfo(mine, user=READER))
-    with psycopg.connect(address, autocommit=True) as owner:
-        owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    return _address(mine), _address(psycopg.conninfo.make_conninfo(mine, user=READER))
 
 
 def _address(info: str) -> str:

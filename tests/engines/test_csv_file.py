@@ -73,7 +73,7 @@ def test_what_a_cell_means_depends_on_that_cell_alone(tmp_path: Path) -> None:
 )
 def test_headers_and_delimiters(text: str, tmp_path: Path) -> None:
     rows = opened(tmp_path, text, {"id": Kind.INTEGER, "name": Kind.TEXT})
-    assert sorted(map(str, [set(row) for row in rows])) == sorted(map(str, [{1, "a,b"}, {2, "c"}]))
+    assert {frozenset(row) for row in rows} == {frozenset({1, "a,b"}), frozenset({2, "c"})}
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "id,id\n1,2\n", "id,name\n1\n", "id,name\n1,2,3\n", 'id,name\n1,"a\n'])
