@@ -298,7 +298,8 @@ def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: p
 
 def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "own").mkdir()
-    with cluster(tmp_path / "own") as address, database(address) as (mine, reader):
+    with cluster(tmp_path / "own") as address:
+        mine, reader = database(address)
         with psycopg.connect(mine, autocommit=True) as owner:
             people(Server(owner, mine, reader))
         session = connect(reader, table="people", **DECLARED)
