@@ -19,7 +19,7 @@ from discreet.auditor.crowd import Crowd
 from discreet.auditor.events import Candidate, candidates, finalists, learn
 from discreet.auditor.evidence import Evidence, upper
 from discreet.auditor.finding import Finding
-from discreet.auditor.game import Pair, Player, player
+from discreet.auditor.game import LEAST, Pair, Player, player
 from discreet.auditor.neighbours import Domain, generated
 from discreet.errors import BadParameter
 from discreet.exact import Number, open_unit, positive, whole
@@ -33,6 +33,8 @@ FEWEST, TRIED = 60, 4000
 MOST_LEARNED = 600_000
 CHUNK = 250_000
 REPEATS = 300
+HASTE = 1.0
+"""Seconds that a side of a pair may always be explored for."""
 PATIENCE = 1.5
 """Certifying may take this much longer than was asked for; past it the round certifies nothing."""
 
@@ -137,6 +139,7 @@ class _Game:
     purse: _Purse
     progress: Progress | None
     seen: dict[int, tuple[list[Answers], list[Answers]]] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)  # seconds an answer, by pair
     spent: float = 0.0  # seconds in the black box
 
     def played(self, pairs: list[Pair]) -> Finding:
@@ -150,10 +153,11 @@ class _Game:
                 break
             explore = min(explore, MOST_LEARNED // max(1, self._width() // 3))
             ranked = sorted(
-                ((self._explored(i, pairs[i], explore, certify, alpha), i) for i in order), key=lambda each: each[0][0]
+                ((self._explored(i, pairs[i], explore, certify, alpha, len(order)), i) for i in order),
+                key=lambda each: each[0][0],
             )
             (_, chosen), best = ranked[-1]
-            found = self._certified(pairs[best], chosen, certify, alpha) or found
+            found = self._certified(pairs[best], chosen, self._affordable(best, certify, turn), alpha) or found
             if turn == 0:
                 found += self._repeated(pairs[best], alpha)
             if any(each.evidence.violates for each in found):
@@ -169,7 +173,7 @@ class _Game:
         return self.spent / max(1, self.purse.used)
 
     def _measure(self, pair: Pair) -> None:
-        n = 1000 if self.player.quick else 5
+        n = 1000 if self.player.quick else 3
         for data in (pair.left, pair.right):
             self._ask(data, n)
 
@@ -185,6 +189,16 @@ class _Game:
         explore = min(MOST_LEARNED, int(0.12 * left))
         return explore, int(0.97 * left / 2) - explore
 
+    def _haste(self, pairs: int) -> float:
+        """When to stop exploring one side of one of so many pairs."""
+        return min(self.purse.until(), time.monotonic() + HASTE + 0.3 * (self.purse.seconds or float("inf")) / pairs)
+
+    def _affordable(self, i: int, certify: int, turn: int) -> int:
+        """Fewer answers where this pair's are slow; decided before the first of them."""
+        left = self.purse.until() - time.monotonic()
+        share = 1.0 if turn == len(SHARES) - 1 else 0.5
+        return certify if left == float("inf") else max(1, min(certify, int(share * left / (2 * max(self.costs[i], 1e-9)))))
+
     def _ask(self, data: Any, n: int, until: float = float("inf")) -> Answers:
         begun = time.monotonic()
         found = self.player.answers(data, n, until)
@@ -195,15 +209,19 @@ class _Game:
         return found
 
     def _explored(
-        self, i: int, pair: Pair, explore: int, certify: int, alpha: float
+        self, i: int, pair: Pair, explore: int, certify: int, alpha: float, pairs: int
     ) -> tuple[tuple[float, float], list[Candidate]]:
         """The finalists of a pair, and how telling it is: by what exceeds the claim if that is plain, else by what tells
         the two inputs apart at all."""
         before = self.seen.setdefault(i, ([], []))
-        fresh = [self._ask(data, explore, self.purse.until()) for data in (pair.left, pair.right)]
-        cuts = [max(1, int(0.4 * len(side))) if not before[0] else int(0.2 * len(side)) for side in fresh]
+        begun, spent = self.purse.used, self.spent
+        fresh = [self._ask(data, explore, self._haste(pairs)) for data in (pair.left, pair.right)]
+        self.costs[i] = (self.spent - spent) / max(1, self.purse.used - begun)
+        cuts = [int((0.2 if before[0] else 0.4) * len(side)) for side in fresh]
         train = [together([*old, side.part(0, cut)]) for old, side, cut in zip(before, fresh, cuts, strict=True)]
         select = [side.part(cut, len(side)) for side, cut in zip(fresh, cuts, strict=True)]
+        if min(map(len, fresh)) < 4 * LEAST:  # too few to part; what is certified is drawn later in any case
+            train, select = [together([*old, side]) for old, side in zip(before, fresh, strict=True)], fresh
         for old, side in zip(before, fresh, strict=True):
             old.append(side)
         found = list(candidates(learn(train[0], train[1]), select[0], select[1], self._points(pair), certify, alpha))
@@ -244,8 +262,11 @@ class _Game:
             return []
         local = getattr(self.player, "local", self.player)
         same = [0, 0]
+        stop = time.monotonic() + HASTE + 0.1 * (self.purse.seconds or float("inf"))
         for side, data in enumerate((pair.left, pair.right)):
             for _ in range(n):
+                if time.monotonic() > stop:
+                    return []
                 first, second = local.answers(pair.left, 1), local.answers(data, 1)
                 same[side] += bool(first.whole[0] == second.whole[0] and first.sort[0] == second.sort[0])
         self.purse.used += 4 * n

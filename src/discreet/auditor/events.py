@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.auditor.answers import Answers, Floats, Ints
 from discreet.auditor.claims import Point
-from discreet.auditor.evidence import promising
+from discreet.auditor.evidence import promising, spread
 from discreet.auditor.features import Code, Size, features
 
 BINS = 64
@@ -86,7 +86,6 @@ def candidates(
     scores: Sequence[Score], left: Answers, right: Answers, points: tuple[Point, ...], later: int, alpha: float
 ) -> Iterator[Candidate]:
     """The most promising event of every score, by margin and by standard errors."""
-    n = min(len(left), len(right))
     for score in scores:
         a, b = np.sort(score.of(left)), np.sort(score.of(right))
         cuts = _thresholds(np.concatenate([a, b]))
@@ -95,9 +94,10 @@ def candidates(
             for of_left in (True, False):
                 hit, alarm = (p, q) if of_left else (q, p)
                 hit, alarm = (hit, alarm) if above else (1 - hit, 1 - alarm)
-                margin, sigmas = promising(hit, alarm, n, points, later, alpha)
-                apart = (hit - alarm) / np.sqrt((hit * (1 - hit) + np.maximum(alarm * (1 - alarm), 1 / n)) / n)
-                often = np.where(hit[:, None] * n >= FREQUENT, sigmas, LOW)
+                sizes = (len(left), len(right)) if of_left else (len(right), len(left))
+                margin, sigmas = promising(hit, alarm, sizes, points, later, alpha)
+                apart = (hit - alarm) / np.sqrt(spread(hit, sizes[0]) + spread(alarm, sizes[1]))
+                often = np.where(hit[:, None] * sizes[0] >= min(FREQUENT, sizes[0] / 2), sigmas, LOW)
                 chosen = {_best(margin), _best(often)}
                 if score.simple:
                     chosen |= {(int(i), j) for j, i in enumerate(often.argmax(axis=0))}

@@ -105,16 +105,22 @@ def likely_bounds(p: Floats, n: float, z: float) -> tuple[Floats, Floats]:
     return np.maximum(0.0, (centre - spread) / (1 + z * z / n)), np.minimum(1.0, (centre + spread) / (1 + z * z / n))
 
 
-def promising(p: Floats, q: Floats, n: int, points: tuple[Point, ...], later: int, alpha: float) -> tuple[Floats, Floats]:
-    """For events with these shares among n answers a side: by how much each would exceed each point's ε, certified on
-    `later` answers a side, and how many standard errors above the point they lie now. One row per event."""
+def promising(
+    p: Floats, q: Floats, sizes: tuple[int, int], points: tuple[Point, ...], later: int, alpha: float
+) -> tuple[Floats, Floats]:
+    """For events with these shares among so many answers on each side: by how much each would exceed each point's ε,
+    certified on `later` answers a side, and how many standard errors above the point they lie now. One row per event."""
     eps, delta = (np.array([getattr(point, name) for point in points]) for name in ("epsilon", "delta"))
-    modest, generous = likely_bounds(p, n, 1.0)[0], likely_bounds(q, n, 1.0)[1]
+    modest, generous = likely_bounds(p, sizes[0], 1.0)[0], likely_bounds(q, sizes[1], 1.0)[1]
     z = normal(alpha / 2)
     low, high = likely_bounds(modest, later, z)[0][:, None], likely_bounds(generous, later, z)[1][:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -inf) - eps
     growth = np.exp(eps)
-    variance = (p * (1 - p))[:, None] + growth**2 * np.maximum(q * (1 - q), 1 / n)[:, None]
-    sigmas = (p[:, None] - growth * q[:, None] - delta) / np.sqrt(variance / n)
-    return margin, sigmas
+    variance = spread(p, sizes[0])[:, None] + growth**2 * spread(q, sizes[1])[:, None]
+    return margin, (p[:, None] - growth * q[:, None] - delta) / np.sqrt(variance)
+
+
+def spread(p: Floats, n: int) -> Floats:
+    """The variance of a share; never less than if one answer had fallen on the other side."""
+    return np.asarray(np.maximum(p * (1 - p), 1 / n) / n, np.float64)

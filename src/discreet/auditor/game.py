@@ -36,6 +36,8 @@ ELEMENTWISE = (
 )  # fmt: skip
 """Mechanisms that treat every number of an array alike and apart, so that n runs are one array."""
 
+LEAST = 6
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -58,7 +60,7 @@ class Player(Protocol):
         ...
 
     def answers(self, data: Any, n: int, until: float = inf) -> Answers:
-        """n independent answers to one input, or fewer if the clock strikes."""
+        """n independent answers to one input; fewer, but at least `LEAST`, if the clock strikes."""
         ...
 
 
@@ -87,7 +89,7 @@ class Calls:
         with redirect_stdout(sink), redirect_stderr(sink), _alarm() as ring:
             for _ in range(n):
                 found.append(one(self.function, copy.deepcopy(data), ring, self.limit))
-                if time.monotonic() > until:
+                if len(found) >= LEAST and time.monotonic() > until:
                     break
         return of_objects(found)
 
