@@ -142,7 +142,7 @@ def _table(code: Code, left: Answers, right: Answers, sorts: dict[int, str]) -> 
     values, first, places = np.unique(np.concatenate([a, b]), return_index=True, return_inverse=True)
     in_a = np.bincount(places[: len(a)], minlength=len(values)).astype(np.float64)
     in_b = np.bincount(places[len(a) :], minlength=len(values)).astype(np.float64)
-    common = in_a + in_b >= RARE
+    common = in_a + in_b >= (1 if code.name == "the sort of answer" else RARE)
     kept = values[common]
     pooled = _ratio(np.append(in_a[common], in_a[~common].sum()) + 1e-9, np.append(in_b[common], in_b[~common].sum()) + 1e-9)
 

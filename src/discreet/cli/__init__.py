@@ -227,7 +227,7 @@ def audit(
     confidence: Annotated[float, typer.Option(help="How sure to be.")] = 0.999,
     seconds: Annotated[float, typer.Option(help="How long to try.")] = 120.0,
     limit: Annotated[float, typer.Option(help="Seconds that one call may take.")] = 1.0,
-    workers: Annotated[int, typer.Option(help="Processes that call the function.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes that call the function; 0 is one for every core.")] = 0,
     grade: Annotated[
         bool, typer.Option("--grade", help="For teaching: passed, or the pair and the event that break it.")
     ] = False,

@@ -1,6 +1,7 @@
 """`discreet audit`: attack somebody's function and print what it really leaks."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
     with waiting("auditing …") as told:
         outcome = audit(
             request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
-            relation=RELATIONS[request.neighbours], limit=request.limit, workers=max(1, request.workers), progress=told,
+            relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1, progress=told,
         )  # fmt: skip
     if report is not None:
         outcome.report(report)
