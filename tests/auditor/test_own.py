@@ -1,9 +1,8 @@
-"""Every mechanism and every aggregate of discreet, attacked on its own claim: nothing is found, and the resolution is printed.
+"""Every mechanism and every aggregate of discreet, attacked on its own claim: nothing is found, the resolution is printed.
 
 Short here, at 1 − 1e-7 each; with ten million answers at night.
 """
 
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -95,7 +94,7 @@ def test_mechanisms_at_length(name: str) -> None:
     quiet(*MECHANISMS[name], LONG // 50 if "xponential" in name or "flip" in name else LONG)
 
 
-# -- whole questions: the noise of one group, as often as there are groups that all hold the same exact totals -----------------
+# -- whole questions: the noise of one group, as often as there are groups that all hold the same exact totals ---------
 
 AGGREGATES = {
     "COUNT(*)": "high", "COUNT(DISTINCT id)": "high", "COUNT(pay)": "high", "SUM(pay)": "high", "AVG(pay)": "low",
@@ -134,16 +133,19 @@ def asked(aggregate: str, delta: Any) -> tuple[Drawn, Claimed]:
             {c: [(n, cell, (key,)) for n, cell, _ in rows for key in many] for c, rows in one.spreads.items()},
         )
 
-    def batches(extra: str) -> Iterator[Any]:
-        while True:
-            answer = release(planned, everywhere(extra), Receipt(1, planned.loss))
-            yield np.array(
-                [[part for cell in row for part in (cell.value, cell.lower, cell.upper)] for _, row in answer.rows]
-            )
+    kept: dict[str, Any] = {}  # answers that were drawn and not yet used
+
+    def batch(extra: str) -> Any:
+        answer = release(planned, everywhere(extra), Receipt(1, planned.loss))
+        return np.array([[part for cell in row for part in (cell.value, cell.lower, cell.upper)] for _, row in answer.rows])
 
     def sample(extra: str, n: int) -> Any:
-        source = batches(extra)
-        return np.concatenate([next(source) for _ in range(-(-n // GROUPS))])[:n]
+        parts = [kept[extra]] if extra in kept else []
+        while sum(map(len, parts)) < n:
+            parts.append(batch(extra))
+        found = np.concatenate(parts)
+        kept[extra] = found[n:]
+        return found[:n]
 
     return Drawn(sample), planned.loss
 

@@ -60,7 +60,8 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
     with waiting("auditing …") as told:
         outcome = audit(
             request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
-            relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1, progress=told,
+            relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
+            progress=told,
         )  # fmt: skip
     if report is not None:
         outcome.report(report)
