@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one run mean something.
 
-python benchmarks/run.py [noise|accounting|asking …]      with names, prints those and leaves RESULTS.md alone
+python benchmarks/run.py [noise|accounting|asking|auditing …]      with names, prints those and leaves RESULTS.md alone
 """
 
 import platform
@@ -12,9 +12,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, noise  # noqa: E402
+from benchmarks import accounting, asking, auditing, noise  # noqa: E402
 
-SUBJECTS = {"noise": noise.SECTIONS, "accounting": accounting.SECTIONS, "asking": asking.SECTIONS}
+SUBJECTS = {
+    "noise": noise.SECTIONS,
+    "accounting": accounting.SECTIONS,
+    "asking": asking.SECTIONS,
+    "auditing": auditing.SECTIONS,
+}
 
 
 def header() -> str:
