@@ -68,10 +68,10 @@ def test_a_certified_epsilon_is_below_the_true_one(seed: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("part", range(10))
 def test_false_alarms_are_as_rare_as_stated(part: int) -> None:
-    """100 audits of right ones at 99.9% in each of ten parts: that more than 4 of them are alarms has probability below
-    1e-7 if each has 0.001 (a binomial test; one in a million over all the parts)."""
+    """100 audits of right ones at 99.9% in each of ten parts, judged by a binomial test: if an alarm has probability 0.001,
+    more than 6 of 100 have probability below 1e-10, and so below 1e-9 over all the parts."""
     alarms = 0
     for i in range(100):
         target = RIGHT[(part * 100 + i) % 7]
         alarms += attacked(target, 0.999, 150_000, 5_000).violation
-    assert alarms <= 4
+    assert alarms <= 6
