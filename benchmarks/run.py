@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one run mean something.
 
-python benchmarks/run.py [noise|accounting|asking|engines …]      with names, prints those and leaves RESULTS.md alone
+python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing …]      prints those, leaves RESULTS.md alone
 """
 
 import platform
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, engines, ledger, noise  # noqa: E402
+from benchmarks import accounting, asking, auditing, engines, ledger, noise  # noqa: E402
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -20,6 +20,7 @@ SUBJECTS = {
     "asking": asking.SECTIONS,
     "ledger": ledger.SECTIONS,
     "engines": engines.SECTIONS,
+    "auditing": auditing.SECTIONS,
 }
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         trade_off,
         zcdp,
     )
+    from discreet.auditor import Finding, audit
     from discreet.errors import (
         BadExpression,
         BadFact,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         Laplace,
         OptimalThreshold,
         RandomizedResponse,
+        SparseVector,
         Threshold,
         TruncatedGeometric,
         calibrate,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
     from discreet.session import connect
+    from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
 
 __version__ = "0.1.0"
@@ -70,6 +73,7 @@ _HOMES = {
         "RunningTotal advantage approx delta epsilon gaussian_delta gaussian_epsilon gdp hits pure "
         "readings renyi tcdp trade_off zcdp"
     ),
+    "discreet.auditor": "Finding audit",
     "discreet.errors": (
         "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
         "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceRefused"
@@ -78,16 +82,20 @@ _HOMES = {
     "discreet.loss": "Loss compose group parallel repeat subsample",
     "discreet.mechanisms": (
         "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalThreshold "
-        "RandomizedResponse Threshold TruncatedGeometric calibrate"
+        "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
     "discreet.session": "connect",
+    "discreet.testing": "assert_private",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-_PARTS = {"accounting", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing", "units"}
+_PARTS = {
+    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing",
+    "units",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -116,6 +124,7 @@ __all__ = [
     "DiscreteGaussian",
     "EngineFailed",
     "Exponential",
+    "Finding",
     "Gaussian",
     "Geometric",
     "HypothesisFails",
@@ -131,11 +140,14 @@ __all__ = [
     "RunningTotal",
     "Sensitivity",
     "SourceRefused",
+    "SparseVector",
     "Threshold",
     "TruncatedGeometric",
     "__version__",
     "advantage",
     "approx",
+    "assert_private",
+    "audit",
     "calibrate",
     "col",
     "compose",

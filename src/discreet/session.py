@@ -7,6 +7,7 @@ before any row is read, and stays paid whatever happens afterwards: a refund wou
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -201,13 +202,11 @@ class Session:
         have one."""
         if not isinstance(self.account, LedgerAccount) or answer.paper is None:
             raise BadParameter("release", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
-        from discreet import __version__
-
         paper: Paper = answer.paper
         change = "replaced by another" if self.neighbours is Neighbours.REPLACE else "added or removed"
         return certificate(
             self.account, paper.entry, measurement=paper.measurement, release=paper.recorded, whose=f"one {self.table.unit}",
-            change=change, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
+            change=change, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
     def _bounded(self, question: Question) -> Bounded:

@@ -1,9 +1,16 @@
-"""For tests: bits that repeat. They are tainted, and whatever is made with them must not be published."""
+"""For tests: bits that repeat, and an assertion that nothing can be found against a claim.
 
+Seeded bits are tainted, and whatever is made with them must not be published.
+"""
+
+from collections.abc import Callable, Sequence
 from hashlib import sha512
 from itertools import count
+from typing import Any
 
-from discreet.exact import whole
+from discreet.auditor import Finding, audit
+from discreet.auditor.neighbours import Domain
+from discreet.exact import Number, whole
 from discreet.noise.bits import SEED_BYTES, Bits, Keystream
 
 
@@ -15,3 +22,31 @@ def seeded(seed: int) -> Bits:
     """
     name, turns = whole(seed, "seed"), count()
     return Keystream(lambda: sha512(f"discreet test bits {name}/{next(turns)}".encode()).digest()[:SEED_BYTES], tainted=True)
+
+
+def assert_private(
+    function: Callable[[Any], Any],
+    epsilon: Number,
+    delta: Number = 0,
+    *,
+    neighbours: Sequence[Any] | None = None,
+    domain: Domain = (0, 1),
+    confidence: Number = 1 - 1e-7,
+    samples: int | None = None,
+    seconds: float | None = None,
+) -> Finding:
+    """Fail if the function, attacked, leaks more than (ε, δ): for pytest. A right one fails once in ten million runs.
+
+    >>> from discreet import Laplace
+    >>> found = assert_private(lambda xs: Laplace(1).release(len(xs)), epsilon=1, samples=4_000)
+    >>> assert_private(lambda xs: len(xs), epsilon=1, samples=4_000)
+    Traceback (most recent call last):
+    AssertionError: The claim of ε = 1, δ = 0 is false: ...
+    """
+    found = audit(
+        function, (epsilon, delta), neighbours, domain=domain, confidence=confidence, samples=samples,
+        seconds=seconds if seconds is not None or samples is not None else 10.0,
+    )  # fmt: skip
+    if found.violation:
+        raise AssertionError(str(found))
+    return found

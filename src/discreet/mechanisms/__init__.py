@@ -12,6 +12,7 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.keep import OptimalThreshold
 from discreet.mechanisms.laplace import Geometric, Laplace
 from discreet.mechanisms.response import RandomizedResponse
+from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.mechanisms.threshold import Threshold
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 
@@ -24,6 +25,7 @@ __all__ = [
     "Laplace",
     "OptimalThreshold",
     "RandomizedResponse",
+    "SparseVector",
     "Threshold",
     "TruncatedGeometric",
     "calibrate",

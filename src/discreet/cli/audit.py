@@ -1,0 +1,94 @@
+"""`discreet audit`: attack somebody's function and print what it really leaks."""
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from discreet.auditor.attack import audit
+from discreet.auditor.claims import Claimed, Mu, Rho
+from discreet.auditor.crowd import found
+from discreet.auditor.neighbours import Domain
+from discreet.cli.output import number
+from discreet.cli.question import waiting
+from discreet.errors import BadParameter
+from discreet.units import Neighbours
+
+RELATIONS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was typed."""
+
+    function: str
+    epsilon: str | None
+    delta: str
+    rho: str | None
+    mu: str | None
+    pairs: str | None
+    domain: str
+    neighbours: str
+    confidence: float
+    seconds: float
+    limit: float
+    workers: int
+
+    @property
+    def claim(self) -> Claimed:
+        """ε and δ, or ρ, or μ."""
+        given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise BadParameter("claim", " and ".join(given) or "missing", "exactly one is tested", "give --epsilon 1, say")
+        if self.rho is not None:
+            return Rho(number(self.rho, "rho"))
+        if self.mu is not None:
+            return Mu(number(self.mu, "mu"))
+        return (number(self.epsilon or "", "epsilon"), number(self.delta, "delta"))
+
+
+def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> None:
+    """Audit, print, and leave with 1 if the claim is false."""
+    sys.path.insert(0, "")
+    claim, domain, pairs = request.claim, _domain(request.domain), _pairs(request.pairs)
+    if request.neighbours not in RELATIONS:
+        raise BadParameter("--neighbours", repr(request.neighbours), "unknown", "take add-remove or replace")
+    found(request.function)  # a mistyped name is told before any process is started
+    with waiting("auditing …") as told:
+        outcome = audit(
+            request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
+            relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
+            progress=told,
+        )  # fmt: skip
+    if report is not None:
+        outcome.report(report)
+    print(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
+    raise typer.Exit(1 if outcome.violation else 0)
+
+
+def _domain(text: str) -> Domain:
+    if text == "any":
+        return "any"
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise BadParameter("--domain", repr(text), "not two ends", "write --domain 0:1, or --domain any")
+    return float(number(low, "domain")), float(number(high, "domain"))
+
+
+def _pairs(path: str | None) -> list[Any] | None:
+    """A JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            read = json.load(file)
+    except (OSError, ValueError):
+        raise BadParameter(
+            "--pairs", repr(path), "no JSON file that can be read", "write [[[], [1]], [[0], [0, 1]]]"
+        ) from None
+    if not isinstance(read, list):
+        raise BadParameter("--pairs", repr(path), "holds no list", "write [[[], [1]], [[0], [0, 1]]]")
+    return read

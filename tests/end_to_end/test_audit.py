@@ -1,0 +1,57 @@
+"""`discreet audit`, run as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BOXES = """
+from discreet.mechanisms import Laplace
+print("a module that talks")
+QUIET, LOUD = Laplace(10), Laplace(1)
+def short(xs):
+    print("a function that talks")
+    return LOUD.release(len(xs))
+def right(xs):
+    return QUIET.release(len(xs))
+"""
+
+
+def run(place: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    (place / "boxes.py").write_text(BOXES)
+    program = [sys.executable, "-c", "from discreet.cli import main; main()"]
+    return subprocess.run(
+        [*program, "audit", *arguments], capture_output=True, text=True, cwd=place, timeout=120, check=False
+    )
+
+
+def test_a_false_claim_is_told_in_json_and_by_the_exit_code(tmp_path: Path) -> None:
+    out = run(tmp_path, "boxes:short", "--epsilon", "0.1", "--seconds", "20", "--json")
+    told = json.loads(out.stdout)
+    assert out.returncode == 1
+    assert told["violation"] is True
+    assert 0.1 < told["certified_epsilon"] <= 1
+    assert {"pair", "event", "resolution"} <= told.keys()
+
+
+def test_given_pairs_a_grade_and_a_report(tmp_path: Path) -> None:
+    (tmp_path / "pairs.json").write_text("[[[1], [1, 1]]]")
+    out = run(
+        tmp_path, "boxes:right", "--epsilon", "0.1", "--seconds", "4", "--confidence", "0.9999999", "--pairs", "pairs.json",
+        "--grade", "--report", "page.png",
+    )  # fmt: skip
+    assert out.returncode == 0
+    assert out.stdout.startswith("Passed")
+    assert (tmp_path / "page.png").exists()
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    for wrong in (
+        ("boxes:nothing", "--epsilon", "1"),
+        ("boxes", "--epsilon", "1"),
+        ("boxes:right",),
+        ("boxes:right", "--domain", "x"),
+    ):
+        out = run(tmp_path, *wrong)
+        assert out.returncode == 2
+        assert "Traceback" not in out.stderr
