@@ -11,7 +11,7 @@ from math import inf
 from multiprocessing import get_context
 from typing import Any
 
-from discreet.auditor.answers import Answers, Raised, of_objects, together
+from discreet.auditor.answers import Answers, together
 from discreet.auditor.game import Calls
 from discreet.errors import BadParameter
 
@@ -58,12 +58,10 @@ class Crowd:
     def _answer(self, task: "Future[Answers]", share: int) -> Answers:
         try:
             return task.result(timeout=share * self.limit + GRACE)
-        except NotYet:
+        except Exception as raised:  # one death must not be counted as many answers
             self.close()
-            return of_objects([Raised(f"no answer within {self.limit:g} s")] * share)
-        except Exception as raised:  # a worker that dies takes its answers with it: that, too, is an answer
-            self.close()
-            return of_objects([Raised(f"ends its process ({type(raised).__name__})")] * share)
+            reason = "hears no alarm" if isinstance(raised, NotYet) else "ends its process"
+            raise BadParameter("function", repr(self.where), reason, "audit what it does before that") from None
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
