@@ -1,6 +1,6 @@
-"""`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one run mean something.
+"""`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing …]      prints those, leaves RESULTS.md alone
+python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing …]      measures those, and keeps the others
 """
 
 import platform
@@ -24,27 +24,35 @@ SUBJECTS = {
 }
 
 
-def header() -> str:
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+TOP = "# Benchmarks\n\nWritten by `make bench`; do not edit. Only ratios within one section mean something.\n"
+
+
+def measured_on() -> str:
     """Which code, on what."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     parts = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "cryptography", "duckdb"))
     return (
-        "# Benchmarks\n\nWritten by `make bench`; do not edit. Only ratios within one run mean something.\n\n"
         f"discreet {version('discreet')} at commit {commit.stdout.strip() or 'unknown'}, "
-        f"Python {platform.python_version()}, {parts}, {platform.machine()}.\n"
+        f"Python {platform.python_version()}, {parts}, {platform.machine()}."
     )
 
 
+def sections(text: str) -> dict[str, str]:
+    """The sections of a file of results, by their titles."""
+    return {part.partition("\n")[0]: part.rstrip() + "\n" for part in text.split("\n## ")[1:]}
+
+
 def main(*named: str) -> None:
-    """Print each table as it is ready; write them all at the end, unless only some were asked for."""
-    text = [header()]
+    """Print each table as it is ready, and put it in the place of the one before."""
+    found = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and named else {}
     for make in [make for subject in named or SUBJECTS for make in SUBJECTS[subject]]:
-        text.append(make().markdown())
-        print(text[-1], flush=True)
-    if not named:
-        (ROOT / "benchmarks" / "RESULTS.md").write_text("\n".join(text))
+        text = make().markdown().rstrip() + f"\n\n{measured_on()}\n"
+        print(text, flush=True)
+        found |= sections(f"\n{text}")
+        RESULTS.write_text("\n".join([TOP, *(f"## {section}" for section in found.values())]), encoding="utf-8")
 
 
 if __name__ == "__main__":
