@@ -48,8 +48,9 @@ def sections(text: str) -> dict[str, str]:
 def main(*named: str) -> None:
     """Print each table as it is ready, and put it in the place of the one before."""
     found = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and named else {}
+    code = measured_on()  # before this file's own results change the working tree
     for make in [make for subject in named or SUBJECTS for make in SUBJECTS[subject]]:
-        text = make().markdown().rstrip() + f"\n\n{measured_on()}\n"
+        text = make().markdown().rstrip() + f"\n\n{code}\n"
         print(text, flush=True)
         found |= sections(f"\n{text}")
         RESULTS.write_text("\n".join([TOP, *(f"## {section}" for section in found.values())]), encoding="utf-8")
