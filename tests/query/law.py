@@ -1,10 +1,10 @@
 """The law of bounding, as a checker: what one unit does to the exact totals stays within the stated sensitivity."""
 
 from collections.abc import Callable
-from fractions import Fraction
 from random import Random
 from typing import Any
 
+from discreet.auditor.replay import beyond
 from discreet.query.bound import Bounded
 from discreet.query.measures import Counts, Measure
 from discreet.units import Neighbours, Sensitivity
@@ -29,15 +29,6 @@ def neighbour(rng: Random, place: World, relation: Neighbours) -> World | None:
     return left.plus(rows[:1] if place.table.unique else rows)
 
 
-def moved(before: dict[Any, Any], after: dict[Any, Any]) -> list[Fraction]:
-    """How far each number moves."""
-    return [
-        abs(Fraction(before.get(k, 0)) - Fraction(after.get(k, 0)))
-        for k in {**before, **after}
-        if before.get(k, 0) != after.get(k, 0)
-    ]
-
-
 def everything(measure: Measure, found: dict[Any, Any]) -> dict[Any, Any]:
     """All that gets noise: for a tree, the counts of every level."""
     if not isinstance(measure, Counts):
@@ -57,15 +48,8 @@ def breaches(question: Bounded, before: dict[Any, Any], after: dict[Any, Any], s
     """The norms in which some total moved further than stated."""
     found = []
     for measure in before:
-        limit = stated(question, measure)
-        steps = moved(everything(measure, before[measure]), everything(measure, after[measure]))
-        norms = {
-            "l0": (len(steps), limit.l0),
-            "l1": (sum(steps), limit.l1),
-            "l2": (sum(step * step for step in steps), limit.l2_squared),
-            "linf": (max(steps, default=Fraction(0)), limit.linf),
-        }
-        found += [f"{name} of {measure}" for name, (seen, most) in norms.items() if most is not None and seen > most]
+        cells = [everything(measure, numbers[measure]) for numbers in (before, after)]
+        found += beyond(repr(measure), *cells, stated(question, measure))
     return found
 
 

@@ -262,6 +262,16 @@ def test_what_ran_does_not_show_the_owners_salt() -> None:
     assert "pepper 7" not in salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
 
 
+def test_a_tainted_answer_stays_tainted_and_is_not_passed_off_as_a_real_one() -> None:
+    asked = session(epsilon=5)
+    first, again = (asked.ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)) for _ in range(2))
+    assert again.rows == first.rows
+    assert again.tainted
+    real = asked.ask(BY_DEPARTMENT, epsilon=1)
+    assert not real.tainted
+    assert asked.account.budget.spent == 2
+
+
 def test_reproducible_bits_taint_the_release() -> None:
     assert session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)).tainted
     assert not session().ask(BY_DEPARTMENT, epsilon=1).tainted

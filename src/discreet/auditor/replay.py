@@ -22,7 +22,7 @@ from discreet.query.measures import Measure
 from discreet.query.release import Receipt, release
 from discreet.units import Sensitivity
 
-Given: TypeAlias = "Mapping[Any, int]"
+Given: TypeAlias = "Mapping[Any, int | float]"
 """What one noise was given, by key and place; what is not there is zero."""
 
 
@@ -64,10 +64,10 @@ def breaches(measurement: Measurement, before: Record, after: Record) -> list[st
     found = []
     for measure, noise in measurement.noises:
         fact = noise.loss(measurement.bounded.sensitivity(measure))
-        found += _beyond(repr(measure), before.totals.get(measure, {}), after.totals.get(measure, {}), _stated(fact))
+        found += beyond(repr(measure), before.totals.get(measure, {}), after.totals.get(measure, {}), _stated(fact))
     if measurement.selection is not None:
         groups = measurement.bounded.groups * measurement.bounded.neighbours.changes
-        found += _beyond("distinct units", before.selection, after.selection, Sensitivity(l0=groups, linf=1))
+        found += beyond("distinct units", before.selection, after.selection, Sensitivity(l0=groups, linf=1))
     return found
 
 
@@ -75,8 +75,9 @@ def _stated(fact: DiscreteLaplaceLoss | GaussianLoss) -> Sensitivity:
     return fact.sensitivity
 
 
-def _beyond(name: str, before: Given, after: Given, limit: Sensitivity) -> list[str]:
-    steps = [abs(Fraction(before.get(key, 0) - after.get(key, 0))) for key in {**before, **after}]
+def beyond(name: str, before: Given, after: Given, limit: Sensitivity) -> list[str]:
+    """The norms in which some numbers moved further than a sensitivity allows."""
+    steps = [abs(Fraction(before.get(key, 0)) - Fraction(after.get(key, 0))) for key in {**before, **after}]
     steps = [step for step in steps if step]
     norms = {
         "l0": (len(steps), limit.l0),

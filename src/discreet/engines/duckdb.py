@@ -195,7 +195,7 @@ def _refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _absolute(path: str) -> str:
     """Where a source is, however it was named."""
-    return str(Path(path).absolute())
+    return str(Path(path).resolve())
 
 
 def _home(connection: duckdb.DuckDBPyConnection) -> str | None:
