@@ -13,6 +13,7 @@ from discreet.query.auto import bounds_question, without_bounds
 from discreet.query.bound import bound
 from discreet.query.parse import parse
 from discreet.session import Session
+from discreet.testing import seeded
 from discreet.units import Neighbours
 from tests.query.people import session
 from tests.query.test_pilot import Forgetful
@@ -27,7 +28,7 @@ def auto(bounds: Any = "auto", **more: Any) -> Session:
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     asked = auto(epsilon=100, delta=delta)
-    answer = asked.ask(SUM, epsilon=50)
+    answer = asked.ask(SUM, epsilon=50, confidence=1 - 1e-10, bits=seeded(1))
     assert "The bounds of pay were found privately, as part of the price: 32 to 256." in answer.explanation
     assert answer.price is not None
     spent, whole = asked.account.budget.spent, rational(answer.price.amount)
@@ -35,14 +36,14 @@ def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     assert price(asked.account.budget.currency, answer.loss)[0] == answer.price.amount
     [(_, (cell,))] = answer.rows
     assert cell.lower <= sum(50 + i % 101 for i in range(1000)) <= cell.upper
-    again = asked.ask(SUM, epsilon=1)
+    again = asked.ask(SUM, epsilon=1, bits=seeded(2))
     assert "found" not in again.explanation, "bounds are found once"
 
 
 def test_the_search_is_charged_before_it_looks() -> None:
     asked = auto(epsilon=100)
     twin = replace(asked, account=Forgetful(asked.account.budget))
-    answers = [each.ask(SUM, epsilon=50) for each in (asked, twin)]
+    answers = [each.ask(SUM, epsilon=50, bits=seeded(3)) for each in (asked, twin)]
     spent = [each.account.budget.spent for each in (asked, twin)]
     assert [answer.price.amount for answer in answers if answer.price] == [50, 50]
     assert spent[0] == 50
@@ -55,7 +56,7 @@ def test_a_quote_and_an_error_need_the_bounds_first() -> None:
         with pytest.raises(QuestionRefused, match="find_bounds"):
             refused()
     assert asked.account.budget.spent == 0
-    assert asked.find_bounds("pay", epsilon=10) == (32, 256)
+    assert asked.find_bounds("pay", epsilon=10, bits=seeded(4)) == (32, 256)
     assert asked.quote(SUM, epsilon=1).price.amount == 1
     assert asked.quote("SELECT SUM(age) AS s FROM people", epsilon=1).price.amount == 1
 
@@ -63,7 +64,7 @@ def test_a_quote_and_an_error_need_the_bounds_first() -> None:
 def test_what_noise_could_have_made_is_not_taken_for_data() -> None:
     asked = auto(epsilon=100)
     with pytest.raises(QuestionRefused, match="stands out"):
-        asked.ask(f"{SUM} WHERE dept = 'a'", epsilon=Fraction(1, 1000))
+        asked.ask(f"{SUM} WHERE dept = 'a'", epsilon=Fraction(1, 1000), bits=seeded(5))
     assert asked.account.budget.spent > 0, "it stays paid"
 
 
