@@ -6,6 +6,7 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -114,7 +115,7 @@ class DuckDB(SqlEngine):
 
     def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Every row. Only a public table is read like this."""
-        kinds, types = {name: column.kind for name, column in self.columns().items()}, self._types()
+        kinds, types = {name: column.kind for name, column in self.columns().items()}, self._types
         if not kinds:
             raise SourceRefused(f"no column of {self.table} can be read", "give numbers, texts, dates or truth values")
         columns = [read_column(name, _reading(types[name])) for name in kinds]
@@ -130,10 +131,12 @@ class DuckDB(SqlEngine):
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
-        found = {name: _read_as(kind) or kind for name, kind in self._types().items()}
+        found = {name: _read_as(kind) or kind for name, kind in self._types.items()}
         return {name: Column(KINDS[kind]) for name, kind in found.items() if kind in KINDS}
 
+    @cached_property
     def _types(self) -> dict[str, str]:
+        """As they were when the source was opened, which is what was declared."""
         try:
             described = self.connection.sql(exp.select("*").from_(quoted(self.table)).sql(dialect="duckdb"))
             return dict(zip(described.columns, map(str, described.types), strict=True))
@@ -145,8 +148,8 @@ class DuckDB(SqlEngine):
         return quoted(self.table)
 
     def _readings(self) -> dict[str, Reading]:
-        plain = {name: _reading(kind) for name, kind in self._types().items()}
-        texts = [name for name, kind in self._types().items() if self.collated and kind == "VARCHAR"]
+        plain = {name: _reading(kind) for name, kind in self._types.items()}
+        texts = [name for name, kind in self._types.items() if self.collated and kind == "VARCHAR"]
         return plain | dict.fromkeys(texts, _letters)
 
     def _lookup(self, name: str) -> exp.Expr:

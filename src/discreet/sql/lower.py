@@ -68,7 +68,8 @@ class _Statement:
 
     def _pairs(self) -> exp.Select:
         columns: list[SQL] = [column(UNIT), *(column(name) for name in self.keys)]
-        sums: list[SQL] = [named(exp.Count(this=exp.Star()), ROWS)]
+        counted = any(isinstance(measure, Rows) for measure in self.bounded.scalars)
+        sums: list[SQL] = [named(exp.Count(this=exp.Star()), ROWS)] if counted else []
         for name in self.values.values():
             sums.append(named(exp.Count(this=column(name)), f"{name}_n"))
         for i, measure in enumerate(self.bounded.scalars):
@@ -87,7 +88,8 @@ class _Statement:
 
     def _power(self, measure: Total) -> SQL:
         """(value − centre)^power; the span has shown that it fits."""
-        distance = exp.Paren(this=exp.Sub(this=column(self.values[measure.value]), expression=whole(measure.centre)))
+        value: SQL = column(self.values[measure.value])
+        distance = exp.Paren(this=exp.Sub(this=value, expression=whole(measure.centre))) if measure.centre else value
         return distance if measure.power == 1 else exp.Mul(this=distance, expression=distance.copy())
 
     def _ranked(self) -> exp.Select:

@@ -35,7 +35,6 @@ WITH kept AS (
 ), pairs AS (
   SELECT
     "unit",
-    COUNT(*) AS "rows",
     COUNT("value0") AS "value0_n",
     COUNT("value1") AS "value1_n",
     SUM("value0") - CAST(60 AS INT128) * COUNT("value0") AS "sum0",

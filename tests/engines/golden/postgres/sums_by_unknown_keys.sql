@@ -70,16 +70,11 @@ WITH kept AS (
   SELECT
     "unit",
     "key0",
-    COUNT(*) AS "rows",
     COUNT("value0") AS "value0_n",
     COUNT("value1") AS "value1_n",
     COUNT("value2") AS "value2_n",
-    SUM((
-      "value0" - 0
-    )) AS "sum0",
-    SUM((
-      "value1" - 0
-    )) AS "sum1"
+    SUM("value0") AS "sum0",
+    SUM("value1") AS "sum1"
   FROM kept
   GROUP BY
     "unit",

@@ -45,7 +45,6 @@ WITH kept AS (
 ), pairs AS (
   SELECT
     "unit",
-    COUNT(*) AS "rows",
     COUNT("value0") AS "value0_n",
     COUNT("value1") AS "value1_n",
     SUM("value0") - CAST(60 AS DECIMAL) * COUNT("value0") AS "sum0",
