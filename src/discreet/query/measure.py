@@ -8,7 +8,7 @@ error at that price in the account's currency; in a pure account only Laplace ha
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias, assert_never
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
@@ -27,7 +27,7 @@ JUDGED_AT = 0.95
 NEARNESS = 2.0**-24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measurement:
     """A question with its noise: everything that a ledger needs to charge it, and an engine to answer it."""
 
@@ -35,7 +35,7 @@ class Measurement:
     noises: tuple[tuple[Measure, Noise], ...]
     selection: Threshold | None
 
-    @property
+    @cached_property
     def loss(self) -> Composition:
         """What will have happened once it is released."""
         facts: list[Loss] = [noise.loss(self.bounded.sensitivity(measure)) for measure, noise in self.noises]

@@ -65,12 +65,15 @@ def parse(text: str, table: Table) -> plan.Query:
     return _statement(statements[0], table)
 
 
+QUANTILES = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+FUNCTIONS = {name: build for name, build in DUCKDB.parser().FUNCTIONS.items() if name not in SAMPLED}
+FUNCTION_PARSERS = {name: read for name, read in DUCKDB.parser().FUNCTION_PARSERS.items() if name not in QUANTILES}
+
+
 def _parser() -> Parser:
     """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
     parser = DUCKDB.parser()
-    names = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
-    parser.FUNCTIONS = {name: build for name, build in parser.FUNCTIONS.items() if name not in SAMPLED}  # type: ignore[misc]
-    parser.FUNCTION_PARSERS = {name: read for name, read in parser.FUNCTION_PARSERS.items() if name not in names}  # type: ignore[misc]
+    parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
     return parser
 
 

@@ -106,7 +106,7 @@ def _joined(parts: list[SQL]) -> SQL:
     return exp.Anonymous(this="CONCAT", expressions=parts)
 
 
-def own_names(bounded: Bounded, *names: str) -> list[str]:
+def own_names(bounded: Bounded, *names: str) -> list[exp.Identifier]:
     """Names for the steps of a statement: a step must not hide the table that it reads."""
     taken = bounded.table.name.lower()
-    return [f"{name}_" if name == taken else name for name in names]
+    return [exp.to_identifier(f"{name}_" if name == taken else name) for name in names]
