@@ -1,0 +1,86 @@
+"""What a ledger keeps: ledger, budget, verify."""
+
+from typing import Annotated
+
+import typer
+
+from discreet.cli.app import app
+from discreet.cli.options import CurrencyName, Delta, Json, Place, PublicKey, SecretKey
+
+ledger = typer.Typer(no_args_is_help=True, help="Budgets that survive: accounts in a file or in PostgreSQL.")
+app.add_typer(ledger, name="ledger")
+
+
+@ledger.command(
+    "open",
+    epilog="Example: [bold]discreet ledger open hr.ledger --account hr --epsilon 2 --delta 1e-9 --currency zcdp[/bold]",
+)
+def ledger_open(
+    place: Place,
+    account: Annotated[str, typer.Option(help="A name: the data and the purpose, or the analyst.")],
+    epsilon: Annotated[str, typer.Option(help="The ε that the whole account promises.")],
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    parent: Annotated[str | None, typer.Option(help="An account of the same currency that caps the sum.")] = None,
+    json: Json = False,
+) -> None:
+    """Open an account with a budget for life. The ledger is made if there is none."""
+    from discreet.cli.ledger import opened
+
+    opened(place, account, epsilon, delta, currency, parent, as_json=json)
+
+
+@ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")
+def ledger_check(
+    place: Place,
+    head: Annotated[str | None, typer.Option(help="A signed head that was kept elsewhere.")] = None,
+    key: PublicKey = None,
+    json: Json = False,
+) -> None:
+    """Recompute the chain, every price and every sum. Ends with 1 if something does not hold."""
+    from discreet.cli.ledger import checked
+
+    if not checked(place, head, key, as_json=json):
+        raise typer.Exit(1)
+
+
+@ledger.command("head", epilog="Example: [bold]discreet ledger head hr.ledger > head.json[/bold]")
+def ledger_head(place: Place, key: SecretKey = None) -> None:
+    """Print the signed head of the chain, to be kept where the ledger's keeper cannot change it."""
+    from discreet.cli.ledger import head
+
+    head(place, key)
+
+
+@ledger.command("key", epilog="Example: [bold]discreet ledger key hr.ledger[/bold]")
+def ledger_key(place: Place, key: SecretKey = None) -> None:
+    """Print the public key that the ledger signs with, and its fingerprint."""
+    from discreet.cli.ledger import public_key
+
+    public_key(place, key)
+
+
+@app.command(epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
+def budget(
+    place: Place,
+    account: Annotated[str | None, typer.Option(help="One account; all of them unless given.")] = None,
+    json: Json = False,
+) -> None:
+    """What was spent, what is left, and the certified ε of what was spent as a report."""
+    from discreet.cli.budget import run
+
+    run(place, account, as_json=json)
+
+
+@app.command(epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
+def verify(
+    release: Annotated[str, typer.Argument(help="A certificate: release.json.")],
+    key: PublicKey = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that it must be in.")] = None,
+    json: Json = False,
+) -> None:
+    """Check a certificate: signature, price, entry; and say what is proven and what is trusted. Ends with 1 if it fails."""
+    from discreet.cli.verify import run
+
+    if not run(release, key, ledger, as_json=json):
+        raise typer.Exit(1)

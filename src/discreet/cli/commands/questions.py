@@ -1,0 +1,174 @@
+"""Questions to a table: demo, ask, quote, policy."""
+
+from typing import Annotated
+
+import typer
+
+from discreet.cli.app import app
+from discreet.cli.options import (
+    AccountName,
+    AnswerId,
+    Budget,
+    Certificate,
+    Confidence,
+    Consistent,
+    Csv,
+    CurrencyName,
+    Delta,
+    Epsilon,
+    Error,
+    FilePath,
+    Fresh,
+    Integers,
+    Json,
+    KeyFile,
+    Keys,
+    LedgerPlace,
+    Limits,
+    MaxGroups,
+    MaxRows,
+    NonNegative,
+    Pilot,
+    PolicyFile,
+    Public,
+    Relation,
+    Simultaneous,
+    Size,
+    Source,
+    Sql,
+    TableName,
+    Unique,
+    Unit,
+    Weight,
+)
+
+
+@app.command(epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
+def demo(
+    epsilon: Annotated[str, typer.Option(help="The price of each of the two questions.")] = "0.5",
+    delta: Annotated[str, typer.Option(help="The chance of failure.")] = "1e-6",
+    json: Json = False,
+) -> None:
+    """Two questions about a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
+    from discreet.cli.demo import run
+
+    run(epsilon, delta, as_json=json)
+
+
+@app.command(
+    epilog='Examples:\n\n[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
+    "--epsilon 1 --keys dept=a,b,c[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
+    "--pilot 0.01 --budget 1[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.1 --ledger hr.ledger '
+    "--account hr --release release.json[/bold]"
+)
+def ask(
+    source: Source,
+    sql: Sql,
+    unit: Unit = None,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    pilot: Pilot = None,
+    budget: Budget = None,
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
+    policy: PolicyFile = None,
+    keys: Keys = None,
+    max_groups: MaxGroups = None,
+    max_rows: MaxRows = None,
+    unique: Unique = False,
+    bounds: Limits = None,
+    table: TableName = None,
+    path: FilePath = None,
+    public: Public = None,
+    neighbours: Relation = "add-remove",
+    ledger: LedgerPlace = None,
+    account: AccountName = None,
+    id: AnswerId = None,
+    fresh: Fresh = False,
+    release: Certificate = None,
+    key: KeyFile = None,
+    simultaneous: Simultaneous = False,
+    consistent: Consistent = False,
+    non_negative: NonNegative = False,
+    integers: Integers = False,
+    json: Json = False,
+    csv: Csv = False,
+) -> None:
+    """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
+    from discreet.cli.ask import Form, Kept, run
+    from discreet.cli.question import Question
+
+    asked = Question(
+        source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
+        currency=currency, neighbours=neighbours, path=path, pilot=pilot, budget=budget, ledger=ledger, account=account,
+    )  # fmt: skip
+    form = Form(
+        simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
+        as_csv=csv,
+    )  # fmt: skip
+    run(asked, confidence, form, Kept(id=id, fresh=fresh, release=release, key=key))
+
+
+@app.command(
+    epilog='Example: [bold]discreet quote people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --error 2 --size 1000 '
+    "--bounds pay=0:200[/bold]"
+)
+def quote(
+    source: Source,
+    sql: Sql,
+    unit: Unit = None,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
+    policy: PolicyFile = None,
+    keys: Keys = None,
+    max_groups: MaxGroups = None,
+    max_rows: MaxRows = None,
+    unique: Unique = False,
+    bounds: Limits = None,
+    table: TableName = None,
+    path: FilePath = None,
+    public: Public = None,
+    neighbours: Relation = "add-remove",
+    ledger: LedgerPlace = None,
+    account: AccountName = None,
+    json: Json = False,
+) -> None:
+    """What a question would cost, in every currency, and how good its answer would be. No row is read, nothing is paid."""
+    from discreet.cli.question import Question
+    from discreet.cli.quote import run
+
+    asked = Question(
+        source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
+        max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
+        currency=currency, neighbours=neighbours, path=path, ledger=ledger, account=account,
+    )  # fmt: skip
+    run(asked, confidence, as_json=json)
+
+
+policy = typer.Typer(no_args_is_help=True, help="What is declared about a table, as a file.")
+app.add_typer(policy, name="policy")
+
+
+@policy.command("init", epilog="Example: [bold]discreet policy init people.csv --unit id[/bold]")
+def policy_init(
+    source: Source,
+    unit: Annotated[str, typer.Option(prompt="Which column says whose row it is", help="Whose row it is.")],
+    table: TableName = None,
+    path: FilePath = None,
+    out: Annotated[str, typer.Option(help="Where to write it; - for the screen.")] = "policy.toml",
+) -> None:
+    """Write a policy.toml to fill in: the names and types of the columns, never a value."""
+    from discreet.cli.policy import init
+
+    init(source, unit, table, path, out)
