@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.publisher import Asked, Workload, publish
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
     from discreet.session import connect
@@ -85,6 +86,7 @@ _HOMES = {
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
+    "discreet.publisher": "Asked Workload publish",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
@@ -93,7 +95,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing",
+    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "publisher", "session", "testing",
     "units",
 }  # fmt: skip
 
@@ -113,6 +115,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Asked",
     "BadExpression",
     "BadFact",
     "BadParameter",
@@ -143,6 +146,7 @@ __all__ = [
     "SparseVector",
     "Threshold",
     "TruncatedGeometric",
+    "Workload",
     "__version__",
     "advantage",
     "approx",
@@ -162,6 +166,7 @@ __all__ = [
     "group",
     "hits",
     "parallel",
+    "publish",
     "pure",
     "readings",
     "renyi",

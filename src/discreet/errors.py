@@ -31,7 +31,7 @@ class BadParameter(DiscreetError, ValueError):
     """
 
     def __init__(self, name: str, shown: object, reason: str, way_out: str) -> None:
-        self.name, self.reason, self.way_out = name, reason, way_out
+        self.name, self.shown, self.reason, self.way_out = name, shown, reason, way_out
         super().__init__(f"{name} is {shown}: {reason}; {way_out}")
 
 

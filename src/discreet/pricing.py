@@ -1,6 +1,6 @@
 """What a question costs in an account, and what the price for a wanted error is. No row is read here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
@@ -52,6 +52,30 @@ class Wanted:
         _, relative = read_error(self.error)
         return relative or any(depends_on_size(aggregate) for _, aggregate in bounded.query.aggregates)
 
+    def met(self, bounded: Bounded) -> Callable[[Measurement], bool]:
+        """Whether a measurement's half-widths are all within the error; refused where no measurement could say so."""
+        assert self.error is not None
+        allowed, relative = read_error(self.error)
+        if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
+            raise QuestionRefused(
+                "how far off a quantile is depends on the values; beforehand only the error of its rank is known",
+                'give a share of the rows, error="2%" with a size, or a price',
+            )
+        if self.lacks_size(bounded):
+            raise QuestionRefused(
+                "how many rows an answer rests on is private, so this error needs a size to be relative to",
+                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
+                "of it may cost (--pilot 0.01)",
+            )
+        sizes = (1,) if self.size is None else (sized(self.size),)
+        names = [name for name, _ in bounded.query.aggregates]
+
+        def within_error(planned: Measurement) -> bool:
+            columns = (promised(planned, name, self.confidence, sizes) for name in names)
+            return all(within(column, allowed, relative=relative) for column in columns)
+
+        return within_error
+
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
@@ -83,29 +107,13 @@ class Pricing:
             )
         if wanted.epsilon is not None:
             return positive(wanted.epsilon, "epsilon")
-        assert wanted.error is not None
-        allowed, relative = read_error(wanted.error)
-        if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
-            raise QuestionRefused(
-                "how far off a quantile is depends on the values; beforehand only the error of its rank is known",
-                'give a share of the rows, error="2%" with a size, or a price',
-            )
-        if wanted.lacks_size(bounded):
-            raise QuestionRefused(
-                "how many rows an answer rests on is private, so this error needs a size to be relative to",
-                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
-                "of it may cost (--pilot 0.01)",
-            )
-        sizes = (1,) if wanted.size is None else (sized(wanted.size),)
-        shares = wanted.shares(bounded)
+        met, shares = wanted.met(bounded), wanted.shares(bounded)
 
         def good(epsilon: Fraction) -> bool:
             try:
-                planned = self.buy(bounded, epsilon, shares)
+                return met(self.buy(bounded, epsilon, shares))
             except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
                 return False
-            columns = (promised(planned, name, wanted.confidence, sizes) for name, _ in bounded.query.aggregates)
-            return all(within(column, allowed, relative=relative) for column in columns)
 
         return least_epsilon(good)
 

@@ -268,7 +268,7 @@ class Session:
             raise self._with_way_out(refused) from None
         if isinstance(paid, Recorded):
             return self._recorded(planned, told, paid.entry, paid.answer, confidence, simultaneous)
-        answer = self._answer(planned, paid, manner, confidence, simultaneous)
+        answer = self.answer(planned, paid, manner, confidence, simultaneous)
         record = to_record(answer)
         kept = answer_bytes(record)
         shown_answer = self.account.record(paid, kept)
@@ -276,9 +276,10 @@ class Session:
             return self._recorded(planned, told, paid.entry, shown_answer, confidence, simultaneous)
         return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=Paper(paid.entry, told, record))
 
-    def _answer(
-        self, planned: Measurement, receipt: Receipt, manner: Manner, confidence: float, simultaneous: bool
+    def answer(
+        self, planned: Measurement, receipt: Receipt, manner: Manner, confidence: float, simultaneous: bool = False
     ) -> Release:
+        """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         with self.engine.turn, watched(self.engine, manner.progress):
             exact = self.engine.exact(planned.bounded)
             answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=manner.bits)

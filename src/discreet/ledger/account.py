@@ -66,7 +66,7 @@ class Account:
 
         `at` is for plans in a pure account only: their certified ε at that δ, which the account's δ then pays.
         """
-        amount, leak = _price(self.kept.currency, loss, rational(at, "at"))
+        amount, leak = price_at(self.kept.currency, loss, rational(at, "at"))
         if amount == inf:
             self.kept.paid(amount, leak)  # raises
         return rounded_up(rational(amount)), rounded_up(leak)
@@ -102,7 +102,8 @@ class Account:
 
 
 @lru_cache(maxsize=1024)
-def _price(currency: Currency, loss: Loss, at: Fraction) -> tuple[Fraction | float, Fraction]:
+def price_at(currency: Currency, loss: Loss, at: Fraction = Fraction(0)) -> tuple[Fraction | float, Fraction]:
+    """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
     if at != 0 and isinstance(currency, Pure):
         return certified(loss, open_unit(at, "at")).upper, at
     return price(currency, loss)

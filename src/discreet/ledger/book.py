@@ -134,7 +134,7 @@ class LedgerAccount:
         tainted: bool = False,
         at: Number = 0,
     ) -> Receipt | Recorded:
-        """As in `Purse`. `at` is the δ of the certified point at which a pure account pays for a plan."""
+        """As in `Purse`."""
         if tainted:
             raise BadParameter(
                 "bits", "seeded", "a ledger keeps no answer whose noise can be repeated", "leave the seed out"

@@ -4,6 +4,8 @@ import threading
 from uuid import uuid4
 
 from discreet.accounting.filters import Filter
+from discreet.exact import Number, rational
+from discreet.ledger.account import price_at
 from discreet.ledger.budget import amount, budget, epsilon_that_fits, rounded_down, step_of
 from discreet.ledger.store import Recorded, already_bound
 from discreet.loss import Composition
@@ -38,6 +40,7 @@ class MemoryAccount:
         id: str | None = None,
         fresh: bool = False,
         tainted: bool = False,
+        at: Number = 0,
     ) -> Receipt | Recorded:
         """As in `Purse`; seeded noise is fine here, since nothing of it outlives the process."""
         with self._lock:
@@ -50,7 +53,7 @@ class MemoryAccount:
                 receipt = self._debits[known][1]
                 answer = self._answers.get(receipt.entry)
                 return receipt if answer is None else Recorded(receipt.entry, known, answer)
-            receipt = self._pay(loss)
+            receipt = self._pay(loss, at)
             self._debits[name] = measurement, receipt
             return receipt
 
@@ -59,8 +62,8 @@ class MemoryAccount:
         with self._lock:
             return self._answers.setdefault(receipt.entry, answer)
 
-    def _pay(self, loss: Composition) -> Receipt:
-        self._budget = self._budget.after(loss).short()
+    def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
+        self._budget = self._budget.paid(*price_at(self._budget.currency, loss, rational(at, "at"))).short()
         self._entries += 1
         return Receipt(self._entries, loss, self._budget.left)
 

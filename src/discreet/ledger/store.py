@@ -17,6 +17,7 @@ from typing import Protocol
 
 from discreet.accounting.filters import Filter
 from discreet.errors import BadParameter
+from discreet.exact import Number
 from discreet.ledger.pages import Pages
 from discreet.loss import Composition
 from discreet.query.release import Receipt
@@ -51,10 +52,12 @@ class Purse(Protocol):
         id: str | None = None,
         fresh: bool = False,
         tainted: bool = False,
+        at: Number = 0,
     ) -> Receipt | Recorded:
         """Debit once for this measurement (the hash of all of it), or return what is recorded.
 
-        The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement.
+        The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement. `at` is
+        the δ of the certified point at which a pure account pays for a plan.
         """
         ...
 

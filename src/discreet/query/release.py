@@ -4,7 +4,7 @@ Intervals cover the *bounded* total: what the question adds up after clamping, r
 share. They say nothing about rows that the bounds left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet import formats
 from discreet.exact import Number
-from discreet.loss import Composition
+from discreet.loss import Composition, compose
 from discreet.mechanisms.quantile import confident
 from discreet.noise import SYSTEM, Bits
 from discreet.query import plan, tidy
@@ -34,6 +34,12 @@ class Receipt:
     entry: int
     loss: Composition
     left: Fraction | None = None  # in the account's currency, right after this entry
+
+    def split(self, losses: Sequence[Composition]) -> "tuple[Receipt, ...]":
+        """One for each measurement of a plan that was paid for as one."""
+        if compose(*losses) != self.loss:
+            raise AssertionError("this receipt is for another plan")
+        return tuple(replace(self, loss=loss) for loss in losses)
 
 
 @dataclass(frozen=True, slots=True)

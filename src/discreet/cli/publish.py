@@ -1,0 +1,104 @@
+"""`discreet publish`: show what a plan costs and buys, ask, then publish."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from discreet.cli.output import print_json
+from discreet.cli.question import waiting
+from discreet.errors import BadParameter
+from discreet.publisher.outlook import BUDGETS, Line, Outlook, outlooks
+from discreet.publisher.publication import Published, publish
+from discreet.publisher.solve import Solved, solve
+from discreet.publisher.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was typed beside the plan."""
+
+    to: str
+    yes: bool
+    dry_run: bool
+    force: bool
+    fresh: bool
+    key: str | None
+    as_json: bool
+
+
+def run(plan: str, choice: Choice) -> None:
+    """Print the outlook and, unless it is a dry run, publish."""
+    if choice.as_json and not (choice.yes or choice.dry_run):
+        raise BadParameter("--json", "given", "nobody is asked there", "give --yes to publish, or --dry-run")
+    with waiting("pricing …"):
+        solved = solve(Workload.read(plan))
+        seen = outlooks(solved)
+    said = {"price": solved.price.to_dict(), "fits": solved.fits, "budgets": [each.to_dict() for each in seen]}
+    if not choice.as_json:
+        _show(solved, seen)
+    if choice.dry_run:
+        if choice.as_json:
+            print_json(said)
+        return
+    if solved.fits and not choice.yes:
+        _confirm(solved)
+    with waiting("publishing …") as told:
+        made = publish(solved, choice.to, force=choice.force, fresh=choice.fresh, key=choice.key, progress=told)
+    if choice.as_json:
+        files = sorted(path.name for path in made.folder.iterdir())
+        print_json(said | {"folder": str(made.folder), "entry": made.entry, "free": made.free, "files": files})
+    else:
+        _tell(made)
+
+
+def _confirm(solved: Solved) -> None:
+    if not sys.stdin.isatty():
+        raise BadParameter("--yes", "missing", "nobody is there to be asked", "give --yes to publish, or --dry-run")
+    typer.confirm(f"Pay ε = {solved.price.epsilon.upper:.4g} and publish?", abort=True, err=True)
+
+
+def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
+    from rich.console import Console
+
+    from discreet.formats import rich_table
+
+    console, confidence = Console(), float(solved.workload.confidence)
+    header = ["question", "column"]
+    for outlook in seen:
+        header += [f"ε = {outlook.epsilon:.3g}\n± at {confidence:.4g}", "reliable\ncells"]
+    lines = []
+    for row in zip(*(outlook.lines for outlook in seen), strict=True):
+        line = [row[0].question, row[0].column]
+        for each in row:
+            line += [_half(each), _cells(each)]
+        lines.append(line)
+    console.print(rich_table(solved.workload.title or None, header, lines, left=2))
+    shares = ", ".join(f"{float(share):g}" for share in BUDGETS)
+    notes = [
+        f"The plan costs {solved.price}. The columns show {shares} times its price, shared out in the same way.",
+        "Reliable cells are a forecast from the sizes in the plan, for values spread evenly over their bounds; no row was read.",
+        *solved.session.notes,
+    ]
+    if not solved.fits:
+        notes.insert(0, "The wanted errors do not fit into budget.epsilon: this will be refused.")
+    for note in notes:
+        console.print(note, style="dim", markup=False, highlight=False)
+
+
+def _half(line: Line) -> str:
+    at = "" if line.size is None else f"\nat {line.size:,} rows"
+    return f"{line.half_width:,.4g} {line.unit}".rstrip() + at
+
+
+def _cells(line: Line) -> str:
+    total: Any = "?" if line.cells is None else f"{line.cells:,}"
+    return f"{'?' if line.reliable is None else f'{line.reliable:,}'} of {total}"
+
+
+def _tell(made: Published) -> None:
+    cells = [cell for answer in made.answers.values() for _, row in answer.rows for cell in row]
+    sure = sum(cell.reliable for cell in cells)
+    cost = "answered before, nothing was paid now" if made.free else f"paid: {made.price}"
+    print(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")

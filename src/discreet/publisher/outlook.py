@@ -1,0 +1,117 @@
+"""What a plan buys at three budgets: half-widths, and how many cells would be reliable. From given sizes, never the data.
+
+What a cell's value will be is not known, so it is taken as that of rows whose values lie evenly over their declared range:
+so many rows have a sum of so many times the middle of it. It is a guess for planning, and says so.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, assert_never
+
+from discreet.exact import ceil_float, nearest_float
+from discreet.mechanisms.quantile import confident
+from discreet.publisher.solve import Piece, Solved
+from discreet.query import plan
+from discreet.query.cells import column_names
+from discreet.query.currency import certified_epsilon, plain
+from discreet.query.measure import Measurement
+from discreet.query.measures import Total
+from discreet.query.quote import depends_on_size, promised
+
+BUDGETS = (Fraction(1, 2), Fraction(1), Fraction(2))
+USUAL_SIZE = 1_000
+"""For how many rows an average's half-width is stated where no size is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One column of one question at one budget."""
+
+    question: str
+    column: str
+    half_width: float
+    unit: str
+    size: int | None  # the rows that the half-width is for; None where it depends on none
+    cells: int | None  # how many there will be; None where the keys are unknown
+    reliable: int | None  # how many of them would be reliable; None where no size is given
+
+    def to_dict(self) -> dict[str, Any]:
+        """In plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What so much of the price buys."""
+
+    share: Fraction  # of the plan's own price
+    epsilon: float  # at the plan's δ, certified, rounded up
+    lines: tuple[Line, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """In plain values."""
+        lines = [line.to_dict() for line in self.lines]
+        return {"share": float(self.share), "epsilon": plain(self.epsilon), "columns": lines}
+
+
+def outlooks(solved: Solved) -> tuple[Outlook, ...]:
+    """Half the price, the price, and twice the price, shared out in the same way."""
+    return tuple(_outlook(solved if share == 1 else solved.at_budget(solved.charge * share), share) for share in BUDGETS)
+
+
+def _outlook(solved: Solved, share: Fraction) -> Outlook:
+    epsilon = certified_epsilon(solved.loss, solved.terms.delta).upper
+    return Outlook(share, epsilon, tuple(_line(solved, piece) for piece in solved.pieces))
+
+
+def _line(solved: Solved, piece: Piece) -> Line:
+    measurement, confidence = solved.measurements[piece.question], confident(solved.workload.confidence)
+    aggregate, sizes = piece.alone.query.aggregates[0][1], piece.asked.sizes
+    promise = promised(measurement, piece.column, confidence, (min(sizes, default=USUAL_SIZE),))
+    size, half = promise.half_widths[0]
+    width, keys = len(column_names(piece.column, aggregate)), piece.alone.keys
+    groups = len(sizes) if keys is None else len(keys)
+    each = sizes * groups if len(sizes) == 1 else sizes
+    reliable = sum(width * would_be_reliable(measurement, piece, n, confidence) for n in each) if sizes else None
+    size = size if depends_on_size(aggregate) else None
+    return Line(piece.asked.name, piece.column, half, promise.unit, size, groups * width or None, reliable)
+
+
+def would_be_reliable(measurement: Measurement, piece: Piece, size: int, confidence: float) -> bool:
+    """Whether a cell over so many rows, spread evenly over the declared range, would have a reliable value: a half-width of
+    at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range."""
+    half = promised(measurement, piece.column, confidence, (size,)).half_widths[0][1]
+    return all(half <= most for most in _allowed(piece, size))
+
+
+def _allowed(piece: Piece, size: int) -> Iterator[float]:
+    """The half-widths that a reliable cell may have at most."""
+    [(name, aggregate)] = piece.alone.query.aggregates
+    match aggregate:
+        case plan.CountRows() | plan.CountUnits() | plan.CountValues():
+            yield size / 10
+        case plan.Histogram():
+            yield size / 10 / len(column_names(name, aggregate))
+        case plan.Sum(value=value):
+            low, high = _range(piece, value)
+            yield size * abs(low + high) / 20
+        case plan.Mean(value=value):
+            low, high = _range(piece, value)
+            yield abs(low + high) / 20
+            yield (high - low) / 8
+        case plan.Variance(value=value, root=root):
+            low, high = _range(piece, value)
+            even = (high - low) ** 2 / 12
+            yield (even**0.5 if root else even) / 10
+        case plan.Quantile(value=value, q=q):  # its half-width is a share of the rows: of the range, if they lie evenly
+            low, high = _range(piece, value)
+            yield abs(low + nearest_float(q) * (high - low)) / 10 / (high - low)
+            yield 1 / 8
+        case _:
+            assert_never(aggregate)
+
+
+def _range(piece: Piece, value: plan.Value) -> tuple[float, float]:
+    span = piece.alone.span(Total(value, 0))
+    return nearest_float(span.lower * span.grid), ceil_float(max(span.upper, span.lower + 1) * span.grid)

@@ -1,0 +1,160 @@
+"""`publish`: everything that can be refused first, then payment, then the data, then one folder, all of it or none."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadParameter, BudgetExceeded
+from discreet.formats import missing
+from discreet.ledger.book import LedgerAccount
+from discreet.ledger.certificate import certificate
+from discreet.ledger.keys import Key, key_at, key_beside
+from discreet.noise import Bits
+from discreet.publisher.card import card
+from discreet.publisher.pay import Answers, pay_and_look
+from discreet.publisher.pictures import picture
+from discreet.publisher.solve import Solved, solve
+from discreet.publisher.workload import Workload
+from discreet.query.currency import name_of
+from discreet.query.price import Price
+from discreet.query.release import Release
+from discreet.units import Neighbours
+
+CARD = "guarantee.md"
+AGAIN = '''"""Makes this publication again: python again.py FOLDER, the folder that the paths in plan.toml start from.
+
+From the same ledger come the same answers, and nothing is paid. Without one, new noise is drawn: that is a second
+publication, and costs as much as the first.
+"""
+
+import sys
+from pathlib import Path
+
+from discreet import Workload, publish
+
+publish(Workload.read(Path(__file__).with_name("plan.toml"), beside=sys.argv[1]), "again")
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was written where, and what it cost."""
+
+    folder: Path
+    answers: Mapping[str, Release]
+    price: Price
+    entry: int
+    free: bool  # the ledger had the answers, and nothing was paid now
+
+
+def publish(
+    plan: "Workload | Solved | str | os.PathLike[str]",
+    to: "str | os.PathLike[str]",
+    *,
+    force: bool = False,
+    fresh: bool = False,
+    key: "str | os.PathLike[str] | None" = None,
+    bits: Bits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Published:
+    """Pay for a plan as one, and write its answers, the guarantee, the pictures and the certificate into a new folder.
+
+    `plan` is a plan.toml or a `Workload`; `solve` shows beforehand what it costs. With a ledger, whoever was interrupted
+    publishes again: what was paid is not paid twice, and answers that were recorded are written as they were. `fresh` pays
+    for new noise. `force` replaces an earlier publication. `key` is the ledger's, if it is not beside it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     published = publish("examples/publish.toml", f"{name}/people")
+    ...     sorted(path.name for path in published.folder.glob("headcount.*"))
+    ['headcount.csv', 'headcount.parquet', 'headcount.png']
+    """
+    solved = plan if isinstance(plan, Solved) else solve(plan if isinstance(plan, Workload) else Workload.read(plan))
+    if not solved.fits:
+        unit = f"{name_of(solved.terms.currency)}, of budget.epsilon"
+        raise BudgetExceeded(unit, asked=solved.charge, left=solved.terms.most)
+    workload = solved.workload
+    if fresh and (workload.ledger is None or workload.id is None):
+        raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")
+    for library, extra in (("pyarrow", "discreet[arrow]"), ("matplotlib", "discreet[plot]")):
+        _installed(library, extra)
+    secret = None if workload.ledger is None else key_at(_key_place(workload.ledger, key))
+    with _new_folder(Path(to), force) as place:
+        answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
+        _write(place, solved, answers, secret)
+    named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
+    return Published(Path(to), named, solved.price, answers.paper.entry, answers.free)
+
+
+def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> None:
+    for asked, answer in zip(solved.workload.questions, answers.releases, strict=True):
+        answer.to_csv(place / f"{asked.name}.csv")
+        answer.to_parquet(place / f"{asked.name}.parquet")
+        picture(answer, asked.name, place / f"{asked.name}.png")
+    signed = None if secret is None else _certificate(solved, answers, secret)
+    if signed is not None:
+        _text(place / "release.json", json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
+    if solved.workload.text:
+        _text(place / "plan.toml", solved.workload.text)
+        _text(place / "again.py", AGAIN)
+    _text(place / CARD, card(solved, answers, signed))
+
+
+def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any]:
+    session, paper = solved.session, answers.paper
+    assert isinstance(session.account, LedgerAccount)
+    change = "replaced by another" if session.neighbours is Neighbours.REPLACE else "added or removed"
+    return certificate(
+        session.account, paper.entry, measurement=paper.measurement, release=paper.recorded,
+        whose=f"one {session.table.unit}", change=change, software=f"discreet {version('discreet')}", key=secret,
+    )  # fmt: skip
+
+
+@contextmanager
+def _new_folder(to: Path, force: bool) -> Iterator[Path]:
+    """A folder to fill, which gets its name once it is full. Nothing half written is ever seen under that name."""
+    if os.path.lexists(to) and not force:
+        raise BadParameter("folder", str(to), "it exists", "name another, or replace it with --force (force=True)")
+    if os.path.lexists(to) and not (to / CARD).is_file():
+        raise BadParameter("folder", str(to), f"no publication (it has no {CARD}), so it is not replaced", "name another")
+    part, old = (to.with_name(f".{to.name}.{what}") for what in ("part", "old"))
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+    except OSError as error:
+        raise BadParameter("folder", str(to), f"cannot be made ({error.strerror})", "name another place") from None
+    try:
+        yield part
+        if to.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            to.rename(old)
+        part.rename(to)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _key_place(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None") -> Path:
+    if key is not None:
+        return Path(key)
+    if str(ledger).startswith(("postgresql://", "postgres://")):
+        raise BadParameter("key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
+    return key_beside(ledger)
+
+
+def _installed(library: str, extra: str) -> None:
+    try:
+        import_module(library)
+    except ImportError:
+        raise missing(library, extra) from None
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

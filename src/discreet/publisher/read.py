@@ -1,0 +1,75 @@
+"""plan.toml: a workload as a steward writes it. Decimals are read exactly; every mistake is told by its key."""
+
+import re
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.publisher.workload import Asked, Workload
+
+TOP = {"title", "source", "unit", "policy", "table", "path", "max_groups", "max_rows", "unique", "neighbours", "confidence"}
+TABLES = {"bounds", "keys", "public", "budget", "questions"}
+BUDGET = {"epsilon", "delta", "currency", "ledger", "account", "id"}
+QUESTION = {"sql", "error", "size", "weight"}
+TEXTS = {"title", "source", "unit", "policy", "table", "path", "neighbours", "currency", "ledger", "account", "id", "sql"}
+PATHS = {"source", "policy", "path", "ledger"}
+
+
+def read_workload(text: str, beside: Path) -> Workload:
+    """The workload, its paths being relative to the folder `beside`.
+
+    >>> read_workload('source = "people.csv"\\n[budget]\\nepsilon = 1\\n[questions.all]\\nsquel = "SELECT 1"', Path())
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: questions.all.squel is given: there is no such key; take error, size, sql or weight
+    """
+    try:
+        plan = tomllib.loads(text, parse_float=Decimal)
+    except (ValueError, ArithmeticError) as mistake:
+        raise BadParameter("plan", "this text", f"not TOML ({mistake})", "see docs/publishing.md") from None
+    top = _fields(plan, "", TOP | TABLES, beside)
+    top["public"] = {name: _place(place, f"public.{name}", beside) for name, place in top.get("public", {}).items()}
+    budget = _fields(top.pop("budget", {}), "budget", BUDGET, beside)
+    questions = top.pop("questions", {})
+    for key, found in (("source", top), ("budget.epsilon", budget)):
+        if key.removeprefix("budget.") not in found:
+            raise BadParameter(key, "missing", "a plan needs it", "see docs/publishing.md")
+    asked = tuple(_asked(name, fields, beside) for name, fields in questions.items())
+    return Workload(questions=asked, text=text, **top, **budget)
+
+
+def _asked(name: str, fields: Any, beside: Path) -> Asked:
+    found = _fields(fields, f"questions.{name}", QUESTION, beside)
+    if "sql" not in found:
+        raise BadParameter(f"questions.{name}.sql", "missing", "a question has a text", 'write sql = "SELECT …"')
+    return Asked(name=name, **found)
+
+
+def _fields(found: Any, where: str, allowed: set[str], beside: Path) -> dict[str, Any]:
+    """The fields of a table of the plan, each known, texts where texts belong, paths from where they start."""
+    if not isinstance(found, dict):
+        raise BadParameter(where, repr(found), "not a table of keys", "see docs/publishing.md")
+    for name, value in found.items():
+        key = f"{where}.{name}" if where else name
+        if name not in allowed:
+            *others, last = sorted(allowed)
+            raise BadParameter(key, "given", "there is no such key", f"take {', '.join(others)} or {last}")
+        if name in TEXTS and not (isinstance(value, str) and value):
+            raise BadParameter(key, repr(value), "a text is needed here", f'write {name} = "…"')
+        if name in TABLES and not isinstance(value, dict):
+            raise BadParameter(key, repr(value), "a table is needed here", f"write [{name}]")
+    return {
+        name: _place(value, f"{where}.{name}".strip("."), beside) if name in PATHS else value
+        for name, value in found.items()
+    }
+
+
+def _place(place: Any, key: str, beside: Path) -> str:
+    """A path as it is from here; an address as it is."""
+    if not isinstance(place, str) or not place:
+        raise BadParameter(key, repr(place), "not the path of anything", "write it as a text")
+    return place if _ADDRESS.match(place) else str(beside / Path(place).expanduser())
+
+
+_ADDRESS = re.compile(r"(postgres(ql)?|spark|s3|gs|hdfs|https?)://|spark:", re.IGNORECASE)
