@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
-    from discreet.publisher import Asked, Workload, publish
+    from discreet.publisher import Asked, Workload, publish, read_plan
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
     from discreet.session import connect
@@ -86,7 +86,7 @@ _HOMES = {
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
-    "discreet.publisher": "Asked Workload publish",
+    "discreet.publisher": "Asked Workload publish read_plan",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
@@ -95,8 +95,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "publisher", "session", "testing",
-    "units",
+    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "publisher",
+    "session", "testing", "units",
 }  # fmt: skip
 
 
@@ -168,6 +168,7 @@ __all__ = [
     "parallel",
     "publish",
     "pure",
+    "read_plan",
     "readings",
     "renyi",
     "repeat",

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
@@ -11,8 +10,8 @@ from discreet.cli.question import waiting
 from discreet.errors import BadParameter
 from discreet.publisher.outlook import BUDGETS, Line, Outlook, outlooks
 from discreet.publisher.publication import Published, publish
+from discreet.publisher.read import read_plan
 from discreet.publisher.solve import Solved, solve
-from discreet.publisher.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,7 @@ def run(plan: str, choice: Choice) -> None:
     if choice.as_json and not (choice.yes or choice.dry_run):
         raise BadParameter("--json", "given", "nobody is asked there", "give --yes to publish, or --dry-run")
     with waiting("pricing …"):
-        solved = solve(Workload.read(plan))
+        solved = solve(read_plan(plan))
         seen = outlooks(solved)
     said = {"price": solved.price.to_dict(), "fits": solved.fits, "budgets": [each.to_dict() for each in seen]}
     if not choice.as_json:
@@ -64,21 +63,15 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
 
     from discreet.formats import rich_table
 
-    console, confidence = Console(), float(solved.workload.confidence)
-    header = ["question", "column"]
-    for outlook in seen:
-        header += [f"ε = {outlook.epsilon:.3g}\n± at {confidence:.4g}", "reliable\ncells"]
-    lines = []
-    for row in zip(*(outlook.lines for outlook in seen), strict=True):
-        line = [row[0].question, row[0].column]
-        for each in row:
-            line += [_half(each), _cells(each)]
-        lines.append(line)
+    console = Console()
+    header = ["question", "column", "rows", *(f"ε = {outlook.epsilon:.3g}" for outlook in seen), "reliable"]
+    lines = [_line(row) for row in zip(*(outlook.lines for outlook in seen), strict=True)]
     console.print(rich_table(solved.workload.title or None, header, lines, left=2))
     shares = ", ".join(f"{float(share):g}" for share in BUDGETS)
     notes = [
-        f"The plan costs {solved.price}. The columns show {shares} times its price, shared out in the same way.",
-        "Reliable cells are a forecast from the sizes in the plan, for values spread evenly over their bounds; no row was read.",
+        f"The plan costs {solved.price}. Shown are half-widths that hold with probability {float(solved.workload.confidence):g} "
+        f"at {shares} times its price, shared out in the same way; of averages and quantiles, over so many rows.",
+        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; no row was read.",
         *solved.session.notes,
     ]
     if not solved.fits:
@@ -87,14 +80,13 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
         console.print(note, style="dim", markup=False, highlight=False)
 
 
-def _half(line: Line) -> str:
-    at = "" if line.size is None else f"\nat {line.size:,} rows"
-    return f"{line.half_width:,.4g} {line.unit}".rstrip() + at
-
-
-def _cells(line: Line) -> str:
-    total: Any = "?" if line.cells is None else f"{line.cells:,}"
-    return f"{'?' if line.reliable is None else f'{line.reliable:,}'} of {total}"
+def _line(row: tuple[Line, ...]) -> list[str]:
+    """A column at every budget: its half-widths, then how many of its cells would be reliable."""
+    first = row[0]
+    halves = [f"{100 * each.half_width:.3g}% rows" if each.unit else f"{each.half_width:,.4g}" for each in row]
+    counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)
+    rows, cells = "" if first.size is None else f"{first.size:,}", "?" if first.cells is None else f"{first.cells:,}"
+    return [first.question, first.column, rows, *halves, f"{counts} of {cells}"]
 
 
 def _tell(made: Published) -> None:

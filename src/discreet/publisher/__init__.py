@@ -5,7 +5,8 @@ budgets, `pay` pays once and looks at each question, `publication`, `card` and `
 """
 
 from discreet.publisher.publication import Published, publish
+from discreet.publisher.read import read_plan
 from discreet.publisher.solve import Solved, solve
 from discreet.publisher.workload import Asked, Workload
 
-__all__ = ["Asked", "Published", "Solved", "Workload", "publish", "solve"]
+__all__ = ["Asked", "Published", "Solved", "Workload", "publish", "read_plan", "solve"]

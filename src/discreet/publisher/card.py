@@ -56,7 +56,7 @@ def _promise(solved: Solved) -> str:
         f"{100 * guess:.3g}% sure afterwards.",
     ]
     if delta:
-        lines.append(f"- δ in words: the chance that the promise above is missed is at most {delta:.3g}.")
+        lines.append(f"- δ in words: on top of that factor, nothing becomes more likely by more than {delta:.3g}.")
     lines.append(f"- Smaller ε protects more. Other publications about the same {unit}s add to it.")
     return "\n".join(lines)
 
@@ -67,8 +67,7 @@ def _not_promised(solved: Solved) -> str:
         "## What is not protected\n\n"
         "- What is true of groups: that is what the tables are for. If all of a department earn alike, its mean says so, "
         f"with or without any one {unit}.\n"
-        f"- Several {unit}s at once: for a family of k, ε is k times as large; so it is for somebody who is k {unit}s in the "
-        "data.\n"
+        f"- Several {unit}s at once: for a family of k, or somebody who is k {unit}s in the data, ε is k times as large.\n"
         "- What was declared and is public: the names and types of the columns, the keys that are shown, the bounds, the "
         "caps.\n"
         "- Whatever was or will be published from the same data elsewhere."
@@ -80,9 +79,9 @@ def _intervals(solved: Solved) -> str:
     return (
         "## How to read the tables\n\n"
         "Every value has random noise in it. Beside a column `n` stand `n_lower` and `n_upper`, the ends of an interval. "
-        f"Each interval covers the true bounded total with a probability of at least {share}: on average at most one in "
-        f"{1 / (1 - min(float(solved.workload.confidence), 1 - 1e-12)):.3g} does not. It says nothing about rows that the caps and "
-        "the declared bounds left out, about errors in the data, or about chance in how the data came to be.\n\n"
+        f"Each interval covers the true bounded total with a probability of at least {share}. It says nothing about rows "
+        "that the caps and the declared bounds left out, about errors in the data, or about chance in how the data came to "
+        "be.\n\n"
         "`n_reliable` is true if the half-width is at most a tenth of the value. Do not read much into a value that is "
         "not. Counts may be negative and parts need not add up to their whole: that is the noise, and it is honest."
     )

@@ -11,7 +11,8 @@ from typing import Any, assert_never
 
 from discreet.exact import ceil_float, nearest_float
 from discreet.mechanisms.quantile import confident
-from discreet.publisher.solve import Piece, Solved
+from discreet.publisher.parts import Piece
+from discreet.publisher.solve import Solved
 from discreet.query import plan
 from discreet.query.cells import column_names
 from discreet.query.currency import certified_epsilon, plain

@@ -26,7 +26,8 @@ def picture(answer: Release, name: str, path: Path) -> None:
     for axes, (title, bars) in zip(rooms, panels, strict=True):
         _draw(axes, title, bars)
     rooms[-1].set_xlabel(" · ".join(answer.groups))
-    figure.suptitle(f"{name}: {answer.confidence:.4g} intervals of the bounded totals")
+    doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; hatched: not reliable"
+    figure.suptitle(f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}", fontsize=11)
     figure.savefig(path, metadata={"Software": "discreet"})
 
 
@@ -53,7 +54,7 @@ def _draw(axes: Any, title: str, bars: Bars) -> None:
     values = [cell.value for _, cell in bars]
     reach = [[max(0, c.value - c.lower) for _, c in bars], [max(0, c.upper - c.value) for _, c in bars]]
     colours = [BLUE if cell.reliable else PALE for _, cell in bars]
-    drawn = axes.bar(range(len(bars)), values, yerr=reach, color=colours, ecolor=BLACK, capsize=3 if len(bars) < 40 else 0)
+    drawn = axes.bar(range(len(bars)), values, yerr=reach, color=colours, ecolor=BLACK, capsize=4 if len(bars) < 40 else 0)
     for patch, (_, cell) in zip(drawn.patches, bars, strict=True):
         patch.set_hatch("" if cell.reliable else "///")
         patch.set_edgecolor(BLUE)
@@ -63,8 +64,6 @@ def _draw(axes: Any, title: str, bars: Bars) -> None:
     axes.set_xticks(
         range(0, len(bars), step), labels, rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9
     )
-    doubt = "" if all(cell.reliable for _, cell in bars) else "  (hatched: not reliable)"
-    axes.set_title(f"{title}{doubt}", fontsize=10, loc="left")
     axes.set_ylabel(title)
     axes.axhline(0, color=BLACK, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

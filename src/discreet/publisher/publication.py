@@ -20,6 +20,7 @@ from discreet.noise import Bits
 from discreet.publisher.card import card
 from discreet.publisher.pay import Answers, pay_and_look
 from discreet.publisher.pictures import picture
+from discreet.publisher.read import read_plan
 from discreet.publisher.solve import Solved, solve
 from discreet.publisher.workload import Workload
 from discreet.query.currency import name_of
@@ -37,9 +38,9 @@ publication, and costs as much as the first.
 import sys
 from pathlib import Path
 
-from discreet import Workload, publish
+from discreet import publish, read_plan
 
-publish(Workload.read(Path(__file__).with_name("plan.toml"), beside=sys.argv[1]), "again")
+publish(read_plan(Path(__file__).with_name("plan.toml"), beside=sys.argv[1]), "again")
 '''
 
 
@@ -76,7 +77,7 @@ def publish(
     ...     sorted(path.name for path in published.folder.glob("headcount.*"))
     ['headcount.csv', 'headcount.parquet', 'headcount.png']
     """
-    solved = plan if isinstance(plan, Solved) else solve(plan if isinstance(plan, Workload) else Workload.read(plan))
+    solved = plan if isinstance(plan, Solved) else solve(plan if isinstance(plan, Workload) else read_plan(plan))
     if not solved.fits:
         unit = f"{name_of(solved.terms.currency)}, of budget.epsilon"
         raise BudgetExceeded(unit, asked=solved.charge, left=solved.terms.most)

@@ -3,10 +3,11 @@
 import re
 import tomllib
 from decimal import Decimal
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, SourceRefused
 from discreet.publisher.workload import Asked, Workload
 
 TOP = {"title", "source", "unit", "policy", "table", "path", "max_groups", "max_rows", "unique", "neighbours", "confidence"}
@@ -15,6 +16,19 @@ BUDGET = {"epsilon", "delta", "currency", "ledger", "account", "id"}
 QUESTION = {"sql", "error", "size", "weight"}
 TEXTS = {"title", "source", "unit", "policy", "table", "path", "neighbours", "currency", "ledger", "account", "id", "sql"}
 PATHS = {"source", "policy", "path", "ledger"}
+
+
+def read_plan(place: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> Workload:
+    """The workload in a plan.toml. Its paths are relative to the file, or to the folder `beside`.
+
+    >>> [asked.name for asked in read_plan("examples/publish.toml").questions]
+    ['headcount', 'pay', 'ages', 'spread']
+    """
+    try:
+        text = Path(place).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise SourceRefused(f"the plan {str(place)!r} cannot be read", "check the path") from None
+    return read_workload(text, Path(place).parent if beside is None else Path(beside))
 
 
 def read_workload(text: str, beside: Path) -> Workload:

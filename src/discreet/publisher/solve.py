@@ -164,16 +164,22 @@ def _filled(empty: Solved, wanted: Sequence[Part | None], kind: Currency, leak: 
         found = (old if old is not None else new.times(1 / noise) for old, new in zip(wanted, parts, strict=True))
         return replace(empty, parts=tuple(found))
 
-    def cheap(noise: float) -> bool:
+    def drawable(plan: Solved) -> bool:
         try:
-            return empty.terms.charge(at(noise).loss) <= empty.terms.most
+            return bool(plan.measurements)
         except QuestionRefused:
-            return noise > 1  # too wide to be drawn costs next to nothing, too narrow too much
+            return False
+
+    def cheap(noise: float) -> bool:
+        if noise > 1 and not drawable(at(noise)):
+            return True  # too wide costs next to nothing; too narrow, too much
+        plan = at(noise)
+        return drawable(plan) and empty.terms.charge(plan.loss) <= empty.terms.most
 
     if None not in wanted:
         return at(1.0)
     found = least(cheap, 1.0, CLOSE)
-    return at(found) if found < WIDEST else None
+    return at(found) if found < WIDEST and drawable(at(found)) else None
 
 
 def _loudness_of_the_rest(plan: Solved) -> float:

@@ -81,8 +81,8 @@ class Workload:
     `epsilon` and `delta` are the most that the whole may cost. Without a ledger the plan is charged at a point of its
     certified curve, ε at this δ; with one, in the currency of the account, which has its own δ unless it is a pure one.
 
-    >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(
-    ...     Asked(name="all", sql="SELECT COUNT(*) AS n FROM people"), Asked(name="all", sql="SELECT COUNT(*) AS m FROM people")))
+    >>> everybody = Asked(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20)
+    >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(everybody, everybody))
     Traceback (most recent call last):
     discreet.errors.BadParameter: questions.all is given twice: a name names files; take another
     """
@@ -141,17 +141,6 @@ class Workload:
             if rational(self.delta) and not isinstance(purse.budget.currency, Pure):
                 raise BadParameter("delta", self.delta, "the account has its own, for life", "leave it out")
         return Session.of(self._declared(), purse, failing, relation)
-
-    @classmethod
-    def read(cls, place: "str | PathLike[str]", beside: "str | PathLike[str] | None" = None) -> "Workload":
-        """The workload in a plan.toml. Its paths are relative to the file, or to the folder `beside`."""
-        from discreet.publisher.read import read_workload
-
-        try:
-            text = Path(place).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise SourceRefused(f"the plan {str(place)!r} cannot be read", "check the path") from None
-        return read_workload(text, Path(place).parent if beside is None else Path(beside))
 
     def _currency(self) -> Currency:
         if self.currency is None:

@@ -1,0 +1,58 @@
+"""Workloads over the invented people that other tests share."""
+
+from pathlib import Path
+from typing import Any
+
+from discreet.publisher import Asked, Workload
+from tests.query.people import DEPARTMENTS, people
+
+HEADS = Asked(name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", error=20, size=(600, 300, 100))
+PAY = Asked(
+    name="pay", sql="SELECT dept, AVG(pay) AS mean, SUM(pay) AS cost FROM people GROUP BY dept",
+    error={"mean": "5%", "cost": 2000}, size=100,
+)  # fmt: skip
+AGES = Asked(name="ages", sql="SELECT HISTOGRAM(age, 20, 40, 60, 80) AS h FROM people", size=1000, weight=2)
+MIDDLE = Asked(name="middle", sql="SELECT MEDIAN(pay) AS m, COUNT(*) AS n FROM people", error={"m": "5%"}, size=1000)
+QUESTIONS = (HEADS, PAY, AGES, MIDDLE)
+DECLARED: dict[str, Any] = {
+    "unit": "id", "unique": True, "bounds": {"pay": (0, 200), "age": (0, 100)}, "keys": {"dept": DEPARTMENTS},
+}  # fmt: skip
+
+TOML = """
+title = "People"
+source = "people.parquet"
+unit = "id"
+unique = true
+[bounds]
+pay = [0, 200]
+age = [0, 100]
+[keys]
+dept = ["a", "b", "c"]
+[budget]
+epsilon = 1.5
+delta = 1e-6
+{budget}
+[questions.heads]
+sql = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+error = 20
+size = [600, 300, 100]
+[questions.pay]
+sql = "SELECT dept, AVG(pay) AS mean FROM people GROUP BY dept"
+[questions.ages]
+sql = "SELECT HISTOGRAM(age, 20, 40, 60, 80) AS h, STDDEV(age) AS d FROM people"
+weight = 0.5
+"""
+
+
+def workload(*questions: Asked, epsilon: Any = 4, **more: Any) -> Workload:
+    """Some questions about the people, in memory."""
+    given = {"source": people(), "table": "people", **DECLARED, **more}
+    return Workload(questions=questions or QUESTIONS, epsilon=epsilon, **given)
+
+
+def written(folder: Path, text: str = TOML, budget: str = "") -> Path:
+    """A plan beside its data."""
+    people().execute(f"COPY people TO '{folder}/people.parquet'")
+    path = folder / "plan.toml"
+    path.write_text(text.format(budget=budget), encoding="utf-8")
+    return path
