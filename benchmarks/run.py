@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing …]      measures those, and keeps the others
+python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing|publishing …]   measures those, keeps the others
 """
 
 import platform
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, noise  # noqa: E402
+from benchmarks import accounting, asking, auditing, engines, ledger, noise, publishing  # noqa: E402
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
@@ -21,6 +21,7 @@ SUBJECTS = {
     "ledger": ledger.SECTIONS,
     "engines": engines.SECTIONS,
     "auditing": auditing.SECTIONS,
+    "publishing": publishing.SECTIONS,
 }
 
 

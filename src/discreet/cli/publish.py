@@ -69,8 +69,9 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
     console.print(rich_table(solved.workload.title or None, header, lines, left=2))
     shares = ", ".join(f"{float(share):g}" for share in BUDGETS)
     notes = [
-        f"The plan costs {solved.price}. Shown are half-widths that hold with probability {float(solved.workload.confidence):g} "
-        f"at {shares} times its price, shared out in the same way; of averages and quantiles, over so many rows.",
+        f"The plan costs {solved.price}. Shown are half-widths that hold with probability "
+        f"{float(solved.workload.confidence):g} at {shares} times its price, "
+        "shared out in the same way; of averages and quantiles, over so many rows.",
         "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; no row was read.",
         *solved.session.notes,
     ]

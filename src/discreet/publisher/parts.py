@@ -63,17 +63,26 @@ class Part:
         noises = tuple((measure, _divided(noise, by)) for measure, noise in base.noises)
         return Measurement(base.bounded, noises, None if base.selection is None else self._selection(base.selection, by))
 
+    @property
+    def drawable(self) -> bool:
+        """Whether the samplers are made for it."""
+        found = self.measurement
+        widths = [noise.sigma if isinstance(noise, Gaussian) else noise.scale for _, noise in found.noises]
+        try:
+            for width in (*widths, *([] if found.selection is None else [found.selection.scale])):
+                drawable(width)
+        except QuestionRefused:
+            return False
+        return True
+
     def _selection(self, rule: Threshold, by: Fraction) -> Threshold:
         bounded = self.base.bounded
         moved = Sensitivity(l0=bounded.groups * bounded.neighbours.changes, linf=1)
-        drawable(rule.scale / by)
         return Threshold.for_epsilon(bounded.groups * bounded.neighbours.changes * by / rule.scale, self.leak, moved)
 
 
 def _divided(noise: Noise, by: Fraction) -> Noise:
-    width = (noise.sigma if isinstance(noise, Gaussian) else noise.scale) / by
-    drawable(width)
-    return Gaussian(width) if isinstance(noise, Gaussian) else Laplace(width)
+    return Gaussian(noise.sigma / by) if isinstance(noise, Gaussian) else Laplace(noise.scale / by)
 
 
 def bounded_of(asked: Asked, session: Session) -> Bounded:
@@ -115,19 +124,13 @@ def cheapest(piece: Piece, kind: Currency, leak: Fraction) -> Part | None:
         met = piece.wanted.met(piece.alone)
     bare = piece.bare(kind, leak)
 
-    def good(factor: float) -> bool:
-        try:
-            return met(bare.times(factor).measurement)
-        except QuestionRefused:  # noise too wide, or too narrow, to be drawn
-            return False
-
-    found = least(good, nearness=CLOSE)
-    if found > MOST_EPSILON / SMALL:
+    found = bare.times(least(lambda factor: met(bare.times(factor).measurement), nearness=CLOSE))
+    if not (found.factor < MOST_EPSILON / SMALL and found.drawable):
         raise QuestionRefused(
             f"{piece.asked.key('error')}: no ε up to {MOST_EPSILON} makes the error of {piece.column} this small",
             "allow a larger error, or declare tighter bounds",
         )
-    return bare.times(found)
+    return found
 
 
 def merged(bounded: Bounded, alone: Sequence[Measurement]) -> Measurement:

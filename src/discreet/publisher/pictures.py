@@ -1,6 +1,6 @@
 """One picture per question: a panel per column, bars with their intervals, 800 pixels wide.
 
-What is not reliable is hatched and pale, so that the eye is not led by it. Colours are Okabe and Ito's, safe for all eyes.
+What is not reliable is pale and hatched, so that the eye is not led by it. Colours are Okabe and Ito's, safe for all eyes.
 """
 
 from itertools import groupby
@@ -11,7 +11,8 @@ from discreet.query.cells import Cell
 from discreet.query.release import Release
 
 BLUE, BLACK, PALE = "#0072B2", "#000000", "#BFDDF0"
-MOST_PANELS, MOST_LABELS, MOST_BARS = 6, 24, 400
+MOST_PANELS, MOST_LABELS, MOST_BARS, MOST_CELLS = 6, 24, 60, 1_000
+PANEL = 2.8  # inches
 
 
 def picture(answer: Release, name: str, path: Path) -> None:
@@ -20,14 +21,19 @@ def picture(answer: Release, name: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     panels = _panels(answer)[:MOST_PANELS]
-    figure = Figure(figsize=(8, 1.2 + 2.8 * len(panels)), dpi=100, layout="constrained")
+    below = 1.5 if any(_crowded(bars) for _, bars in panels) else 0.6  # inches for labels
+    height = 0.4 + (PANEL + below) * len(panels)
+    figure = Figure(figsize=(8, height), dpi=100)
     FigureCanvasAgg(figure)
+    figure.subplots_adjust(left=0.11, right=0.985, top=1 - 0.4 / height, bottom=below / height, hspace=below / PANEL)
     rooms = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (title, bars) in zip(rooms, panels, strict=True):
         _draw(axes, title, bars)
     rooms[-1].set_xlabel(" · ".join(answer.groups))
-    doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; hatched: not reliable"
-    figure.suptitle(f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}", fontsize=11)
+    doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; pale: not reliable"
+    figure.suptitle(
+        f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}", fontsize=11, y=1 - 0.12 / height
+    )
     figure.savefig(path, metadata={"Software": "discreet"})
 
 
@@ -40,7 +46,7 @@ def _panels(answer: Release) -> list[tuple[str, Bars]]:
     for title, columns in groupby(enumerate(answer.columns), key=lambda each: each[1].partition("[")[0]):
         members = list(columns)
         bars = [(_label(keys, column.removeprefix(title)), row[i]) for keys, row in answer.rows for i, column in members]
-        panels.append((title, bars[:MOST_BARS]))
+        panels.append((title, bars[:MOST_CELLS]))
     return panels
 
 
@@ -50,20 +56,29 @@ def _label(keys: tuple[Any, ...], cell: str) -> str:
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
+def _ticks(bars: Bars) -> tuple[range, list[str]]:
+    places = range(0, len(bars), max(1, -(-len(bars) // MOST_LABELS)))
+    return places, [bars[i][0] for i in places]
+
+
+def _crowded(bars: Bars) -> bool:
+    return sum(map(len, _ticks(bars)[1])) > 70
+
+
 def _draw(axes: Any, title: str, bars: Bars) -> None:
-    values = [cell.value for _, cell in bars]
-    reach = [[max(0, c.value - c.lower) for _, c in bars], [max(0, c.upper - c.value) for _, c in bars]]
-    colours = [BLUE if cell.reliable else PALE for _, cell in bars]
-    drawn = axes.bar(range(len(bars)), values, yerr=reach, color=colours, ecolor=BLACK, capsize=4 if len(bars) < 40 else 0)
-    for patch, (_, cell) in zip(drawn.patches, bars, strict=True):
-        patch.set_hatch("" if cell.reliable else "///")
-        patch.set_edgecolor(BLUE)
-    step = -(-len(bars) // MOST_LABELS)
-    labels = [label for label, _ in bars][::step]
-    crowded = sum(map(len, labels)) > 70
-    axes.set_xticks(
-        range(0, len(bars), step), labels, rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9
-    )
+    """Bars while there is room for them, else points; each with its interval."""
+    for sure, colour, hatch in ((True, BLUE, ""), (False, PALE, "///")):
+        some = [(i, cell) for i, (_, cell) in enumerate(bars) if cell.reliable is sure]
+        if not some:
+            continue
+        places, values = [i for i, _ in some], [cell.value for _, cell in some]
+        reach = [[max(0, c.value - c.lower) for _, c in some], [max(0, c.upper - c.value) for _, c in some]]
+        if len(bars) > MOST_BARS:
+            axes.errorbar(places, values, yerr=reach, fmt="o", markersize=3, color=colour, ecolor=BLACK, elinewidth=1)
+        else:
+            axes.bar(places, values, yerr=reach, color=colour, edgecolor=BLUE, hatch=hatch, ecolor=BLACK, capsize=4)
+    crowded = _crowded(bars)
+    axes.set_xticks(*_ticks(bars), rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9)
     axes.set_ylabel(title)
     axes.axhline(0, color=BLACK, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

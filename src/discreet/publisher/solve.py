@@ -8,15 +8,17 @@ On the curve neither noise is always the cheaper one, so three plans are priced 
 one that has less zCDP) and the best is taken.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log
+from math import inf, log
 
+from discreet.accounting.calibration import least_scale
+from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp, price
 from discreet.accounting.search import least
-from discreet.errors import QuestionRefused
+from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import positive, rational
 from discreet.ledger.account import price_at
 from discreet.ledger.budget import RESERVED, amount
@@ -54,6 +56,25 @@ class Terms:
     def charge(self, loss: Composition) -> Fraction | float:
         """What a plan costs."""
         return price_at(self.currency, loss, self.at)[0]
+
+    def least_noise(self, loss: Callable[[float], Composition], most: Fraction) -> float:
+        """The least factor on some noises at which the plan costs no more than `most`; ∞ if no factor does.
+
+        A reading of the curve takes its time. So it is looked for where pure ε or zCDP says, and then with few readings.
+        """
+        if not self.at:
+            return least(lambda noise: self.charge(loss(noise)) <= most, 1.0, CLOSE)
+
+        def surely(noise: float) -> bool:
+            here = loss(noise)
+            return min(price(Pure(), here)[0], epsilon_from_zcdp(price(Zcdp(), here)[0], self.at)) <= most
+
+        near = least(surely, 1.0, 2.0**-5)
+        try:
+            start = near if near < WIDEST else 1.0
+            return float(least_scale(lambda noise: loss(float(noise)), most, self.at, start))
+        except BadParameter:  # no noise is enough
+            return inf
 
 
 @dataclass(frozen=True)
@@ -101,7 +122,7 @@ class Solved:
         def scaled(noise: float) -> Solved:
             return replace(self, parts=tuple(part.times(1 / noise) for part in self.parts))
 
-        return scaled(least(lambda noise: self.terms.charge(scaled(noise).loss) <= most, float(self.charge / most), CLOSE))
+        return scaled(self.terms.least_noise(lambda noise: scaled(noise).loss, most))
 
 
 def solve(workload: Workload) -> Solved:
@@ -164,22 +185,10 @@ def _filled(empty: Solved, wanted: Sequence[Part | None], kind: Currency, leak: 
         found = (old if old is not None else new.times(1 / noise) for old, new in zip(wanted, parts, strict=True))
         return replace(empty, parts=tuple(found))
 
-    def drawable(plan: Solved) -> bool:
-        try:
-            return bool(plan.measurements)
-        except QuestionRefused:
-            return False
-
-    def cheap(noise: float) -> bool:
-        if noise > 1 and not drawable(at(noise)):
-            return True  # too wide costs next to nothing; too narrow, too much
-        plan = at(noise)
-        return drawable(plan) and empty.terms.charge(plan.loss) <= empty.terms.most
-
     if None not in wanted:
         return at(1.0)
-    found = least(cheap, 1.0, CLOSE)
-    return at(found) if found < WIDEST and drawable(at(found)) else None
+    found = empty.terms.least_noise(lambda noise: at(noise).loss, empty.terms.most)
+    return at(found) if found < WIDEST and all(part.drawable for part in at(found).parts) else None
 
 
 def _loudness_of_the_rest(plan: Solved) -> float:

@@ -1,0 +1,85 @@
+"""`discreet publish`, run as a user runs it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from discreet.ledger import ledger_at
+from tests.end_to_end.test_cli import DISCREET, run
+from tests.publisher.plans import TOML, written
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
+    assert shown.returncode == 0, shown.stderr
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "0/2/2 of 3", "no row was read"):
+        assert word in shown.stdout
+    found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
+    assert list(found) == ["price", "fits", "budgets"]
+    assert [each["share"] for each in found["budgets"]] == [0.5, 1, 2]
+    assert found["price"]["epsilon"]["upper"] <= 1.5
+    assert not (tmp_path / "out").exists()
+
+
+def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
+    plan = written(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
+    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open("hr", 2, 1e-6)
+    out = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--json")
+    assert out.returncode == 0, out.stderr
+    found = json.loads(out.stdout)
+    assert {"heads.csv", "heads.parquet", "heads.png", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
+        *found["files"]
+    }
+    assert run("verify", str(tmp_path / "out" / "release.json"), "--ledger", str(tmp_path / "hr.ledger")).returncode == 0
+    assert run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes").returncode == 2  # it exists
+    again = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--force")
+    assert "nothing was paid now" in again.stdout
+
+
+def test_what_was_written_makes_it_again(tmp_path: Path) -> None:
+    out = run("publish", str(ROOT / "examples/publish.toml"), "--to", str(tmp_path / "out"), "--yes")
+    assert out.returncode == 0, out.stderr
+    assert "4 tables" in out.stdout
+    command = [sys.executable, str(tmp_path / "out" / "again.py"), str(ROOT / "examples")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "again").iterdir()} == {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    for options, code, said in (
+        (("--to", str(tmp_path / "out")), 2, "--yes"),
+        (("--json",), 2, "--dry-run"),
+    ):
+        out = run("publish", str(plan), *options)
+        assert (out.returncode, len(out.stderr.splitlines())) == (code, 1)
+        assert said in out.stderr
+    dear = written(tmp_path, TOML.replace("error = 20", "error = 1").partition("[questions.pay]")[0])
+    out = run("publish", str(dear), "--to", str(tmp_path / "out"), "--yes")
+    assert out.returncode == 3
+    assert "do not fit" in out.stdout
+    assert "budget.epsilon" in out.stderr
+    assert run("publish", str(tmp_path / "nowhere.toml"), "--yes").returncode == 4
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_person_is_asked(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    for answer, made in ((b"n\n", False), (b"y\n", True)):
+        ours, theirs = pty.openpty()
+        command = [DISCREET, "publish", str(plan), "--to", str(tmp_path / "out")]
+        with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            os.write(ours, answer)
+            _, said = running.communicate()
+        os.close(ours)
+        os.close(theirs)
+        assert "and publish?" in said.decode()
+        assert (tmp_path / "out").exists() is made
