@@ -18,7 +18,7 @@ def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None
     plan = written(tmp_path)
     shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
     assert shown.returncode == 0, shown.stderr
-    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "0/2/2 of 3", "no row was read"):
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "no row was read"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
     assert list(found) == ["price", "fits", "budgets"]
