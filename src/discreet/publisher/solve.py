@@ -33,6 +33,9 @@ from discreet.session import Session
 WIDEST = 2.0**50
 """Noise beyond this is none that anybody could use: nothing was left to pay for less."""
 
+FAR = 1.5
+"""A plan whose noises are estimated to be so many times as large, on average, is not looked at again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -57,19 +60,23 @@ class Terms:
         """What a plan costs."""
         return price_at(self.currency, loss, self.at)[0]
 
-    def least_noise(self, loss: Callable[[float], Composition], most: Fraction) -> float:
-        """The least factor on some noises at which the plan costs no more than `most`; ∞ if no factor does.
+    def near_noise(self, loss: Callable[[float], Composition], most: Fraction) -> float:
+        """A factor on some noises at which the plan surely costs no more than `most`; ∞ if none is found.
 
-        A reading of the curve takes its time. So it is looked for where pure ε or zCDP says, and then with few readings.
-        """
-        if not self.at:
-            return least(lambda noise: self.charge(loss(noise)) <= most, 1.0, CLOSE)
+        A reading of the curve takes its time, so there only pure ε and zCDP are asked, which is quick."""
 
         def surely(noise: float) -> bool:
             here = loss(noise)
+            if not self.at:
+                return self.charge(here) <= most
             return min(price(Pure(), here)[0], epsilon_from_zcdp(price(Zcdp(), here)[0], self.at)) <= most
 
-        near = least(surely, 1.0, 2.0**-5)
+        return least(surely, 1.0, 2.0**-5 if self.at else CLOSE)
+
+    def least_noise(self, loss: Callable[[float], Composition], most: Fraction, near: float) -> float:
+        """The least such factor, looked for around `near`; ∞ if no factor does."""
+        if not self.at:
+            return near
         try:
             start = near if near < WIDEST else 1.0
             return float(least_scale(lambda noise: loss(float(noise)), most, self.at, start))
@@ -122,7 +129,10 @@ class Solved:
         def scaled(noise: float) -> Solved:
             return replace(self, parts=tuple(part.times(1 / noise) for part in self.parts))
 
-        return scaled(self.terms.least_noise(lambda noise: scaled(noise).loss, most))
+        def loss(noise: float) -> Composition:
+            return scaled(noise).loss
+
+        return scaled(self.terms.least_noise(loss, most, self.terms.near_noise(loss, most)))
 
 
 def solve(workload: Workload) -> Solved:
@@ -141,8 +151,8 @@ def solve(workload: Workload) -> Solved:
     pieces = tuple(piece for i, each in enumerate(asked) for piece in pieces_of(i, *each, workload.confidence))
     leak = terms.leak / max(1, sum(each.keys is None for each in bounded))
     empty = Solved(workload, session, terms, bounded, pieces, ())
-    found = [_filled(empty, wanted, kind, leak) for wanted, kind in _choices(pieces, terms, leak)]
-    plans = [plan for plan in found if plan is not None]
+    drafts = [_Draft.of(empty, wanted, kind, leak) for wanted, kind in _choices(pieces, terms, leak)]
+    plans = [plan for draft in _promising(drafts) if (plan := draft.filled()) is not None]
     if not plans:
         names = dict.fromkeys(piece.asked.key() for piece in pieces if piece.wanted is None)
         raise QuestionRefused(
@@ -172,23 +182,50 @@ def _choices(pieces: Sequence[Piece], terms: Terms, leak: Fraction) -> Iterator[
     yield [None if one is None or other is None else min(one, other, key=cost) for one, other in both], judge
 
 
-def _filled(empty: Solved, wanted: Sequence[Part | None], kind: Currency, leak: Fraction) -> Solved | None:
-    """The plan in which the columns without a wanted error get, by their shares, all that the budget has left; None if
-    nothing is."""
-    power = 1 if isinstance(kind, Pure) else 0.5  # ε is proportional to 1/scale; ρ, μ² and divergences to its square
-    parts = [
-        piece.bare(kind, leak).times(float(piece.share) ** power) if part is None else part
-        for piece, part in zip(empty.pieces, wanted, strict=True)
-    ]
+@dataclass(frozen=True)
+class _Draft:
+    """A plan in which the columns without a wanted error are still to get, by their shares, what the budget has left."""
 
-    def at(noise: float) -> Solved:
-        found = (old if old is not None else new.times(1 / noise) for old, new in zip(wanted, parts, strict=True))
-        return replace(empty, parts=tuple(found))
+    empty: Solved
+    parts: tuple[Part, ...]
+    free: tuple[bool, ...]  # which of them
 
-    if None not in wanted:
-        return at(1.0)
-    found = empty.terms.least_noise(lambda noise: at(noise).loss, empty.terms.most)
-    return at(found) if found < WIDEST and all(part.drawable for part in at(found).parts) else None
+    @classmethod
+    def of(cls, empty: Solved, wanted: Sequence[Part | None], kind: Currency, leak: Fraction) -> "_Draft":
+        power = 1 if isinstance(kind, Pure) else 0.5  # ε is proportional to 1/scale; ρ, μ² and divergences to its square
+        parts = (
+            piece.bare(kind, leak).times(float(piece.share) ** power) if part is None else part
+            for piece, part in zip(empty.pieces, wanted, strict=True)
+        )
+        return cls(empty, tuple(parts), tuple(part is None for part in wanted))
+
+    def at(self, noise: float) -> Solved:
+        """With the noise of the free columns so many times as large."""
+        found = (part.times(1 / noise) if free else part for part, free in zip(self.parts, self.free, strict=True))
+        return replace(self.empty, parts=tuple(found))
+
+    def loss(self, noise: float) -> Composition:
+        return self.at(noise).loss
+
+    @cached_property
+    def near(self) -> float:
+        """About how large the noise has to be; 1 where none is free."""
+        return self.empty.terms.near_noise(self.loss, self.empty.terms.most) if any(self.free) else 1.0
+
+    def filled(self) -> Solved | None:
+        """The plan that uses the budget up; None if nothing is left for the free columns."""
+        if not any(self.free):
+            return self.at(1.0)
+        found = self.empty.terms.least_noise(self.loss, self.empty.terms.most, self.near)
+        return self.at(found) if found < WIDEST and all(part.drawable for part in self.at(found).parts) else None
+
+
+def _promising(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """Those that are not already seen to be far louder than another: their exact readings are saved."""
+    loud = {i: _loudness_of_the_rest(draft.at(draft.near)) for i, draft in enumerate(drafts) if draft.near < WIDEST}
+    noises = sum(len(part.base.noises) for part, free in zip(drafts[0].parts, drafts[0].free, strict=True) if free)
+    most = min(loud.values(), default=inf) + noises * log(FAR)
+    return [draft for i, draft in enumerate(drafts) if loud.get(i, most) <= most]
 
 
 def _loudness_of_the_rest(plan: Solved) -> float:
