@@ -58,14 +58,14 @@ edu = ["none", "school", "trade", "college", "master", "doctor"]
 status = ["married", "single", "divorced", "widowed"]
 household = [1, 2, 3, 4, 5, 6, 7, 8]
 [budget]
-epsilon = 2
+epsilon = 0.5
 delta = 1e-9
 ledger = "census.ledger"
 account = "census"
 """
 GROUPS = (
     "region", "edu", "status", "woman", "household", "age // 5", "region, woman", "region, edu", "region, status",
-    "edu, status", "region, edu, woman", "region, age // 10", "region, household", "edu, age // 10, woman",
+    "edu, status", "region, edu, woman", "region, age // 5, woman", "region, household", "edu, age // 10, woman",
 )  # fmt: skip
 OTHERS = (
     "SELECT COUNT(*) AS n, AVG(income) AS mean, STDDEV(income) AS deviation FROM persons",

@@ -10,7 +10,7 @@ import pytest
 from discreet.accounting.filters import Pure, Rdp, Zcdp, price
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.exact import rational
+from discreet.exact import Number, rational
 from discreet.ledger.memory import MemoryAccount
 from discreet.loss import Composition
 from discreet.query.release import Receipt
@@ -26,8 +26,8 @@ MEANS = "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"
 class Forgetful(MemoryAccount):
     """The wrong twin: the first entry is written and not charged."""
 
-    def _pay(self, loss: Composition) -> Receipt:
-        paid = super()._pay(loss)
+    def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
+        paid = super()._pay(loss, at)
         if paid.entry == 1:
             self._budget = replace(self._budget, spent=Fraction(0))
         return paid

@@ -21,7 +21,7 @@ def picture(answer: Release, name: str, path: Path) -> None:
     from matplotlib.figure import Figure
 
     panels = _panels(answer)[:MOST_PANELS]
-    below = 1.5 if any(_crowded(bars) for _, bars in panels) else 0.6  # inches for labels
+    below = 1.3 if any(_crowded(bars) for _, bars in panels) else 0.6  # inches for labels
     height = 0.4 + (PANEL + below) * len(panels)
     figure = Figure(figsize=(8, height), dpi=100)
     FigureCanvasAgg(figure)
