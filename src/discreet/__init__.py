@@ -93,8 +93,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "session", "testing",
-    "units",
+    "accounting", "auditor", "codec", "errors", "exact", "lab", "ledger", "loss", "mechanisms", "noise", "session",
+    "testing", "units",
 }  # fmt: skip
 
 
