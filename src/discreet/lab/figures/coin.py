@@ -16,6 +16,7 @@ from discreet.testing import seeded
 
 BIAS, EPSILON, RUNS = Fraction(1, 4), Fraction(1, 2), 10_000
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+_TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _AT_ONCE = 20_000  # tosses held in memory
 
 
@@ -77,6 +78,7 @@ def _paint_sd(axes: Axes, n: Numbers) -> None:
         ylim=(0.005, 0.6),
     )  # fmt: skip
     axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+    axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
     axes.minorticks_off()
     axes.legend(loc="upper right")
 
