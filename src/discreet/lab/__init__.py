@@ -3,16 +3,29 @@
 Everything random here is drawn from seeded bits, so that a figure can be drawn again bit for bit; nothing of it may be
 published as a private answer.
 
->>> from discreet.lab import ERRATA, EXERCISES, FIGURES
->>> len(FIGURES), len(ERRATA)
-(13, 9)
+>>> from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
+>>> len(FIGURES), len(ERRATA), len(EXERCISES), len(ATTACKS)
+(13, 9, 9, 7)
 >>> EXERCISES["counties"].solve().answer
 'E max ≤ 181.06 people'
 """
 
+from discreet.lab.attacks import ATTACKS, Attack, Played
 from discreet.lab.errata import ERRATA, Erratum
 from discreet.lab.exercises import EXERCISES, Exercise, Solution
 from discreet.lab.figures import FIGURES, Figure
 from discreet.lab.k_anonymity import k_anonymity
 
-__all__ = ["ERRATA", "EXERCISES", "FIGURES", "Erratum", "Exercise", "Figure", "Solution", "k_anonymity"]
+__all__ = [
+    "ATTACKS",
+    "ERRATA",
+    "EXERCISES",
+    "FIGURES",
+    "Attack",
+    "Erratum",
+    "Exercise",
+    "Figure",
+    "Played",
+    "Solution",
+    "k_anonymity",
+]

@@ -38,9 +38,7 @@ def group_sizes(table: Any, columns: Sequence[str]) -> dict[tuple[Any, ...], int
     try:
         sizes = Counter(zip(*taken, strict=True))
     except TypeError:
-        raise BadParameter(
-            "columns", names, "one holds values that cannot be compared", "choose columns of values"
-        ) from None
+        raise BadParameter("columns", names, "one holds lists or the like", "choose columns of plain values") from None
     if not sizes:
         raise BadParameter("table", "empty", "no group is the smallest of none", "give a table with rows")
     return dict(sizes)
@@ -82,9 +80,7 @@ def _listed(column: Any) -> Iterable[Any]:
 
 def _field(row: Mapping[str, Any], name: str, number: int) -> Any:
     if name not in row:
-        raise BadParameter(
-            "columns", repr(name), f"row {number} has none of that name", f"it has {', '.join(map(str, row))}"
-        )
+        raise BadParameter("columns", repr(name), f"row {number} has no such field", f"it has {', '.join(map(str, row))}")
     return row[name]
 
 
@@ -96,9 +92,7 @@ def _value(value: Any) -> Any:
     """NaN, NaT and their like differ from themselves; here they are all one, nothing."""
     try:
         return None if value is None or bool(value != value) else value
-    except (TypeError, ValueError):
-        return value if not _missing(value) else None
-
-
-def _missing(value: Any) -> bool:
-    return type(value).__name__ == "NAType"  # of pandas, which is neither equal nor unequal to anything
+    except TypeError:  # pandas has a nothing that is neither equal to itself nor not
+        return None
+    except ValueError:
+        return value

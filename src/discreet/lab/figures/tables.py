@@ -1,70 +1,23 @@
 """Two tables that are anonymous by the oldest rule, and what is left of it when both are read [S4, figs. 1 and 2]."""
 
-from collections.abc import Sequence
 from typing import Any
 
+from discreet.lab.attacks.intersection import ALICE, FOUR_ANONYMOUS, KNOWN, SIX_ANONYMOUS, candidates, covers
 from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import BLUE, GREEN, VERMILLION
 from discreet.lab.k_anonymity import k_anonymity
 
-Ward = list[dict[str, str]]
-KNOWN = ("zip", "age", "nationality")
-"""The columns that an outsider may know."""
-
-
-def _ward(groups: dict[str, Sequence[str]]) -> Ward:
-    return [
-        {"zip": "130**", "age": age, "nationality": "*", "condition": condition}
-        for age, conditions in groups.items()
-        for condition in conditions
-    ]
-
-
-FOUR: Ward = _ward(
-    {
-        "<30": ("AIDS", "heart disease", "viral infection", "viral infection"),
-        "≥40": ("cancer", "heart disease", "viral infection", "viral infection"),
-        "3*": ("cancer", "cancer", "cancer", "cancer"),
-    }
-)
-"""A hospital's patients, 4-anonymous."""
-SIX: Ward = _ward(
-    {
-        "<35": ("AIDS", "tuberculosis", "flu", "tuberculosis", "cancer", "cancer"),
-        "≥35": ("cancer", "cancer", "cancer", "tuberculosis", "viral infection", "viral infection"),
-    }
-)
-"""Another hospital's, 6-anonymous. Somebody is in both."""
-
-
-def fits(age: str, years: int) -> bool:
-    """Whether a person of so many years is covered by <30, ≥40 or 3*."""
-    if age.endswith("*"):
-        return years // 10 == int(age[:-1])
-    return years < int(age[1:]) if age[0] == "<" else years >= int(age[1:])
-
-
-def possible(ward: Ward, zip_code: str, years: int) -> set[str]:
-    """What a person of this age and place may have, if they are in the table.
-
-    >>> sorted(possible(FOUR, "13012", 28) & possible(SIX, "13012", 28))
-    ['AIDS']
-    """
-    return {
-        row["condition"] for row in ward if zip_code.startswith(row["zip"].rstrip("*")) and fits(row["age"], years)
-    }  # fmt: skip
-
 
 def _numbers() -> dict[str, Any]:
-    both = [possible(ward, "13012", 28) for ward in (FOUR, SIX)]
+    first, second = (candidates(table, ALICE) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
     return {
-        "first": [[row[name] for name in (*KNOWN, "condition")] for row in FOUR],
-        "second": [[row[name] for name in (*KNOWN, "condition")] for row in SIX],
-        "k of the first": k_anonymity(FOUR, KNOWN),
-        "k of the second": k_anonymity(SIX, KNOWN),
-        "possible by the first": sorted(both[0]),
-        "possible by the second": sorted(both[1]),
-        "possible by both": sorted(both[0] & both[1]),
+        "first": [[row[name] for name in (*KNOWN, "condition")] for row in FOUR_ANONYMOUS],
+        "second": [[row[name] for name in (*KNOWN, "condition")] for row in SIX_ANONYMOUS],
+        "k of the first": k_anonymity(FOUR_ANONYMOUS, KNOWN),
+        "k of the second": k_anonymity(SIX_ANONYMOUS, KNOWN),
+        "possible by the first": sorted(first),
+        "possible by the second": sorted(second),
+        "possible by both": sorted(first & second),
     }
 
 
@@ -79,7 +32,7 @@ def _paint(axes: Axes, n: Numbers) -> None:
             axes.text(left + x, 90, heading, fontsize=9, style="italic", va="center")
         axes.plot([left, left + 47], [87, 87], color="#999999", linewidth=0.8)
         for i, (place, age, nation, condition) in enumerate(n[table]):
-            y, hers = 83 - 5.6 * i, fits(age, 28)
+            y, hers = 83 - 5.6 * i, covers(age, ALICE["age"])
             if hers:
                 axes.fill_between([left - 1, left + 47], y - 2.8, y + 2.8, color=colour, alpha=0.16, linewidth=0)
             left_over = hers and condition in n["possible by both"]
