@@ -49,9 +49,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    "kind", [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, DiscreetError)]
-)
+@pytest.mark.parametrize("kind", [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, DiscreetError)])
 def test_every_error_has_a_page(kind: type[DiscreetError]) -> None:
     page, _, anchor = kind.see.partition("#")
     assert anchor in anchors(ROOT / page)
