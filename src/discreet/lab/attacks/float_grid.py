@@ -2,7 +2,7 @@
 
 Doubles lie closer together near 0. If the secret is 1 and the answer y has |y| < 1/2, the noise was between −3/2 and −1/2,
 so it was a multiple of 2⁻⁵³, and so is y: the sum is exact. If the secret is 0, y is the noise itself, and most noises below
-1/2 are finer than that. An answer below 1/2 with a finer bit did not come from 1, for certain; ε-privacy allows no certainty.
+1/2 are finer than that. An answer below 1/2 with a finer bit cannot have come from 1; ε-privacy allows no such certainty.
 """
 
 from fractions import Fraction
@@ -32,8 +32,8 @@ def given_away(answers: Floats) -> NDArray[np.bool_]:
     >>> given_away(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
     array([False,  True, False,  True, False])
     """
-    steps = np.ldexp(answers, 53)
-    return np.asarray((np.abs(answers) < 0.5) & (steps != np.rint(steps)))
+    steps = np.ldexp(np.where(np.abs(answers) < 0.5, answers, 0), 53)
+    return np.asarray(steps != np.rint(steps))
 
 
 def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> Played:
