@@ -50,7 +50,7 @@ def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: in
         (
             f"Without discreet, x + laplace in doubles: {floats[0]:,} of {n:,} answers about 0 have a bit that no answer "
             f"about 1 can have ({floats[0] / n:.1%}); of as many about 1, {floats[1]} have one. A single answer is enough "
-            f"to be certain, so no ε holds with a δ below {surely:.3f}, whatever was claimed.",
+            f"to be certain, so no ε holds with a δ below {surely:.3f} (confidence 1 − 1e-9), whatever was claimed.",
             f"With discreet: {away[0]} of {n:,} about 0 have one, {away[1]} about 1. All lie on one lattice, the multiples "
             f"of {ours.grid}, which the scale fixes and no value does.",
             f"Asked by SQL for a sum, {first} of {ASKED} answers about 0 and {second} of {ASKED} about 1 are multiples of "
