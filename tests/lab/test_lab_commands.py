@@ -77,7 +77,7 @@ def test_an_attack_is_played() -> None:
     assert played["title"] in " ".join(run("attack", name).stdout.split())
 
 
-def test_mistakes_are_one_line_with_a_way_out(tmp_path: Path) -> None:
+def test_mistakes_name_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments, words in (
         (("show", "countes"), "did you mean counties?"),
@@ -91,8 +91,8 @@ def test_mistakes_are_one_line_with_a_way_out(tmp_path: Path) -> None:
         done = run(*arguments)
         assert done.returncode == 2
         assert done.stdout == ""
-        assert words in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert words in done.stderr.splitlines()[0]
+        assert "Traceback" not in done.stderr
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

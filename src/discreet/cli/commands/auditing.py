@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import CHECKING, app
 
 
-@app.command(epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]")
+@app.command(
+    rich_help_panel=CHECKING, epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]"
+)
 def audit(
     function: Annotated[str, typer.Argument(help="module:function, which takes a list with one record per person.")],
     epsilon: Annotated[str | None, typer.Option(help="The ε that is claimed.")] = None,

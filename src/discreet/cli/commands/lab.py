@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import LEARNING, app
 from discreet.cli.options import Json
 
 lab = typer.Typer(no_args_is_help=True, help="The textbook live: figures, errata, exercises and attacks.")
-app.add_typer(lab, name="lab")
+app.add_typer(lab, name="lab", rich_help_panel=LEARNING)
 
 
 @lab.command("list", epilog="Example: [bold]discreet lab list[/bold]")

@@ -2,7 +2,7 @@
 
 Doubles lie closer together near 0. If the secret is 1 and the answer y has |y| < 1/2, the noise was between −3/2 and −1/2,
 so it was a multiple of 2⁻⁵³, and so is y: the sum is exact. If the secret is 0, y is the noise itself, and most noises below
-1/2 are finer than that. An answer below 1/2 with a finer bit did not come from 1, for certain; ε-privacy allows no certainty.
+1/2 are finer than that. An answer below 1/2 with a finer bit cannot have come from 1; ε-privacy allows no such certainty.
 """
 
 from fractions import Fraction
@@ -32,8 +32,8 @@ def given_away(answers: Floats) -> NDArray[np.bool_]:
     >>> given_away(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
     array([False,  True, False,  True, False])
     """
-    steps = np.ldexp(answers, 53)
-    return np.asarray((np.abs(answers) < 0.5) & (steps != np.rint(steps)))
+    steps = np.ldexp(np.where(np.abs(answers) < 0.5, answers, 0), 53)
+    return np.asarray(steps != np.rint(steps))
 
 
 def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> Played:
@@ -50,7 +50,7 @@ def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: in
         (
             f"Without discreet, x + laplace in doubles: {floats[0]:,} of {n:,} answers about 0 have a bit that no answer "
             f"about 1 can have ({floats[0] / n:.1%}); of as many about 1, {floats[1]} have one. A single answer is enough "
-            f"to be certain, so no ε holds with a δ below {surely:.3f}, whatever was claimed.",
+            f"to be certain, so no ε holds with a δ below {surely:.3f} (confidence 1 − 1e-9), whatever was claimed.",
             f"With discreet: {away[0]} of {n:,} about 0 have one, {away[1]} about 1. All lie on one lattice, the multiples "
             f"of {ours.grid}, which the scale fixes and no value does.",
             f"Asked by SQL for a sum, {first} of {ASKED} answers about 0 and {second} of {ASKED} about 1 are multiples of "

@@ -1,4 +1,4 @@
-"""Intersection: two tables, each anonymous by the book, and one person who is in both [GKS08; S4 figs. 1, 2].
+"""Intersection: two tables, each anonymous by the book, and one person in both; after [GKS08] and [S4, figs. 1, 2].
 
 Each hospital made every combination of zip code, age and nationality occur at least four, or six, times. Whoever knows that
 Alice is 28, lives in 13012 and was in both looks up her group in both. One condition is in both groups.

@@ -10,6 +10,7 @@ more right guesses than among n coins that fall right with probability e^ε/(1+e
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from discreet.testing import seeded
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LEAST = 30
+"""So few people that two random halves may be the same, or one empty, are too few to play with."""
 SURELY = 1e-9
 """The chance that a private answer is beaten by luck, in `right_at_most`."""
 
@@ -82,7 +85,7 @@ def reconstruction(
     people: int = 400, questions: int = 2_000, epsilon: Number = 1, parts: int = 20, seed: int = 2003
 ) -> Played:
     """So many counts about so many people: exact, each with the noise of one ε, and all together for one ε."""
-    n, m, few = whole(people, "people", least=2), whole(questions, "questions", least=2), whole(parts, "parts", least=1)
+    n, m, few = whole(people, "people", LEAST), whole(questions, "questions", 2), whole(parts, "parts", 1)
     eps, source = positive(epsilon, "epsilon"), seeded(seed)
     few = min(few, m - 1)
     secret, one = draw(n, m, source), Laplace.for_epsilon(eps, sensitivity=1)
@@ -147,7 +150,7 @@ def _on_the_ledger(built: House, secret: Secret, epsilon: Fraction, few: int) ->
     """How many questions a real ledger answers at this price, and what it says to the one after."""
     with built.on_ledger(epsilon) as session:
         for number in range(len(secret.subsets)):
-            said = refusal(lambda asked=number: session.ask(secret.question(asked), epsilon=epsilon / few))  # type: ignore[misc]
+            said = refusal(partial(session.ask, secret.question(number), epsilon=epsilon / few))
             if said is not None:
                 return number, said
     return len(secret.subsets), None
