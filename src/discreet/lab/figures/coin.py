@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import BLUE, EXACT, FIRST, GREEN, SECOND, THIRD
+from discreet.lab.figures.pens import BLACK, BLUE, EXACT, FIRST, GREEN, SECOND, THIRD
 from discreet.mechanisms import Laplace, RandomizedResponse
 from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded
@@ -97,7 +97,7 @@ def _histogram() -> dict[str, Any]:
 
 
 def _paint_histogram(axes: Axes, n: Numbers) -> None:
-    looks = (("open", "#000000", "", 0.25), ("laplace", BLUE, "///", 0.3), ("response", GREEN, "...", 0.3))
+    looks = (("open", BLACK, "", 0.25), ("laplace", BLUE, "///", 0.3), ("response", GREEN, "...", 0.3))
     for name, colour, hatch, shade in looks:
         axes.stairs(n[name], n[f"{name}, edges"], fill=True, color=colour, alpha=shade)
         axes.stairs(n[name], n[f"{name}, edges"], color=colour, linewidth=1.8, hatch=hatch, label=_WORDS[name])

@@ -11,7 +11,7 @@ from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.optimal import optimal
 from discreet.accounting.textbook import short_form_wins_from
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import BLUE, EXACT, FIRST, MARK, SECOND, THIRD, VERMILLION, WRONG
+from discreet.lab.figures.pens import BLUE, EXACT, FIRST, MARK, SECOND, SKY, THIRD, VERMILLION, WRONG
 from discreet.mechanisms import Laplace
 from discreet.testing import seeded
 
@@ -98,7 +98,7 @@ def _paint_averaging(axes: Axes, n: Numbers) -> None:
         k,
         TRUTH - 2 * spread,
         TRUTH + 2 * spread,
-        color="#56B4E9",
+        color=SKY,
         alpha=0.35,
         label="two standard deviations of a mean of k",
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.accounting.elementary import exp_bounds
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import EXACT, FIRST, MARK, SECOND, THIRD
+from discreet.lab.figures.pens import BLACK, EXACT, FIRST, MARK, SECOND, THIRD
 
 
 def _crossing(low: float, high: float, order: int) -> float:
@@ -46,7 +46,7 @@ def _paint(axes: Axes, n: Numbers) -> None:
     )
     axes.plot(x[right], n["1 + 2x"][right], **THIRD, label=f"1 + 2x ≥ e^x for 0 ≤ x ≤ {n['1 + 2x holds to']:.3f}")
     axes.axvline(0, **MARK)
-    axes.plot([0], [1], "o", color="#000000", markersize=6)
+    axes.plot([0], [1], "o", color=BLACK, markersize=6)
     axes.set(xlabel="x", ylabel="value", xlim=(-1.5, 2.0), ylim=(-0.6, 6.5))
     axes.legend(loc="upper left")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.accounting.divergences import max_divergence
 from discreet.accounting.shifts import LaplaceAt
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import BLUE, EXACT, FIRST, FOURTH, ORANGE, SECOND, THIRD
+from discreet.lab.figures.pens import BLUE, EXACT, FIRST, FOURTH, GREY, ORANGE, SECOND, THIRD
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.testing import seeded
 
@@ -72,7 +72,7 @@ def _paint_densities(axes: Axes, n: Numbers) -> None:
     for scale, pen, mark in zip(SCALES, (FIRST, SECOND, THIRD, FOURTH), "os^D", strict=True):
         axes.plot(n["x"], n[f"density, λ = {scale}"], **pen, label=f"λ = {scale}")
         axes.plot(n["k"], n[f"lattice, λ = {scale}"], mark, color=pen["color"], markersize=5)
-    axes.plot([], [], "o", color="#777777", markersize=5, label="dots: the integer law that discreet draws")
+    axes.plot([], [], "o", color=GREY, markersize=5, label="dots: the integer law that discreet draws")
     axes.set(xlabel="x", ylabel="density e^(−|x|/λ)/2λ, probability of an integer", ylim=(0, None), xlim=(-15, 15))
     axes.legend(loc="upper right")
 
@@ -94,8 +94,8 @@ def _indistinguishable() -> dict[str, Any]:
 
 def _paint_indistinguishable(axes: Axes, n: Numbers) -> None:
     k = n["answer"]
-    axes.fill_between(k, n["least"], n["most"], color=BLUE, alpha=0.18, label="between e^(−1/4) and e^(1/4) times it")
     axes.plot(k, n["without"], **FIRST, marker="o", markersize=4, label="answers without one person: true count 0")
+    axes.fill_between(k, n["least"], n["most"], color=BLUE, alpha=0.18, label="e^(−1/4) to e^(1/4) times as likely")
     axes.plot(k, n["with"], **FOURTH, marker="s", markersize=4, label="answers with that person: true count 1")
     axes.set(xlabel="noisy count", ylabel="probability", ylim=(0, None), xlim=(-15, 16))
     axes.legend(loc="upper right")

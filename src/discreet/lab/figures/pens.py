@@ -20,6 +20,5 @@ FIRST = _pen(BLUE, "-")
 SECOND = _pen(GREEN, (0, (8, 2, 2, 2)))
 THIRD = _pen(PURPLE, (0, (2, 1.5)))
 FOURTH = _pen(ORANGE, (0, (10, 3)))
-FIFTH = _pen(SKY, (0, (4, 1, 1, 1, 1, 1)))
 MARK = _pen(GREY, ":", 1.2)
 """A place worth a line of its own."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from discreet.lab.attacks.intersection import ALICE, FOUR_ANONYMOUS, KNOWN, SIX_ANONYMOUS, candidates, covers
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import BLUE, GREEN, VERMILLION
+from discreet.lab.figures.pens import BLACK, BLUE, GREEN, VERMILLION
 from discreet.lab.k_anonymity import k_anonymity
 
 
@@ -39,7 +39,7 @@ def _paint(axes: Axes, n: Numbers) -> None:
             for x, text in zip((0, 9, 18, 30), (place, age, nation, condition), strict=True):
                 axes.text(
                     left + x, y, text, fontsize=9, va="center", fontweight="bold" if left_over else "normal",
-                    color=VERMILLION if left_over else "#000000",
+                    color=VERMILLION if left_over else BLACK,
                 )  # fmt: skip
     words = [", ".join(n[f"possible by the {table}"]) for table in ("first", "second")]
     axes.text(0, 11, "A 28-year-old in zip 13012 is in a shaded group of both tables.", va="center", fontweight="bold")

@@ -11,7 +11,7 @@ from discreet.accounting.textbook import advanced
 from discreet.accounting.zcdp import zcdp
 from discreet.exact import rational
 from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import EXACT, FIRST, FOURTH, MARK, SECOND, THIRD, WRONG
+from discreet.lab.figures.pens import EXACT, FIRST, FOURTH, MARK, SECOND, SKY, THIRD, WRONG
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.units import counts
 
@@ -28,7 +28,7 @@ def _noise_l1() -> dict[str, Any]:
 
 
 def _paint_noise_l1(axes: Axes, n: Numbers) -> None:
-    axes.plot(n["k"], n["sequential"], color="#56B4E9", linewidth=7, alpha=0.7, label="k queries, each at ε/k")
+    axes.plot(n["k"], n["sequential"], color=SKY, linewidth=7, alpha=0.7, label="k queries, each at ε/k")
     axes.plot(n["k"], n["vectorised"], **EXACT, label="one query with k answers, Δ₁ = k")
     axes.set(xlabel="number of counts k", ylabel="scale of the Laplace noise on each", xlim=(0, 100), ylim=(0, 105))
     axes.legend(loc="upper left")
