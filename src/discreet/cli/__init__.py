@@ -6,9 +6,9 @@ from io import TextIOWrapper
 import typer
 
 from discreet.cli.app import app
-from discreet.cli.commands import accounting, auditing, keeping, questions
+from discreet.cli.commands import accounting, auditing, keeping, planning, questions
 
-__all__ = ["accounting", "app", "auditing", "keeping", "main", "questions"]
+__all__ = ["accounting", "app", "auditing", "keeping", "main", "planning", "questions"]
 
 
 def _print_anything() -> None:
