@@ -16,6 +16,7 @@ from discreet.planner.task import Aim, Task
 
 COLOURS = {"Laplace": "#0072B2", "Gaussian": "#D55E00", LOCAL.name: "#009E73"}  # Okabe and Ito
 POINTS = 25
+BOOK = "the textbooks' bound, in the same colour"
 Point = tuple[float, float]
 
 
@@ -37,6 +38,7 @@ def draw(plan: Drawn) -> Any:
     """Two panels, 800 pixels wide at the 100 dots per inch that the figure has."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
     except ImportError:
         raise formats.missing("matplotlib", "discreet[plot]") from None
     figure = Figure(figsize=(8, 8), dpi=100, layout="constrained")
@@ -47,6 +49,10 @@ def draw(plan: Drawn) -> Any:
     else:
         _against_queries(below, plan)
     figure.suptitle(f"{plan.task.queries:,} × {plan.task.question}" if plan.task.queries > 1 else str(plan.task.question))
+    handles, labels = above.get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    known |= {BOOK: Line2D([], [], color="0.3", linewidth=1.2, linestyle="--")} if BOOK in known else {}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=3, fontsize=10)
     return figure
 
 
@@ -84,13 +90,13 @@ def _against_queries(axes: Any, plan: Drawn) -> None:
     most = max([30, 4 * plan.task.queries, *(4 * at for at in crossing)])
     counts = sorted({round(10 ** (log10(most) * i / (POINTS - 1))) for i in range(POINTS)})
     epsilon = Fraction(plan.epsilon)
-    for way in _ways(plan):
+    for way in _ways(plan)[
+        : 2 if plan.task.delta else 1
+    ]:  # what each person adds would hide the crossing
         _line(axes, plan, way, counts, lambda task, x: (replace(task, queries=int(x)), epsilon, plan.n))
     for at in crossing:
         _mark(axes, at, f"Gaussian noise wins\nfrom {at:,} on", "left")
-    _finish(
-        axes, plan, "questions at once", f"What several questions cost at ε = {plan.epsilon:.4g} in all", plan.task.queries
-    )
+    _finish(axes, plan, "questions at once", f"So many such questions at ε = {plan.epsilon:.4g} in all", plan.task.queries)
 
 
 def _line(
@@ -112,7 +118,7 @@ def _line(
         known = None if task.aim is Aim.RMSE else way.textbook(task, epsilon, n)
         book += [] if known is None else [(float(x), known)]
     _draw_positive(axes, exact, color=colour, linewidth=2.2, label=way.name)
-    _draw_positive(axes, book, color=colour, linewidth=1.2, linestyle="--", label=f"{way.name}, textbook bound")
+    _draw_positive(axes, book, color=colour, linewidth=1.2, linestyle="--", label=BOOK)
 
 
 def _draw_positive(axes: Any, points: Sequence[Point], **look: Any) -> None:
@@ -139,4 +145,3 @@ def _finish(axes: Any, plan: Drawn, label: str, title: str, chosen: float) -> No
     error = "RMSE" if plan.task.aim is Aim.RMSE else f"± of all answers at {sure}" if several else f"± at {sure}"
     axes.set(xscale="log", yscale="log", xlabel=label, ylabel=error, title=title)
     axes.grid(which="major", color="0.9", linewidth=0.8)
-    axes.legend(fontsize=9)
