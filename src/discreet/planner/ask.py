@@ -39,7 +39,7 @@ def plan(
 
     >>> from discreet import Count, Mean, Proportion, plan
     >>> plan(Mean(0, 100), error=2, n=1000).epsilon
-    0.1499
+    0.1498
     >>> plan(Mean(0, 100), error=2, epsilon=0.5).n
     300
     >>> plan(Count(), epsilon=1, n=1000).half_width
