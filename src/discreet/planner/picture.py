@@ -90,9 +90,7 @@ def _against_queries(axes: Any, plan: Drawn) -> None:
     most = max([30, 4 * plan.task.queries, *(4 * at for at in crossing)])
     counts = sorted({round(10 ** (log10(most) * i / (POINTS - 1))) for i in range(POINTS)})
     epsilon = Fraction(plan.epsilon)
-    for way in _ways(plan)[
-        : 2 if plan.task.delta else 1
-    ]:  # what each person adds would hide the crossing
+    for way in _ways(plan)[: 2 if plan.task.delta else 1]:  # what each person adds would hide the crossing
         _line(axes, plan, way, counts, lambda task, x: (replace(task, queries=int(x)), epsilon, plan.n))
     for at in crossing:
         _mark(axes, at, f"Gaussian noise wins\nfrom {at:,} on", "left")

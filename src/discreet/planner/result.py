@@ -120,20 +120,28 @@ class Plan:
 
     def _title(self) -> str:
         many = "" if self.task.queries == 1 else f"{self.task.queries:,} times a "
+        sure = f"at {float(100 * self.task.confidence):g}%"
         if self.goal is None:
-            return f"{many}{self.task.question}: how accurate?"
+            return f"{many}{self.task.question}: how accurate {sure}{self._given()}?"
         one = self.task.answers == 1 and self.task.aim is not Aim.RMSE
         asked = f"{'error' if one else self.task.aim.value} within {self.goal.in_words(self.task.question)}"
-        sure = "" if self.task.aim is Aim.RMSE else f" at {float(100 * self.task.confidence):g}%"
-        return (
-            f"{many}{self.task.question}, {asked}{sure}: {'which ε?' if self.unknown == 'epsilon' else 'how many people?'}"
-        )
+        asked += "" if self.task.aim is Aim.RMSE else f" {sure}"
+        wanted = "which ε" if self.unknown == "epsilon" else "how many people"
+        return f"{many}{self.task.question}, {asked}: {wanted}{self._given()}?"
+
+    def _given(self) -> str:
+        """What is the same for all rows."""
+        best, delta = self.winner, float(self.task.delta)
+        known = [] if self.unknown == "epsilon" else [f"ε = {_up(best.epsilon)}"]
+        known += [f"δ = {delta:g}"] if delta else []
+        known += [] if self.unknown == "n" or best.n is None else [f"n = {best.n:,}"]
+        return f" with {', '.join(known)}" if known else ""
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        several, sure = self.task.answers > 1 and self.task.aim is not Aim.EACH, f"{float(100 * self.task.confidence):g}%"
-        header = ["mechanism", "scale", "ε", "δ", "n", f"± of all at {sure}" if several else f"± at {sure}"]
-        header += ["± of each"] * several + ["RMSE", "textbook ±"]
-        return header, [_line(row, several) for row in self.rows]
+        several = self.task.answers > 1 and self.task.aim is not Aim.EACH
+        found = {"epsilon": ["ε"], "n": ["n"], "error": []}[self.unknown]
+        header = ["mechanism", "scale", *found, *(["± all", "± each"] if several else ["±"]), "RMSE", "textbook"]
+        return header, [_line(row, self.unknown, several) for row in self.rows]
 
     def _below(self) -> list[str]:
         best = self.winner
@@ -143,27 +151,35 @@ class Plan:
         return [*lines, *map(str, self.crossovers), *(f"Warning: {text}" for text in self.warnings), _NOISE_ONLY]
 
 
-_NOISE_ONLY = "Errors are those of the privacy noise; if the people are themselves a sample, that adds its own."
+_NOISE_ONLY = (
+    "Beside what is exact stands the half-width of the textbooks. Errors are those of the privacy noise; if the people are "
+    "themselves a sample, that adds its own."
+)
 
 
-def _line(row: Row, several: bool) -> list[str]:
+def _line(row: Row, unknown: Unknown, several: bool) -> list[str]:
     numbers = [row.half_width, *([row.each] * several), row.rmse]
-    scale = f"{row.scale:.5g}" if not isinstance(row.noise, RandomizedResponse) else f"truth {row.scale:.4f}"
-    size = "any" if row.n is None else f"{row.n:,}"
-    known = "–" if row.textbook is None else _up(row.textbook)
-    return [row.mechanism, scale, _up(row.epsilon), f"{row.delta:g}", size, *map(_up, numbers), known]
+    scale = f"p = {row.scale:.4f}" if isinstance(row.noise, RandomizedResponse) else f"{row.scale:.5g}"
+    found = {"epsilon": [_up(row.epsilon)], "n": [_people(row.n or 0)], "error": []}[unknown]
+    return [row.mechanism, scale, *found, *map(_up, numbers), "–" if row.textbook is None else _up(row.textbook)]
+
+
+def _people(n: int) -> str:
+    """In a table: the very large ones in four digits, rounded up."""
+    return f"{n:,}" if n < 10**7 else _up(n)
 
 
 def _up(value: float) -> str:
     """Four digits, rounded up.
 
-    >>> _up(0.12341), _up(1234.01), _up(0.0)
-    ('0.1235', '1,235', '0')
+    >>> _up(0.12341), _up(1234.01), _up(2166012), _up(0.0)
+    ('0.1235', '1,235', '2.167e6', '0')
     """
     if value <= 0:
         return "0"
     rounded = rounded_up(Fraction(value) * (1 - Fraction(1, 10**12)))  # 0.1498 as a double is 0.1498
-    return f"{float(rounded):,.0f}" if rounded >= 1000 else f"{float(rounded):.4g}"
+    text = f"{float(rounded):,.0f}" if 1000 <= rounded < 10**6 else f"{float(rounded):.4g}"
+    return text.replace("e+0", "e").replace("e+", "e")
 
 
 def _aligned(line: list[str], widths: list[int]) -> str:
