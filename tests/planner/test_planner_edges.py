@@ -112,7 +112,7 @@ def shown() -> Plan:
 
 def test_a_plan_is_text_and_html_and_json(shown: Plan) -> None:
     for text in (str(shown), shown._repr_html_()):
-        for word in ("2 times a histogram with 5 cells", "Take Laplace", "discrete Gaussian", "± of each", "privacy noise"):
+        for word in ("2 times a histogram with 5 cells", "Take Laplace", "discrete Gaussian", "± each", "privacy noise"):
             assert word in text
     known = json.loads(json.dumps(shown.to_dict()))
     assert known["winner"] == known["rows"][0]["mechanism"] == "Laplace"

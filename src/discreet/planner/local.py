@@ -4,12 +4,10 @@ For k questions everybody answers each with ε/k. In a histogram a person names 
 first, 1 with probability (value − lower)/(upper − lower), and the bit is answered for: the estimate stays unbiased.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from discreet.accounting.search import least
 from discreet.mechanisms import RandomizedResponse
 from discreet.mechanisms.quantile import CAUTION, allowed_tail
 from discreet.planner.questions import Histogram, Mean, Sum
@@ -19,7 +17,6 @@ from discreet.planner.task import Accuracy, Aim, Task
 FEW, MANY = 64, 10_000
 """Up to FEW people every possible number of yes-sayers is tried; past it nine shares (three past MANY, where
 the quantile hardly depends on the share), and one report is added for those between."""
-NEAR = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,6 @@ class Local:
         each, largest = (_widest(answer, task, n, tail) for tail in (allowed_tail(task.confidence, 1), together))
         unit = _unit(answer, task) / (n if task.divides else 1)
         return Accuracy(each * unit, largest * unit, Fraction(_deviation(answer, task, n)) * unit)
-
-    def guess(self, task: Task, good: Callable[[Fraction], bool]) -> float:
-        """About the least ε that is good."""
-        return least(lambda epsilon: good(Fraction(epsilon)), nearness=NEAR)
 
     def textbook(self, task: Task, epsilon: Fraction, n: int | None) -> float | None:
         """Hoeffding's bound [S4, ex. 2.5], for each answer a share of what may be missed."""

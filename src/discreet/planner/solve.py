@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
 
+from discreet.accounting.search import least
 from discreet.accuracy import MOST_EPSILON
 from discreet.errors import BadParameter
 from discreet.planner.central import Central
@@ -34,15 +35,21 @@ def least_epsilon(way: Way, task: Task, goal: Goal, n: int | None) -> Fraction |
     def good(epsilon: Fraction) -> bool:
         return LEAST_EPSILON <= epsilon <= MOST_EPSILON and reached(way, task, goal, epsilon, n)
 
-    if isinstance(way, Local):
-        start = way.guess(task, good)
-    else:
+    if isinstance(way, Central):
         divisor = n if task.divides and n is not None else 1
-        start = way.guess(task, lambda totals: _within(totals.over(divisor), task, goal, n))
-    if not isfinite(start) or start > MOST_EPSILON:
+        found = _settled(way.guess(task, lambda totals: _within(totals.over(divisor), task, goal, n)), good)
+        if found is not None:
+            return found
+    # Reports have no noise to be read off; and wider noise costs less, except for a discrete Gaussian that is all but zero.
+    return _settled(least(lambda epsilon: good(Fraction(epsilon)), nearness=NEAR / 10), good)
+
+
+def _settled(near: float, good: Callable[[Fraction], bool]) -> Fraction | None:
+    """The first ε with four digits from `near` on that is good, as a double: what counts is the noise that it buys."""
+    if not isfinite(near) or near > MOST_EPSILON:
         return None
-    epsilon = rounded_up(max(Fraction(start), LEAST_EPSILON))
-    for _ in range(20):  # the guess is read off the noise; what counts is the noise that the rounded ε buys, as a double
+    epsilon = rounded_up(max(Fraction(near), LEAST_EPSILON))
+    for _ in range(20):
         if good(Fraction(float(epsilon))):
             return Fraction(float(epsilon))
         epsilon += _unit(epsilon)
