@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
     from discreet.session import connect
@@ -85,6 +86,7 @@ _HOMES = {
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
+    "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
@@ -93,8 +95,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "lab", "ledger", "loss", "mechanisms", "noise", "session",
-    "testing", "units",
+    "accounting", "auditor", "codec", "errors", "exact", "lab", "ledger", "loss", "mechanisms", "noise", "planner",
+    "session", "testing", "units",
 }  # fmt: skip
 
 
@@ -120,6 +122,7 @@ __all__ = [
     "Binomial",
     "Bounds",
     "BudgetExceeded",
+    "Count",
     "DiscreetError",
     "DiscreteGaussian",
     "EngineFailed",
@@ -127,13 +130,17 @@ __all__ = [
     "Finding",
     "Gaussian",
     "Geometric",
+    "Histogram",
     "HypothesisFails",
     "Laplace",
     "LedgerBroken",
     "LedgerFailed",
     "Loss",
+    "Mean",
     "Neighbours",
     "OptimalThreshold",
+    "Plan",
+    "Proportion",
     "QuestionRefused",
     "Race",
     "RandomizedResponse",
@@ -141,6 +148,7 @@ __all__ = [
     "Sensitivity",
     "SourceRefused",
     "SparseVector",
+    "Sum",
     "Threshold",
     "TruncatedGeometric",
     "__version__",
@@ -162,6 +170,7 @@ __all__ = [
     "group",
     "hits",
     "parallel",
+    "plan",
     "pure",
     "readings",
     "renyi",

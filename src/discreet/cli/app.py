@@ -16,6 +16,7 @@ MAP = """[bold]discreet[/bold] answers questions about people without telling on
   [bold]Declare it once[/bold]       discreet policy init people.csv --unit id
   [bold]Keep a budget[/bold]         discreet ledger open hr.ledger --account hr --epsilon 2
   [bold]See what is left[/bold]      discreet budget hr.ledger
+  [bold]How much do I need?[/bold]   discreet plan mean --bounds 0:100 --error 2 --n 1000
   [bold]Reckon a whole run[/bold]    discreet account "1000*gaussian(sigma=50)" --delta 1e-6
   [bold]Check a release[/bold]       discreet verify release.json --ledger hr.ledger
   [bold]Attack a claim[/bold]        discreet audit mynoise:noisy_sum --epsilon 1
