@@ -55,13 +55,13 @@ def test_what_a_box_prints_is_swallowed(capsys: pytest.CaptureFixture[str]) -> N
 def test_exceptions_and_types_are_answers(box: Any, pair: Any, word: str) -> None:
     found = audit(box, 1, [pair], samples=4_000, confidence=1 - 1e-7)
     assert found.violation
-    assert word in found.event or "the sort of answer is int" in found.event or "a number" in found.event
+    assert word in found.event or "the sort of answer is int" in found.event
 
 
 def test_a_box_that_hangs_is_found_out() -> None:
     found = audit(hangs, 1, [([1], [1, 1])], seconds=8, limit=0.01)
     assert found.violation
-    assert "no answer within" in found.event or "a number" in found.event
+    assert found.event.startswith("the sort of answer is ")
 
 
 def test_inputs_are_copied() -> None:
@@ -69,13 +69,10 @@ def test_inputs_are_copied() -> None:
 
 
 def test_workers_answer_as_one_process_does() -> None:
-    crowd = Crowd(noisy_count, 2, 1.0)
-    try:
+    with Crowd(noisy_count, 2, 1.0) as crowd:
         answers = crowd.answers([1, 1], 101)
         assert len(answers) == 101
         assert answers.columns == ("the answer",)
-    finally:
-        crowd.close()
 
 
 def test_assert_private() -> None:
