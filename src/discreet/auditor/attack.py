@@ -34,6 +34,7 @@ def audit(
     limit: float = 1.0,
     workers: int = 0,
     restart: bool = False,
+    sharp: bool = False,
     progress: Progress | None = None,
 ) -> Finding:
     """Attack a mechanism and certify what it leaks.
@@ -43,7 +44,7 @@ def audit(
     are tried. `samples` or `seconds` say how much may be spent in all; a call may take `limit` seconds, and a hundredth of
     `seconds`. With `workers` the calls are made in that many processes, and the mechanism must be a function at the top of a
     module, or "module:function"; with `restart` every call starts a process of its own, so that a seed that is set once per
-    program shows.
+    program shows. With `sharp` the audit goes on after a violation, for the best bound that its means allow.
 
     >>> from discreet import Laplace
     >>> found = audit(Laplace(1), 0.5, [(0, 1)], samples=200_000)
@@ -60,7 +61,7 @@ def audit(
     time = None if samples is not None and seconds is None else float(positive(seconds or SECONDS, "seconds"))
     one = float(positive(limit, "limit"))
     with _playing(mechanism, one if time is None else min(one, time / CALLS), workers, restart) as playing:
-        game = Rounds(playing, words(claim), curve(claim), float(confidence), alpha, Purse(most, time), progress)
+        game = Rounds(playing, words(claim), curve(claim), float(confidence), alpha, Purse(most, time), progress, sharp)
         return game.played(pairs)
 
 

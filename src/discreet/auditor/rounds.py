@@ -1,10 +1,10 @@
 """Three rounds, each of which learns, selects and certifies on answers of its own.
 
 The first looks at all pairs briefly, the second at the most telling ones, the third spends what is left on the best. A round
-that certifies a violation is the last one. α is divided over the rounds (a quarter, a quarter, a half), in each over eight
-tests (seven finalists, one repetition), and in each test over both proportions; so everything that is certified holds
-together with the stated confidence. Only the pair that looked best is certified, on answers drawn after its finalists are
-fixed, so neither pairs nor directions are paid for.
+that certifies a violation is the last one, unless the sharpest bound is wanted. α is divided over the rounds (a quarter, a
+quarter, a half), in each over eight tests (seven finalists, one repetition), and in each test over both proportions; so
+everything that is certified holds together with the stated confidence. Only the pair that looked best is certified, on
+answers drawn after its finalists are fixed, so neither pairs nor directions are paid for.
 """
 
 import time
@@ -27,10 +27,12 @@ SHARES = (0.25, 0.25, 0.5)
 TESTS = 8
 WHOLE = (0.4, 0.7, 1.0)
 """The part of the purse beyond which a round looks at no further pair."""
-FEWEST, TRIED = 60, 4000
+FEWEST = 60
+TRIED, TRIED_AGAIN, KEPT = 20_000, 120_000, (4, 1)
+"""Answers a side that a pair is explored with at most, in the first two rounds; how many pairs each of them leaves."""
 MOST_LEARNED = 600_000
-CHUNK, BREATH = 250_000, 0.2
-"""Answers that are drawn in bulk at a time; seconds for which others are waited for."""
+CHUNK, CALLS, BREATH = 250_000, 5000, 0.2
+"""Answers to one side before it is the other's turn: drawn in bulk, called, and, if there is a clock, as come in so long."""
 REPEATS = 300
 PLAIN = 5.0
 """Standard errors above the claim that are hardly an accident."""
@@ -61,6 +63,7 @@ class Rounds:
     alpha: float
     purse: Purse
     progress: Progress | None
+    sharp: bool = False
     seen: dict[int, tuple[list[Answers], list[Answers]]] = field(default_factory=dict)
 
     def played(self, pairs: list[Pair]) -> Finding:
@@ -77,12 +80,14 @@ class Rounds:
                 if not looked or self.purse.part <= WHOLE[turn]:
                     looked.append(self._explored(i, pairs[i], explore, certify, alpha, len(order)))
             looked.sort(key=lambda each: each.telling, reverse=True)
-            found = self._counted(pairs, looked[0], certify, turn, alpha) or found
+            broken = [each for each in found if each.evidence.violates]
+            fresh = self._counted(pairs, looked[0], certify, turn, alpha)
+            found = [*fresh, *broken] if fresh else found
             if turn == 0 and not any(each.evidence.violates for each in found):
                 found += self._repeated(pairs[looked[0].place], alpha)
-            if any(each.evidence.violates for each in found):
+            if not self.sharp and any(each.evidence.violates for each in found):
                 break
-            order = [each.place for each in looked[: 3 if turn == 0 else 1]]
+            order = [each.place for each in looked[: KEPT[min(turn, 1)]]]
         return self._told(found)
 
     def _warm(self, pair: Pair) -> None:
@@ -99,7 +104,7 @@ class Rounds:
             each = max(FEWEST, min(TRIED, int(0.06 * left / (2 * pairs + 2))))
             return min(each, widest), each
         if turn == 1:
-            each = min(30_000, int(0.2 * left / (2 * pairs + 2)))
+            each = min(TRIED_AGAIN, int(0.2 * left / (2 * pairs + 2)))
             return min(each, widest), each
         explore = min(MOST_LEARNED, int(0.12 * left))
         return min(explore, widest), int(0.97 * left / 2) - explore
@@ -126,7 +131,7 @@ class Rounds:
         before = self.seen.setdefault(i, ([], []))
         heard, waited = self.purse.heard, self.purse.waited
         fresh = [self._ask(data, explore, self._haste(pairs)) for data in (pair.left, pair.right)]
-        cost = (self.purse.waited - waited) / max(1, self.purse.heard - heard)
+        cost = max(1e-9, (self.purse.waited - waited) / max(1, self.purse.heard - heard))
         cuts = [int((0.2 if before[0] else 0.4) * len(side)) for side in fresh]
         train = [together([*old, side.part(0, cut)]) for old, side, cut in zip(before, fresh, cuts, strict=True)]
         select = [side.part(cut, len(side)) for side, cut in zip(fresh, cuts, strict=True)]
@@ -150,8 +155,8 @@ class Rounds:
         n, left = certify, self.purse.until - time.monotonic()
         if left < inf:
             share = 1.0 if turn == len(SHARES) - 1 else 0.5
-            n = max(1, min(certify, int(share * left / (2 * max(best.cost, 1e-9)))))
-        chunk = CHUNK if self.player.quick else max(1, min(5000, int(BREATH / max(best.cost, 1e-7))))
+            n = max(1, min(certify, int(share * left / (2 * best.cost))))
+        chunk = CHUNK if self.player.quick else CALLS if left == inf else max(1, min(CALLS, int(BREATH / best.cost)))
         return counted(self._ask, pairs[best.place], best.chosen, best.columns, n, chunk, alpha, self.purse.deadline)
 
     def _repeated(self, pair: Pair, alpha: float) -> list[Certified]:

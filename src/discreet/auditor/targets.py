@@ -141,7 +141,7 @@ def _raises(data: Any) -> Any:
 
 
 def _float_normal(data: Any, n: int) -> Array:
-    return np.asarray(data + 2 * np.random.default_rng().normal(size=n))
+    return np.asarray(data + 2 * np.random.default_rng(SYSTEM.words(4)).normal(size=n))
 
 
 def _rounded_first(data: Any, n: int) -> Array:
