@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= auto
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help install demo test check bench nightly clean
+.PHONY: help install demo test check bench docs nightly clean
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
@@ -40,5 +40,9 @@ nightly: install  ## the slow campaigns
 bench: install  ## comparison tables into benchmarks/RESULTS.md
 	$(BIN)/python benchmarks/run.py
 
+docs: install  ## the site, with the reference, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data site

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers import interpreter
+from benchmarks.sniper import ALGORITHMS, EPSILON
 from benchmarks.table import Section
 from discreet import audit
-from discreet.auditor.targets import RIGHT, TWINS, Drawn, Target
+from discreet.auditor.targets import TWINS, Drawn, Target
 
 HERE = Path(__file__).parent
 PEERS = {
@@ -23,6 +24,7 @@ PEERS = {
 ANSWERS = {"diffprivlib": 40_000, "python-dp": 150_000, "opendp": 40_000}
 """To each of the two inputs; a leak of the size that python-dp has needs more."""
 SNIPER = "[BSMV21]"
+SHARP = 20_000_000
 
 
 def attacked(target: Target) -> tuple[Any, float]:
@@ -50,16 +52,21 @@ def twins() -> Section:
 
 
 def textbook() -> Section:
-    """Sparse vector, noisy histogram, report noisy max: the kinds of algorithms on which DP-Sniper was tried."""
+    """Sparse vector, noisy histogram, report noisy max: the algorithms on which DP-Sniper was tried."""
     about = (
-        f"Our own implementations, on exact noise, of kinds of algorithms that DP-Sniper {SNIPER} was tried on. Its "
-        "published figures are in the paper; they are not repeated here, and its code is not run."
+        f"DP-Sniper's published figures {SNIPER} (logistic regression, 90% confidence, on its authors' machine; "
+        f"eth-sri/dp-sniper, eval_sp2021/reference-results) beside ours, at 99.9%, with {SHARP:,} answers, on this one. "
+        "The algorithms are implemented again on our exact noise, with whole numbers, so constants such as the threshold "
+        "differ a little. All claim ε = 0.1; a bound above that is a violation."
     )
-    section = Section("Auditing: the literature's algorithms", about, ["algorithm", "claimed ε", "certified ε ≥", "seconds"])
-    named = ("sparse vector", "histogram", "noisy max", "truncated")
-    for target in (each for each in [*TWINS, *RIGHT] if any(name in each.name for name in named)):
-        found, seconds = attacked(target)
-        section.add(target.name, f"{found.claimed_epsilon:.3g}", f"{found.certified_epsilon:.3g}", f"{seconds:.2f}")
+    columns = ["algorithm", "DP-Sniper ε ≥", "its seconds", "ours ε ≥", "our seconds", "event"]
+    section = Section("Auditing: the literature's algorithms", about, columns)
+    for each in ALGORITHMS:
+        start = time.perf_counter()
+        found = audit(each.drawn, EPSILON, each.pairs, samples=SHARP, sharp=True)
+        took = time.perf_counter() - start
+        bound = f"{found.certified_epsilon:.3g}"
+        section.add(each.name, f"{each.bound:.3g}", f"{each.seconds:.0f}", bound, f"{took:.1f}", found.event[:60])
     return section
 
 

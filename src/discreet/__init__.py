@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.publisher import Asked, Workload, publish, read_plan
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
@@ -86,6 +87,7 @@ _HOMES = {
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "Race",
+    "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
     "discreet.publisher": "Asked Workload publish read_plan",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
@@ -95,8 +97,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "ledger", "loss", "mechanisms", "noise", "publisher",
-    "session", "testing", "units",
+    "accounting", "auditor", "codec", "errors", "exact", "lab", "ledger", "loss", "mechanisms", "noise", "planner",
+    "publisher", "session", "testing", "units",
 }  # fmt: skip
 
 
@@ -123,6 +125,7 @@ __all__ = [
     "Binomial",
     "Bounds",
     "BudgetExceeded",
+    "Count",
     "DiscreetError",
     "DiscreteGaussian",
     "EngineFailed",
@@ -130,13 +133,17 @@ __all__ = [
     "Finding",
     "Gaussian",
     "Geometric",
+    "Histogram",
     "HypothesisFails",
     "Laplace",
     "LedgerBroken",
     "LedgerFailed",
     "Loss",
+    "Mean",
     "Neighbours",
     "OptimalThreshold",
+    "Plan",
+    "Proportion",
     "QuestionRefused",
     "Race",
     "RandomizedResponse",
@@ -144,6 +151,7 @@ __all__ = [
     "Sensitivity",
     "SourceRefused",
     "SparseVector",
+    "Sum",
     "Threshold",
     "TruncatedGeometric",
     "Workload",
@@ -166,6 +174,7 @@ __all__ = [
     "group",
     "hits",
     "parallel",
+    "plan",
     "publish",
     "pure",
     "read_plan",

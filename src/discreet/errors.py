@@ -1,4 +1,4 @@
-"""Every error of discreet, in one tree. Each names the thing, the reason and the way out.
+"""Every error of discreet, in one tree. Each names the thing, the reason and the way out, and `see` is the page about it.
 
 DiscreetError
 ├── BadParameter         a scale, probability, ε, δ or sensitivity that makes no sense
@@ -16,10 +16,13 @@ DiscreetError
 
 from fractions import Fraction
 from math import nextafter
+from typing import ClassVar
 
 
 class DiscreetError(Exception):
     """Whatever discreet raises on purpose."""
+
+    see: ClassVar[str] = "docs/mechanisms.md#what-is-refused"
 
 
 class BadParameter(DiscreetError, ValueError):
@@ -38,6 +41,8 @@ class BadParameter(DiscreetError, ValueError):
 class HypothesisFails(DiscreetError, ValueError):
     """A textbook rule was asked for where its theorem is silent."""
 
+    see = "docs/readings.md#from-one-notion-to-another"
+
     def __init__(self, theorem: str, hypothesis: str, way_out: str) -> None:
         self.theorem, self.hypothesis, self.way_out = theorem, hypothesis, way_out
         super().__init__(f"{theorem} holds only if {hypothesis}; {way_out}")
@@ -54,6 +59,8 @@ class BadValues(DiscreetError, TypeError, ValueError):
 class BadExpression(DiscreetError, ValueError):
     """A text that describes releases cannot be read. Columns count from 1."""
 
+    see = "docs/accounting.md#on-the-command-line"
+
     def __init__(self, text: str, column: int, problem: str, way_out: str) -> None:
         self.text, self.column, self.problem, self.way_out = text, column, problem, way_out
         super().__init__(f"column {column}: {problem}; {way_out}\n  {text}\n  {' ' * (column - 1)}^")
@@ -62,6 +69,8 @@ class BadExpression(DiscreetError, ValueError):
 class BadFact(DiscreetError, ValueError):
     """Stored bytes are not a fact in the form that this version writes."""
 
+    see = "docs/ledger.md#what-a-check-finds"
+
     def __init__(self, problem: str, way_out: str) -> None:
         self.problem, self.way_out = problem, way_out
         super().__init__(f"this is no stored fact: {problem}; {way_out}")
@@ -69,6 +78,8 @@ class BadFact(DiscreetError, ValueError):
 
 class BudgetExceeded(DiscreetError):
     """A release does not fit. Nothing was spent."""
+
+    see = "docs/ledger.md#accounts"
 
     def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction, fitting: Fraction | None = None) -> None:
         self.currency, self.asked, self.left, self.fitting = currency, asked, left, fitting
@@ -94,6 +105,8 @@ def _short(amount: Fraction | float) -> str:
 class QuestionRefused(DiscreetError, ValueError):
     """A question that is not in the language, or cannot be answered safely. It says where and what to write instead."""
 
+    see = "docs/asking.md#what-a-question-may-be"
+
     def __init__(self, reason: str, way_out: str, line: int | None = None, column: int | None = None) -> None:
         self.reason, self.way_out, self.line, self.column = reason, way_out, line, column
         where = "" if line is None else f"line {line}, column {column}: "
@@ -103,6 +116,8 @@ class QuestionRefused(DiscreetError, ValueError):
 class SourceRefused(DiscreetError):
     """A source that cannot be opened."""
 
+    see = "docs/asking.md#what-is-declared-as-a-file"
+
     def __init__(self, reason: str, way_out: str) -> None:
         self.reason, self.way_out = reason, way_out
         super().__init__(f"{reason}; {way_out}")
@@ -111,12 +126,16 @@ class SourceRefused(DiscreetError):
 class EngineFailed(DiscreetError):
     """The engine raised. Its own words may hold somebody's value, so they go to the owner's log only."""
 
+    see = "docs/asking.md#what-is-not-hidden"
+
     def __init__(self) -> None:
         super().__init__("the engine could not answer; the data owner's log says why")
 
 
 class LedgerFailed(DiscreetError):
     """A ledger cannot be opened, read or written. Nothing is shown; what was debited stays debited."""
+
+    see = "docs/ledger.md#pay-look-record"
 
     def __init__(self, where: str, reason: str, way_out: str) -> None:
         self.where, self.reason, self.way_out = where, reason, way_out
@@ -125,6 +144,8 @@ class LedgerFailed(DiscreetError):
 
 class LedgerBroken(DiscreetError):
     """A ledger does not hold together: somebody or something changed it."""
+
+    see = "docs/ledger.md#what-a-check-finds"
 
     def __init__(self, where: str, problem: str, way_out: str = "restore it, and compare it with a signed head") -> None:
         self.where, self.problem, self.way_out = where, problem, way_out

@@ -7,6 +7,7 @@ before any row is read, and stays paid whatever happens afterwards: a refund wou
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -28,7 +29,8 @@ from discreet.ledger.entry import measurement_hash
 from discreet.ledger.keys import Key as SecretKey
 from discreet.ledger.memory import MemoryAccount
 from discreet.ledger.store import Purse, Recorded
-from discreet.noise import Bits
+from discreet.loss import compose
+from discreet.noise import SYSTEM, Bits
 from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
@@ -43,6 +45,9 @@ from discreet.query.release import Receipt, Release, release
 from discreet.query.table import SALT, Key, Table
 from discreet.query.write import written
 from discreet.units import Neighbours
+
+ULP = 2.0**-52
+"""A confidence is kept as a double: 0.95 and the fraction 19/20 are the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,18 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What the intervals of an answer promise."""
+
+    confidence: float
+    simultaneous: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.simultaneous, bool):
+            raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """What `connect` returns."""
 
@@ -79,7 +96,8 @@ class Session:
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
-    _found: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
+    _finders: dict[tuple[str, Fraction], tuple[Found, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
@@ -156,30 +174,25 @@ class Session:
         """
         # whatever can be refused is refused before it is paid for
         wanted, manner = Wanted(epsilon, error, size, confidence, weights), Manner(bits, progress, id, fresh)
-        confidence = wanted.confidence
-        earlier: list[Paid] = []
-        unbounded, rest = self._without_bounds(question), Fraction(1)
-        if unbounded:
-            if epsilon is None:
-                raise self._not_found(unbounded)
-            rest, share = 1 - SHARE, SHARE / len(unbounded)
-            self.pricing.plan(self.outline(question), wanted, rest)  # what is refused even so is refused unpaid
-            earlier += [self._find(name, epsilon, share, manner) for name in unbounded]
+        shape = Shape(wanted.confidence, simultaneous)
+        earlier: list[Paid] = [*self._bounds_of(question, wanted, manner)]
+        rest = 1 - SHARE if earlier else Fraction(1)
         bounded = self._bounded(question)
+        after = [self._found[name].paper for name in without_bounds(bounded.query, self.table) if name in self._found]
         if pilot is not None:
-            found = self._pilot(bounded, pilot, wanted, manner)
+            found = self._pilot(bounded, pilot, wanted, manner, after)
             wanted = replace(wanted, size=found.size)
             earlier.append(found)
-        planned = self.pricing.plan(bounded, wanted, rest)
-        answer = self._look(planned, manner, confidence, simultaneous)
+            after.append(found.paper)
+        answer = self._look(self.pricing.plan(bounded, wanted, rest), manner, shape, after)
         return self.pricing.together(answer, earlier) if earlier else answer
 
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
-        self._find(column, epsilon, Fraction(1), Manner(bits, id=id, fresh=fresh))
-        return self._found[column]
+        planned = self._bounds_plan(column, positive(epsilon, "epsilon"), Fraction(1))
+        return self._find(column, planned, Manner(bits, id=id, fresh=fresh)).ends
 
     def epsilon_for(
         self,
@@ -203,10 +216,9 @@ class Session:
         if not isinstance(self.account, LedgerAccount) or answer.paper is None:
             raise BadParameter("release", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
         paper: Paper = answer.paper
-        change = "replaced by another" if self.neighbours is Neighbours.REPLACE else "added or removed"
         return certificate(
-            self.account, paper.entry, measurement=paper.measurement, release=paper.recorded, whose=f"one {self.table.unit}",
-            change=change, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            self.account, paper.entry, measurement=paper.measurement, release=paper.recorded, after=paper.after,
+            software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
     def _bounded(self, question: Question) -> Bounded:
@@ -217,7 +229,8 @@ class Session:
 
     def _known_table(self, provisional: tuple[str, ...] = ()) -> Table:
         """What is declared, and the bounds that were found."""
-        found = self._found | dict.fromkeys(provisional, (Fraction(0), Fraction(1)))
+        found = {name: each.ends for name, each in self._found.items()}
+        found |= dict.fromkeys(provisional, (Fraction(0), Fraction(1)))
         if not found:
             return self.table
         columns = {name: self.table.columns[name].within(*ends) for name, ends in found.items()}
@@ -236,16 +249,40 @@ class Session:
             f"ask with a price, a quarter of which finds them, or call find_bounds({columns[0]!r}, epsilon=0.1) first",
         )
 
-    def _find(self, column: str, epsilon: Number, part: Fraction, manner: Manner) -> Found:
-        bounded = bound(bounds_question(column, self.table), self.table, self.neighbours)
-        planned = self.pricing.buy(bounded, positive(epsilon, "epsilon"), part=part)
-        answer = self._look(planned, manner.step(f"bounds of {column}"), CONFIDENCE, False)
-        self._found[column] = found_bounds(planned, answer)
-        return Found(
-            column, self._found[column], planned.loss, rational(price(self.account.budget.currency, planned.loss)[0])
-        )
+    def _bounds_of(self, question: Question, wanted: Wanted, manner: Manner) -> tuple[Found, ...]:
+        """The bounds that a question has to find first, for a part of its price; or found when it was first asked, so that
+        asking it again is the same question at the same price."""
+        unbounded = self._without_bounds(question)
+        if not self.auto or wanted.epsilon is None:
+            if unbounded:
+                raise self._not_found(unbounded)
+            return ()
+        outline, epsilon = self.outline(question), positive(wanted.epsilon, "epsilon")
+        asked = written(outline.query, self.table.unit), epsilon
+        if not unbounded:
+            return () if manner.fresh else self._finders.get(asked, ())
+        plans = [self._bounds_plan(name, epsilon, SHARE / len(unbounded)) for name in unbounded]
+        rest = self.pricing.plan(outline, wanted, 1 - SHARE)  # what is refused even so is refused unpaid
+        first = None if manner.fresh else measurement_hash(described(plans[0], self.engine.identity))
+        try:
+            self.account.check(compose(*(planned.loss for planned in (*plans, rest))), unless_paid=first)
+        except BudgetExceeded as refused:
+            raise self._with_way_out(refused) from None
+        found = tuple(self._find(name, planned, manner) for name, planned in zip(unbounded, plans, strict=True))
+        self._finders[asked] = found
+        return found
 
-    def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner) -> Pilot:
+    def _bounds_plan(self, column: str, epsilon: Fraction, part: Fraction) -> Measurement:
+        return self.pricing.buy(bound(bounds_question(column, self.table), self.table, self.neighbours), epsilon, part=part)
+
+    def _find(self, column: str, planned: Measurement, manner: Manner) -> Found:
+        answer = self._look(planned, manner.step(f"bounds of {column}"), Shape(CONFIDENCE))
+        assert answer.paper is not None
+        paid = rational(price(self.account.budget.currency, planned.loss)[0])
+        self._found[column] = Found(column, found_bounds(planned, answer), planned.loss, paid, answer.paper)
+        return self._found[column]
+
+    def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner, after: Sequence[Paper]) -> Pilot:
         """Find the size that the error needs, privately."""
         cost, prices = positive(pilot, "pilot"), self.pricing
         if wanted.epsilon is not None or not wanted.lacks_size(bounded):
@@ -253,13 +290,18 @@ class Session:
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
         prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
         planned = prices.buy(asked, cost)
-        rows, group = smallest(self._look(planned, manner.step("pilot"), CONFIDENCE, False))
-        return Pilot(rows, group, cost, planned.loss, rational(price(prices.kept.currency, planned.loss)[0]))
+        answer = self._look(planned, manner.step("pilot"), Shape(CONFIDENCE), after)
+        assert answer.paper is not None
+        rows, group = smallest(answer)
+        paid = rational(price(prices.kept.currency, planned.loss)[0])
+        return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
 
-    def _look(self, planned: Measurement, manner: Manner, confidence: float, simultaneous: bool) -> Release:
-        """Pay, look, record; or show what was recorded."""
-        tainted = manner.bits is not None and manner.bits.tainted
+    def _look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
+        """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
+        tainted = manner.bits is not None and manner.bits is not SYSTEM
         told = described(planned, self.engine.identity) | ({"bits": "seeded"} if tainted else {})  # never passed off as real
+        told |= {"after": [measurement_hash(paper.measurement) for paper in after]} if after else {}
+        paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
         try:
             paid = self.account.reserve(
                 planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=tainted
@@ -267,38 +309,36 @@ class Session:
         except BudgetExceeded as refused:
             raise self._with_way_out(refused) from None
         if isinstance(paid, Recorded):
-            return self._recorded(planned, told, paid.entry, paid.answer, confidence, simultaneous)
-        answer = self.answer(planned, paid, manner, confidence, simultaneous)
+            return self._recorded(planned, paper, paid.entry, paid.answer, shape)
+        answer = self.answer(planned, paid, manner, shape)
         record = to_record(answer)
         kept = answer_bytes(record)
         shown_answer = self.account.record(paid, kept)
         if shown_answer != kept:  # somebody else continued the same debit and was first
-            return self._recorded(planned, told, paid.entry, shown_answer, confidence, simultaneous)
-        return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=Paper(paid.entry, told, record))
+            return self._recorded(planned, paper, paid.entry, shown_answer, shape)
+        return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=paper(paid.entry, recorded=record))
 
-    def answer(
-        self, planned: Measurement, receipt: Receipt, manner: Manner, confidence: float, simultaneous: bool = False
-    ) -> Release:
+    def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         with self.engine.turn, watched(self.engine, manner.progress):
             exact = self.engine.exact(planned.bounded)
-            answer = release(planned, exact, receipt, confidence=confidence, simultaneous=simultaneous, bits=manner.bits)
+            answer = release(
+                planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits
+            )
         ran = exact.statements if self.table.salt == SALT else self.engine.statements(_without_salt(planned.bounded))
         return replace(answer, pipeline=(*ran, *noise_in_words(planned)))
 
-    def _recorded(
-        self, planned: Measurement, told: dict[str, Any], entry: int, kept: bytes, confidence: float, simultaneous: bool
-    ) -> Release:
+    def _recorded(self, planned: Measurement, paper: Callable[..., Paper], entry: int, kept: bytes, shape: Shape) -> Release:
         """What was answered before. Nothing is paid, and nothing is read but the record."""
         record = msgspec.json.decode(kept)
         answer = from_record(record, planned.loss)
-        if (answer.confidence, answer.simultaneous) != (float(confidence), simultaneous):
-            raise BadParameter(
-                "confidence", confidence, f"this was answered before, at {answer.confidence}",
-                f"ask with confidence={answer.confidence}, simultaneous={answer.simultaneous}, or pay again with fresh=True",
-            )  # fmt: skip
+        for name in ("confidence", "simultaneous"):
+            wanted, was = getattr(shape, name), getattr(answer, name)
+            if abs(wanted - was) > ULP:
+                way_out = f"ask with {name}={was}, or pay again with fresh=True"
+                raise BadParameter(name, wanted, f"this was answered before, with {was}", way_out)
         said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
-        return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=Paper(entry, told, record))
+        return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=paper(entry, recorded=record))
 
     def _with_way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
         if refused.fitting is not None:
@@ -364,7 +404,9 @@ def purse_of(
 ) -> tuple[Purse, Fraction]:
     """Whatever pays, and the δ at which its budget promises an ε."""
     if ledger is None:
-        if epsilon is None or account is not None:
+        if account is not None:
+            raise BadParameter("account", repr(account), "no ledger is named", "give ledger= too (--ledger FILE)")
+        if epsilon is None:
             raise BadParameter(
                 "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
             )

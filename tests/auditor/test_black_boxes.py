@@ -10,9 +10,7 @@ import pytest
 from discreet import Laplace, assert_private, audit
 from discreet.auditor import Pair
 from discreet.auditor.crowd import Crowd
-from discreet.auditor.neighbours import STRANGE, generated
 from discreet.errors import BadParameter
-from discreet.units import Neighbours
 
 QUIET = Laplace(1)
 
@@ -55,13 +53,13 @@ def test_what_a_box_prints_is_swallowed(capsys: pytest.CaptureFixture[str]) -> N
 def test_exceptions_and_types_are_answers(box: Any, pair: Any, word: str) -> None:
     found = audit(box, 1, [pair], samples=4_000, confidence=1 - 1e-7)
     assert found.violation
-    assert word in found.event or "the sort of answer is int" in found.event or "a number" in found.event
+    assert word in found.event or "the sort of answer is int" in found.event
 
 
 def test_a_box_that_hangs_is_found_out() -> None:
     found = audit(hangs, 1, [([1], [1, 1])], seconds=8, limit=0.01)
     assert found.violation
-    assert "no answer within" in found.event or "a number" in found.event
+    assert found.event.startswith("the sort of answer is ")
 
 
 def test_inputs_are_copied() -> None:
@@ -69,13 +67,10 @@ def test_inputs_are_copied() -> None:
 
 
 def test_workers_answer_as_one_process_does() -> None:
-    crowd = Crowd(noisy_count, 2, 1.0)
-    try:
+    with Crowd(noisy_count, 2, 1.0) as crowd:
         answers = crowd.answers([1, 1], 101)
         assert len(answers) == 101
         assert answers.columns == ("the answer",)
-    finally:
-        crowd.close()
 
 
 def test_assert_private() -> None:
@@ -84,21 +79,11 @@ def test_assert_private() -> None:
         assert_private(len, epsilon=1, samples=4_000)
 
 
-def test_generated_pairs_are_neighbours() -> None:
-    for pair in generated((2, 5)):
-        assert len(pair.right) == len(pair.left) + 1
-        assert all(2 <= x <= 5 for x in pair.right)
-    for pair in generated((2, 5), Neighbours.REPLACE):
-        assert len(pair.right) == len(pair.left)
-        assert sum(a != b for a, b in zip(pair.left, pair.right, strict=True)) == 1
-    strange = generated("any")
-    assert all(any(repr(odd) == repr(pair.right[-1]) for pair in strange) for odd in STRANGE)
-    assert any(pair.changes == 2 for pair in strange)
-
-
 def test_a_replaced_record_may_cost_twice_as_much() -> None:
     two = Pair([0, 5], [1, 4], 2)  # ε = 1 for one unit: e² for two
-    assert not audit(lambda xs: QUIET.release(xs), 1, [two], samples=10_000, confidence=1 - 1e-7).violation
+    found = audit(lambda xs: QUIET.release(xs), 1, [two], samples=10_000, confidence=1 - 1e-7)
+    assert not found.violation
+    assert 0.3 < found.certified_epsilon <= found.claimed_epsilon == 1, "the ε of one step is told"
     assert audit(lambda xs: QUIET.release(xs), 1, [Pair([0, 5], [1, 4])], samples=10_000, confidence=1 - 1e-7).violation
 
 

@@ -1,17 +1,23 @@
-"""The statistics: exact bounds, claims as curves, and what is chosen is never counted on."""
+"""The statistics: exact bounds, claims as curves, answers read one by one, and what is chosen is never counted on."""
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import comb, exp
+from math import comb, exp, inf, lgamma, log, log1p
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet import Gaussian, Laplace
-from discreet.auditor import Mu, RenyiPoint, Rho
-from discreet.auditor.answers import Raised, of_array, of_objects, together
+from discreet.auditor import Mu, Pair, RenyiPoint, Rho
+from discreet.auditor.answers import Answers, Raised, of_array, of_objects, together
+from discreet.auditor.certify import counted
 from discreet.auditor.claims import Point, curve
+from discreet.auditor.events import Candidate, Event
 from discreet.auditor.evidence import Evidence, lower, upper
 from discreet.auditor.features import trailing_exponents
+from discreet.auditor.scores import learn
 from discreet.errors import BadParameter
 
 
@@ -32,6 +38,23 @@ def test_clopper_pearson_is_exact(k: int, n: int, alpha: float) -> None:
         assert high > 0.999 or 1 - at_least(k + 1, n, high) >= alpha * (1 - 1e-5)  # near 1 caution outweighs α
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 1e-9])
+@pytest.mark.parametrize("k", [1, 40, 50_000, 2_500_000, 4_999_000])
+def test_and_stays_so_for_millions(k: int, alpha: float) -> None:
+    """The tail added up term by term, from the first, whose logarithm is good to 1e-7 or so."""
+    n = 5_000_000
+    for bound, first, step in ((lower(k, n, alpha), k, 1), (upper(k, n, alpha), k, -1)):
+        term = exp(
+            lgamma(n + 1) - lgamma(first + 1) - lgamma(n - first + 1) + first * log(bound) + (n - first) * log1p(-bound)
+        )
+        odds, total, j = bound / (1 - bound), 0.0, first
+        while 0 <= j <= n and term > 1e-12 * total:
+            total += term
+            term *= (n - j) / (j + 1) * odds if step > 0 else j / (n - j + 1) / odds
+            j += step
+        assert alpha * (1 - 1e-2) < total < alpha * (1 + 1e-6), "near 1 caution costs a little"
+
+
 @pytest.mark.parametrize("n", [50, 400])
 def test_the_bound_on_epsilon_holds_as_often_as_it_says(n: int) -> None:
     """Over all pairs of counts, weighed by their probability: randomised response of ε = 1 is refuted at most α often."""
@@ -45,6 +68,18 @@ def test_the_bound_on_epsilon_holds_as_often_as_it_says(n: int) -> None:
     )
     assert wrong <= alpha
     assert wrong > 0  # the bound is not vacuous
+
+
+def test_two_steps_show_the_epsilon_of_one() -> None:
+    """At ε and δ for one unit, two may reach e^{2ε}·q + (1 + e^ε)·δ and no more."""
+    for eps, fail, q in ((1.0, 0.0, 0.1), (0.3, 0.01, 0.2), (2.0, 1e-6, 0.004)):
+        most = exp(2 * eps) * q + (1 + exp(eps)) * fail
+        two = Point(eps, fail).twice()
+        assert abs(two.most(q) - most) < 1e-9
+        assert abs(two.shown_by(most, q) - eps) < 1e-9
+        assert two.claimed == Point(eps, fail)
+        assert Point(eps, fail).shown_by(most, q) > eps
+    assert Point(1.0, 0.2).twice().shown_by(0.1, 0.5) == 0
 
 
 def test_claims_are_curves() -> None:
@@ -75,3 +110,66 @@ def test_answers_of_every_kind_are_told_apart() -> None:
     both = together([found, of_array(np.array([1.5, 2.5]))])
     assert len(both) == 13
     assert trailing_exponents(np.array([0.5, 3.0, np.nan])).tolist() == [-1, 0, 9999]
+
+
+ANYTHING: list[Any] = [
+    1.5, -0.0, float("nan"), float("inf"), 3, 2**60, True, None, "x", "xx", [1, 2], [1.5], (), {"a": 1}, {"b": 2.5, "a": 1},
+    {"d", "e"}, np.float64(0.5), np.int64(3), Raised("raises E"),
+]  # fmt: skip
+Reading = Callable[[Sequence[Any], tuple[str, ...]], Answers]
+
+
+def read_alone(reading: Reading) -> bool:
+    """Whether an answer has the same sort, code and numbers in every company."""
+    columns = ("the answer", "['a']", "answer[0]", "has 'e'")
+    for seed in range(200):
+        rng = Random(seed)
+        choices = rng.choice([ANYTHING, ANYTHING[:2], ANYTHING[4:5], ANYTHING[:5]])
+        found = [rng.choice(choices) for _ in range(rng.randint(1, 9))]
+        whole, parts = reading(found, columns), [reading([each], columns) for each in found]
+        for i, part in enumerate(parts):
+            if (whole.sort[i], whole.whole[i]) != (part.sort[0], part.whole[0]):
+                return False
+            if not np.array_equal(whole.under(columns)[i], part.under(columns)[0], equal_nan=True):
+                return False
+    return True
+
+
+def test_an_answer_is_read_the_same_in_every_company() -> None:
+    """Else an event could hold or not for a whole batch at once, and its count would be far from binomial."""
+
+    def in_company(found: Sequence[Any], columns: tuple[str, ...]) -> Answers:
+        plain = all(type(each) is float for each in found)
+        return of_array(np.array(found)) if plain else of_objects(found, columns)
+
+    def first_columns(found: Sequence[Any], columns: tuple[str, ...]) -> Answers:
+        kept = of_objects(found, columns)
+        return of_objects(found, kept.columns[: len(found) % 4])
+
+    assert read_alone(of_objects)
+    assert not read_alone(in_company)
+    assert not read_alone(first_columns)
+
+
+def test_the_clock_chooses_nothing() -> None:
+    """Counts are taken at two places fixed before, with half of α each; what comes between is dropped."""
+    ones, zeros = of_objects([1.0] * 500), of_objects([0.0] * 500)
+    [score] = [each for each in learn(ones, zeros, ("the answer",)) if each.simple]
+    chosen = [Candidate(Event(score, 0.5, True), True, Point(1.0, 0.0), 0.0, 0.0, 0.0)]
+
+    def certified(deadline: float, given: int) -> list[tuple[int, float]]:
+        left = [given]
+
+        def ask(data: Any, n: int, until: float, columns: Any) -> Answers:
+            size = min(n, left[0])
+            left[0] -= size
+            return of_objects([float(data)] * size)
+
+        found = counted(ask, Pair(1, 0), chosen, None, 100, 7, 0.01, deadline)
+        assert all((each.evidence.hits, each.evidence.alarms) == (each.evidence.of, 0) for each in found)
+        return [(each.evidence.of, each.evidence.alpha) for each in found]
+
+    assert certified(inf, 200) == [(100, 0.01)]
+    assert certified(1e300, 200) == [(100, 0.005)]
+    assert certified(1e300, 199) == certified(1e300, 100) == [(50, 0.005)]
+    assert certified(1e300, 99) == certified(0.0, 200) == []

@@ -3,8 +3,10 @@
 from fractions import Fraction
 
 import pytest
+from scipy.stats import binom
 
 from discreet import audit
+from discreet.auditor import Finding
 from discreet.auditor.targets import RIGHT, TWINS, Target
 from discreet.mechanisms import Laplace
 
@@ -12,20 +14,16 @@ CALLED = 60_000
 DRAWN = 5_000_000
 
 
-def attacked(target: Target, confidence: float, drawn: int = DRAWN, called: int = CALLED):  # type: ignore[no-untyped-def]
-    bulk = hasattr(target.mechanism, "sample") or isinstance(target.neighbours[0][0], int | float)
-    called = called if not callable(target.mechanism) or bulk else min(called, CALLED)
-    return audit(
-        target.mechanism,
-        target.claim,
-        target.neighbours,
-        confidence=confidence,
-        samples=drawn if hasattr(target.mechanism, "sample") or not callable(target.mechanism) else called,
-    )
+def attacked(target: Target, confidence: float, drawn: int = DRAWN, called: int = CALLED) -> Finding:
+    bulk = hasattr(target.mechanism, "sample") or not callable(target.mechanism)
+    samples = drawn if bulk else called
+    return audit(target.mechanism, target.claim, target.neighbours, confidence=confidence, samples=samples)
 
 
 def test_wrong_twins_are_caught() -> None:
-    """At 99.9%. Single ones may escape by chance; at least 95% of them must not."""
+    """At 99.9%: a test of power, with the same noise every time, so that it fails only if something changed. With fresh
+    noise the closest call, Gaussian noise 5% short, lies some 3 standard errors beyond what can be certified and would be
+    missed about once in a thousand times; the other twins lie further off. 95% of them must be caught."""
     missed = [target.name for target in TWINS if not attacked(target, 0.999).violation]
     print("missed:", missed)
     assert len(missed) <= 0.05 * len(TWINS)
@@ -65,13 +63,23 @@ def test_a_certified_epsilon_is_below_the_true_one(seed: int) -> None:
     assert 0.1 < found.certified_epsilon <= 1 / scale
 
 
+def most(audits: int, alarm: float) -> int:
+    """So many alarms, if one has this probability, are exceeded with probability at most 1e-10."""
+    return next(k for k in range(audits + 1) if binom.sf(k, audits, alarm) <= 1e-10)
+
+
+def alarms(audits: int, confidence: float) -> int:
+    return sum(attacked(RIGHT[i % len(RIGHT)], confidence, 150_000, 5_000).violation for i in range(audits))
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(2))
 def test_false_alarms_are_as_rare_as_stated(part: int) -> None:
-    """100 audits of right ones at 99.9% in each of ten parts, judged by a binomial test: if an alarm has probability 0.001,
-    more than 6 of 100 have probability below 1e-10, and so below 1e-9 over all the parts."""
-    alarms = 0
-    for i in range(100):
-        target = RIGHT[(part * 100 + i) % 7]
-        alarms += attacked(target, 0.999, 150_000, 5_000).violation
-    assert alarms <= 6
+    """1,000 audits of right ones at 99.9%, in two halves, each judged by a binomial test."""
+    assert alarms(500, 0.999) <= most(500, 0.001)
+
+
+@pytest.mark.nightly
+def test_and_where_they_are_not_rare() -> None:
+    """At 90% a slip in the statistics would show in a few hundred audits."""
+    assert alarms(300, 0.9) <= most(300, 0.1)

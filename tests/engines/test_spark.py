@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from discreet import BadParameter, EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
 from discreet.query.table import Kind
+from tests.auditor.replaying import AGGREGATES, everything_replayed, replayed
 from tests.end_to_end.test_cli import DISCREET
 from tests.engines.sparks import jobs, opened, spark
 from tests.engines.suites import answering, differences, joined_breaches, joined_differences
@@ -30,6 +31,7 @@ MOST_JOBS = 150
 def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     with spark(adaptive=False) as session:
         same_totals(session)
+        replays(session)
         types(session)
         constants(session)
         saturation(session)
@@ -44,6 +46,16 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
 def same_totals(session: SparkSession) -> None:
     assert differences(partial(opened, session), range(100, 110), 2) == []
     assert joined_differences(partial(opened, session), range(3), 1) == []
+
+
+def replays(session: SparkSession) -> None:
+    """All aggregates; few jobs."""
+    before = jobs(session)
+    found = everything_replayed(partial(opened, session), range(43_003, 43_005))
+    assert found.breaches == []
+    assert found.questions == 2
+    assert found.asked == AGGREGATES
+    assert jobs(session) - before <= 20
 
 
 def types(session: SparkSession) -> None:
@@ -171,6 +183,7 @@ def test_spark_at_length() -> None:
         assert broken(answering(partial(opened, session)), range(30_000, 30_030), 3) == []
         assert joined_differences(partial(opened, session), range(40), 3) == []
         assert joined_breaches(partial(opened, session), range(100, 115), 2) == []
+        assert replayed(partial(opened, session), range(44_000, 44_020), 3).breaches == []
 
 
 @pytest.mark.nightly

@@ -28,7 +28,8 @@ from discreet.units import sensitivity
 
 MEASUREMENT = {
     "source": "people.csv", "table": "people", "question": "SELECT COUNT(*) AS n FROM people", "policy": "5eed",
-    "mechanisms": [{"column": "n", "noise": "Laplace", "scale": "4"}], "grid": "1",
+    "mechanisms": [{"column": "n", "noise": "Laplace", "scale": "4"}], "grid": "1", "unit": "person",
+    "neighbours": "add or remove one unit",
 }  # fmt: skip
 RELEASE = {"rows": [{"n": {"value": 41, "lower": 29.0, "upper": 53.0}}], "explanation": "…"}
 LOSS = compose(DiscreteLaplaceLoss(Fraction(4), sensitivity(1)))
@@ -44,8 +45,7 @@ def issued(folder: Path, currency: Currency | None = None) -> tuple[dict[str, An
     assert isinstance(paid, Receipt)
     account.record(paid, answer_bytes(RELEASE))
     found = certificate(
-        account, paid.entry, measurement=MEASUREMENT, release=RELEASE, whose="one person", change="added or removed",
-        software="discreet test", key=key,
+        account, paid.entry, measurement=MEASUREMENT, release=RELEASE, software="discreet test", key=key,
     )  # fmt: skip
     return json.loads(json.dumps(found, indent=2, sort_keys=True)), ledger, key
 
@@ -134,7 +134,31 @@ def left_overstated(found: dict[str, Any]) -> None:
     found["price"]["left"] = 1.99
 
 
+def price_widened(found: dict[str, Any]) -> None:
+    found["price"]["epsilon"] = {"lower": 0.0001, "upper": 1e9}
+
+
+def _words(found: dict[str, Any], old: str, new: str) -> None:
+    assert old in found["guarantee"]["words"]
+    found["guarantee"]["words"] = found["guarantee"]["words"].replace(old, new)
+
+
+def somebody_else(found: dict[str, Any]) -> None:
+    found["guarantee"]["whose"] = "one company"
+    _words(found, "one person", "one company")
+
+
+def changed_otherwise(found: dict[str, Any]) -> None:
+    found["guarantee"]["change"] = "replaced by another"
+    _words(found, "added or removed", "replaced by another")
+
+
+def rests_on_nothing_known(found: dict[str, Any]) -> None:
+    found["earlier"] = [found["entry"]]
+
+
 LIES: list[Lie] = [
+    price_widened, somebody_else, changed_otherwise, rests_on_nothing_known,
     answer, scale, scale_in_words, question, policy, signature, entry_missing, epsilon_understated, guarantee_understated,
     words_only, charged_too_little, left_overstated,
 ]  # fmt: skip
@@ -187,13 +211,13 @@ def test_a_certificate_is_only_made_of_what_is_recorded(folder: Path) -> None:
     _, ledger, key = issued(folder)
     account = ledger.account("hr")
     given: dict[str, Any] = {
-        "measurement": MEASUREMENT, "release": RELEASE, "whose": "one person", "change": "replaced", "software": "x",
-        "key": key,
+        "measurement": MEASUREMENT, "release": RELEASE, "software": "x", "key": key,
     }  # fmt: skip
     for wrong in (
         {"tainted": True},
         {"measurement": MEASUREMENT | {"question": "another"}},
         {"release": RELEASE | {"explanation": "another"}},
+        {"after": [2]},
     ):
         with pytest.raises(BadParameter):
             certificate(account, 2, **(given | wrong))

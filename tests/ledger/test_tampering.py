@@ -80,6 +80,11 @@ def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: byt
         "UPDATE discreet_entries SET number = 17 WHERE number = 7",
         "DELETE FROM discreet_entries WHERE number = 3",
         "DELETE FROM discreet_entries WHERE number = 7",
+        *(
+            f"INSERT INTO discreet_entries SELECT {number}, kind, account, 'planted', measurement, NULL, body, hash "
+            "FROM discreet_entries WHERE number = 3"
+            for number in (-5, 0, -(2**63), 99, 2**63 - 1)
+        ),
     ],
 )
 def test_changed_columns_and_totals(folder: Path, change: str) -> None:

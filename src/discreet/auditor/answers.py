@@ -1,7 +1,8 @@
 """Answers of any kind as arrays: what sort of thing each is, the numbers in it, and a hash of the whole.
 
 The sort names the type, the length, the keys, NaN and infinities, or the class of an exception; so whatever a black box does
-is an answer.
+is an answer. How one answer is read never depends on its neighbours in the array: an event is a property of single answers,
+or counting it would be no binomial experiment.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,7 +61,7 @@ def together(parts: Sequence[Answers]) -> Answers:
     """All of them, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    columns = tuple(dict.fromkeys(name for part in parts for name in part.columns))[:MOST_COLUMNS]
+    columns = tuple(dict.fromkeys(name for part in parts for name in part.columns))
     return Answers(
         np.concatenate([part.sort for part in parts]),
         np.concatenate([part.whole for part in parts]),
@@ -87,26 +88,42 @@ def of_array(array: NDArray[Any]) -> Answers:
     return Answers(sort, whole.view(np.int64), names, numbers[:, :MOST_COLUMNS], sorts)
 
 
-def of_objects(found: Sequence[Any]) -> Answers:
-    """One answer per object, whatever it is."""
+def of_objects(found: Sequence[Any], columns: tuple[str, ...] | None = None) -> Answers:
+    """One answer per object, whatever it is; its numbers under these columns, or under the first that come."""
     if found and all(type(each) is float for each in found):
         array = np.array(found)
         if np.isfinite(array).all():
-            return of_array(array)
-    if found and all(type(each) is int and abs(each) < 1 << 53 for each in found):
-        return of_array(np.array(found, np.int64))
+            return _alike(found[0], array, _bits(array))
+    if found and all(_small(each) for each in found):
+        array = np.array(found, np.int64)
+        return _alike(found[0], array.astype(np.float64), array)
     read = [_read(each) for each in found]
-    columns = tuple(dict.fromkeys(name for _, numbers in read for name in numbers))[:MOST_COLUMNS]
-    places = {name: j for j, name in enumerate(columns)}
-    table = np.full((len(found), len(columns)), np.nan)
-    for i, (_, numbers) in enumerate(read):
-        for name, number in numbers.items():
-            if name in places:
-                table[i, places[name]] = number
+    if columns is None:  # good enough to learn from; what is counted names its columns
+        columns = tuple(dict.fromkeys(name for _, numbers in read for name in numbers))[:MOST_COLUMNS]
+    table = np.array([[numbers.get(name, np.nan) for name in columns] for _, numbers in read], np.float64)
     code = _cached(_hash)
     sort = np.array([code(name) for name, _ in read], np.int64)
-    exact = np.array([_hash(repr(each)) for each in found], np.int64)
-    return Answers(sort, exact, columns, table, {code(name): name for name, _ in read})
+    exact = np.array([_exact(each) for each in found], np.int64)
+    return Answers(sort, exact, columns, table.reshape(len(found), len(columns)), {code(name): name for name, _ in read})
+
+
+def _alike(first: Any, numbers: Floats, exact: Ints) -> Answers:
+    """Numbers of one sort, read as each of them would be alone."""
+    name, _ = _read(first)
+    return Answers(np.full(len(exact), _hash(name)), exact, ("the answer",), numbers[:, None], {_hash(name): name})
+
+
+def _small(each: Any) -> bool:
+    return type(each) is int and abs(each) < 1 << 53
+
+
+def _exact(each: Any) -> int:
+    """A code for the whole answer."""
+    if type(each) is float:
+        return int(_bits(np.array([each]))[0])
+    if _small(each):
+        return int(each)
+    return _hash(repr(sorted(each, key=repr) if isinstance(each, set | frozenset) else each))
 
 
 def _read(each: Any) -> tuple[str, dict[str, float]]:

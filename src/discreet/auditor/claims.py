@@ -5,9 +5,9 @@ that is short of noise may keep its point and break its curve.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import exp, inf, isfinite
+from math import exp, inf, isfinite, log, sqrt
 from typing import TypeAlias
 
 from discreet.accounting.conversions import delta_from_rdp
@@ -61,10 +61,30 @@ class Point:
 
     epsilon: float
     delta: float
+    single: "Point | None" = field(default=None, repr=False)  # of one unit, where this is what it says of two
 
     def twice(self) -> "Point":
         """What the claim says of neighbours that differ in two units: (2ε, δ + e^ε·δ), by going over the one between."""
-        return Point(2 * self.epsilon, min(1.0, self.delta * (1 + exp(self.epsilon)) * (1 + 1e-12)))
+        return Point(2 * self.epsilon, min(1.0, self.delta * (1 + exp(self.epsilon)) * (1 + 1e-12)), self)
+
+    @property
+    def claimed(self) -> "Point":
+        """The point of the claim itself, which is about one unit."""
+        return self.single or self
+
+    def most(self, q: float) -> float:
+        """The probability that an event may have at most, if it has q on the other side."""
+        return min(1.0, exp(self.epsilon) * q + self.delta)
+
+    def shown_by(self, p: float, q: float) -> float:
+        """The ε below which P(E) ≥ p and P'(E) ≤ q cannot be, at the claim's δ: for one unit where two differ, the root of
+        p = e^{2ε}·q + (1 + e^ε)·δ."""
+        if p <= self.claimed.delta:
+            return 0.0
+        if self.single is None:
+            return max(0.0, log((p - self.delta) / q))
+        fail = self.single.delta
+        return max(0.0, log((sqrt(fail * fail + 4 * q * (p - fail)) - fail) / (2 * q)))
 
 
 def curve(claim: Claimed) -> tuple[Point, ...]:

@@ -1,24 +1,25 @@
 """Calls in worker processes, started afresh: for black boxes that are slow, or that hang where no alarm is heard."""
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import redirect_stdout
-from importlib import import_module
 from math import inf
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.auditor.answers import Answers, together
-from discreet.auditor.game import Calls
+from discreet.auditor.game import LEAST, Calls, Columns
+from discreet.auditor.where import Where, found, named
 from discreet.errors import BadParameter
 
-GRACE = 20.0
+GRACE = 5.0
 """Seconds beyond its own limits after which a worker is ended."""
+ALIKE = 16
+"""So many answers at the start of every process are compared."""
 
-Where = str | Callable[[Any], Any]
+T = TypeVar("T")
 
 
 class Crowd:
@@ -27,64 +28,62 @@ class Crowd:
     quick = False
 
     def __init__(self, function: Where, workers: int, limit: float = 1.0) -> None:
-        self.where, self.workers, self.limit = function, workers, limit
-        self.local = Calls(found(function), limit)
-        self._pool: ProcessPoolExecutor | None = None
+        self.where, self.limit, self._compared = named(function), limit, False
+        start = (function, limit, list(sys.path))
+        self._pools = [ProcessPoolExecutor(1, get_context("spawn"), _arrive, start) for _ in range(workers)]
 
-    def answers(self, data: Any, n: int, until: float = inf) -> Answers:
-        """n answers, shared out over the workers."""
-        pool = self._started()
-        shares = [n // self.workers + (i < n % self.workers) for i in range(self.workers)]
-        tasks = [pool.submit(_work, data, share, until) for share in shares if share]
-        parts = [self._answer(task, share) for task, share in zip(tasks, shares, strict=False)]
-        first = parts[0]
-        if len(first) >= 8 and len(set(first.whole.tolist())) > 1:
-            for other in parts[1:]:
-                if len(other) >= 8 and (first.whole[:8] == other.whole[:8]).all() and _surprising(first):
-                    raise BadParameter(
-                        "workers", self.workers, "every process draws the same noise, so their answers are not independent",
-                        "use one worker, and do not seed noise",
-                    )  # fmt: skip
-        return together(parts)
+    def __enter__(self) -> "Crowd":
+        """Wait until all have arrived."""
+        self._all([(pool.submit(_ready), inf) for pool in self._pools])
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End the workers."""
-        if self._pool is not None:
-            for process in list(self._pool._processes.values()):
+        for pool in self._pools:
+            for process in list((pool._processes or {}).values()):
                 process.terminate()
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+            pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, task: "Future[Answers]", share: int) -> Answers:
+    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+        """n answers, shared out over the workers."""
+        if not self._compared:
+            self._compare(data)
+        shares = [n // len(self._pools) + (i < n % len(self._pools)) for i in range(len(self._pools))]
+        return together(self._each(data, shares, until, columns))
+
+    def again(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+        """In one of the workers."""
+        return self._all([(self._pools[0].submit(_again, first, then, n, until), self._patience(2 * n, until))])[0]
+
+    def _compare(self, data: Any) -> None:
+        """Processes that begin alike do not draw independent noise; only the first answers can show it."""
+        self._compared = True
+        soon = time.monotonic() + LEAST * self.limit
+        first, *others = self._each(data, [ALIKE] * len(self._pools), soon, None)
+        if any(_alike(first, other) for other in others):
+            raise BadParameter(
+                "workers", len(self._pools), "every process draws the same noise, so their answers are not independent",
+                "do not seed noise; with restart every call starts a process, and the leak is certified",
+            )  # fmt: skip
+
+    def _each(self, data: Any, shares: list[int], until: float, columns: Columns) -> list[Answers]:
+        tasks = [
+            (pool.submit(_work, data, share, until, columns), self._patience(share, until))
+            for pool, share in zip(self._pools, shares, strict=True)
+            if share
+        ]
+        return self._all(tasks)
+
+    def _patience(self, calls: int, until: float) -> float:
+        """How long to wait for so many calls: a worker looks at the clock when it has made a few."""
+        return min(calls * self.limit, max(0.0, until - time.monotonic()) + LEAST * self.limit) + GRACE
+
+    def _all(self, tasks: "list[tuple[Future[T], float]]") -> list[T]:
         try:
-            return task.result(timeout=share * self.limit + GRACE)
+            return [task.result(None if patience == inf else patience) for task, patience in tasks]
         except Exception as raised:  # one death must not be counted as many answers
-            self.close()
             reason = "hears no alarm" if isinstance(raised, NotYet) else "ends its process"
-            raise BadParameter("function", repr(self.where), reason, "audit what it does before that") from None
-
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            arguments = (self.where, self.limit, list(sys.path))
-            self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _arrive, arguments)
-        return self._pool
-
-
-def found(where: Where) -> Callable[[Any], Any]:
-    """The function itself."""
-    if not isinstance(where, str):
-        return where
-    module, _, name = where.partition(":")
-    if not module or not name:
-        raise BadParameter("function", repr(where), "not of the form module:function", "write, for example, noise:add")
-    try:
-        with redirect_stdout(sys.stderr):
-            function = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as missing:
-        raise BadParameter("function", repr(where), str(missing), "check the module's path and the name") from None
-    if not callable(function):
-        raise BadParameter("function", repr(where), "cannot be called", "name a function of one input")
-    return function  # type: ignore[no-any-return]
+            raise BadParameter("function", repr(self.where), reason, "audit it with restart") from None
 
 
 _CALLS: list[Calls] = []
@@ -95,10 +94,20 @@ def _arrive(where: Where, limit: float, path: list[str]) -> None:
     _CALLS[:] = [Calls(found(where), limit)]
 
 
-def _work(data: Any, n: int, until: float) -> Answers:
-    return _CALLS[0].answers(data, n, until)
+def _ready() -> None:
+    pass
 
 
-def _surprising(answers: Answers) -> bool:
-    """Whether eight equal answers in two processes are no accident: no answer is common."""
-    return max(Counter(answers.whole.tolist()).values()) <= len(answers) / 4
+def _work(data: Any, n: int, until: float, columns: Columns) -> Answers:
+    return _CALLS[0].answers(data, n, until, columns)
+
+
+def _again(first: Any, then: Any, n: int, until: float) -> int | None:
+    return _CALLS[0].again(first, then, n, until)
+
+
+def _alike(one: Answers, other: Answers) -> bool:
+    """Whether two processes begin alike although no answer is common: an accident once in 4^ALIKE times."""
+    if min(len(one), len(other)) < ALIKE or (one.whole != other.whole).any():
+        return False
+    return max(Counter(one.whole.tolist()).values()) <= ALIKE / 4

@@ -1,36 +1,20 @@
-"""Learning what tells two inputs apart: scores from log-ratios on one part of the answers, thresholds chosen on another.
+"""Events: a score reaches a threshold. Scores are learned on one part of the answers, thresholds chosen on another.
 
-A score is a function of an answer, learned on the training part; an event says that a score reaches a threshold. Nothing
-here ever sees the part on which an event is certified.
+Nothing here ever sees the part on which an event is certified.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from discreet.auditor.answers import Answers, Floats, Ints
+from discreet.auditor.answers import Answers, Floats
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import promising, spread
-from discreet.auditor.features import Code, Size, features
+from discreet.auditor.scores import LOW, Score
 
-BINS = 64
-RARE = 8
-"""A code seen less often than this while learning is pooled with all other rare ones."""
 FREQUENT = 50
 """Standard errors mean little for an event seen less often than this."""
-LOW = -1e300
-
-
-@dataclass(frozen=True)
-class Score:
-    """A number for every answer; `simple` if its events are plain statements about a size."""
-
-    name: str
-    of: Callable[[Answers], Floats]
-    says: Callable[[float, bool], str]
-    simple: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,22 +48,6 @@ class Candidate:
     margin: float
     sigmas: float
     apart: float  # standard errors between the two sides
-
-
-Sides: TypeAlias = tuple[Answers, Answers]
-
-
-def learn(left: Answers, right: Answers) -> list[Score]:
-    """Scores that rise where the left side is likelier, and the plain sizes."""
-    codes, sizes = features(tuple(dict.fromkeys((*left.columns, *right.columns))))
-    sorts = {**left.sorts, **right.sorts}
-    scores = [_table(code, left, right, sorts) for code in codes]
-    binned = [_binned(size, left, right) for size in sizes]
-    scores += [_plain(size) for size in sizes] + [score for score in binned if score is not None]
-    columns = [score for size, score in zip(sizes, binned, strict=True) if score and not size.name.startswith("the ")]
-    if len(columns) > 1:
-        scores.append(_vote([*columns, scores[0]]))
-    return scores
 
 
 def candidates(
@@ -127,111 +95,3 @@ def _thresholds(pooled: Floats) -> Floats:
     tails = np.geomspace(2e-5, 0.01, 12)
     shares = np.unique(np.concatenate([[0.0], tails, np.linspace(0.01, 0.99, 99), 1 - tails, [1.0]]))
     return np.unique(np.quantile(pooled, shares, method="higher"))
-
-
-def _ratio(a: Floats, b: Floats) -> Floats:
-    """ln of the ratio of shares, drawn towards 0 where there is little to go by."""
-    total, other = max(1.0, float(a.sum())), max(1.0, float(b.sum()))
-    prior = (a + b) / (total + other)
-    return np.asarray(np.log((a + prior) / (total + 1)) - np.log((b + prior) / (other + 1)), np.float64)
-
-
-def _table(code: Code, left: Answers, right: Answers, sorts: dict[int, str]) -> Score:
-    """A log-ratio per code."""
-    a, b = code.of(left), code.of(right)
-    values, first, places = np.unique(np.concatenate([a, b]), return_index=True, return_inverse=True)
-    in_a = np.bincount(places[: len(a)], minlength=len(values)).astype(np.float64)
-    in_b = np.bincount(places[len(a) :], minlength=len(values)).astype(np.float64)
-    common = in_a + in_b >= (1 if code.name == "the sort of answer" else RARE)
-    kept = values[common]
-    pooled = _ratio(np.append(in_a[common], in_a[~common].sum()) + 1e-9, np.append(in_b[common], in_b[~common].sum()) + 1e-9)
-
-    def of(answers: Answers) -> Floats:
-        return pooled[_places(code.of(answers), kept)]
-
-    def says(threshold: float, above: bool) -> str:
-        inside = pooled >= threshold if above else pooled < threshold
-        chosen = np.flatnonzero(inside[:-1])
-        named = [_named(code, int(kept[i]), sorts) or _shown(left, right, int(first[common][i])) for i in chosen]
-        if inside[-1]:
-            named.append("one of the rare rest")
-        more = f" or {len(named) - 6} others" if len(named) > 6 else ""
-        return f"{code.name} is {' or '.join(named[:6])}{more}"
-
-    return Score(code.name, of, says)
-
-
-def _named(code: Code, value: int, sorts: dict[int, str]) -> str:
-    if code.name == "the sort of answer":
-        return sorts.get(value, str(value))
-    if code.name in ("the exact answer", "which are there", "the signs", "the order"):
-        return ""
-    return f"2^{value}" if code.name.startswith("the lowest bit") else str(value)
-
-
-def _shown(left: Answers, right: Answers, i: int) -> str:
-    """An answer that has the code, in short."""
-    side, at = (left, i) if i < len(left) else (right, i - len(left))
-    there = [(name, x) for name, x in zip(side.columns, side.numbers[at], strict=True) if not np.isnan(x)]
-    if not there:
-        return f"that of {side.sorts.get(int(side.sort[at]), 'an empty answer')}"
-    if there[0][0].startswith(("the ", "answer[")):
-        return " ".join(f"{x:.10g}" for _, x in there)
-    return ", ".join(name if name.startswith("has ") else f"{name} = {x:.10g}" for name, x in there)
-
-
-def _places(found: Ints, kept: Ints) -> Ints:
-    """Where each code stands among those that were kept; past the end if it was not."""
-    if not len(kept):
-        return np.zeros(len(found), np.int64)
-    at = np.minimum(np.searchsorted(kept, found), len(kept) - 1)
-    return np.where(kept[at] == found, at, len(kept))
-
-
-def _plain(size: Size) -> Score:
-    def says(threshold: float, above: bool) -> str:
-        return f"{size.name} is {'at least' if above else 'below'} {threshold:.6g}" + ("" if above else " or missing")
-
-    return Score(size.name, lambda answers: np.nan_to_num(size.of(answers), nan=LOW, neginf=LOW), says, simple=True)
-
-
-def _binned(size: Size, left: Answers, right: Answers) -> Score | None:
-    """A log-ratio per bin, the bins holding about equally many answers; a bin of its own for what has no such size."""
-    a, b = size.of(left), size.of(right)
-    known = np.concatenate([a, b])
-    known = known[np.isfinite(known)]
-    if not known.size:
-        return None
-    edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1]))
-
-    def bins(values: Floats) -> Ints:
-        return np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values, "right"))
-
-    counts = [np.bincount(bins(side), minlength=len(edges) + 2).astype(np.float64) for side in (a, b)]
-    ratios = _ratio(counts[0] + 1e-9, counts[1] + 1e-9)
-
-    def says(threshold: float, above: bool) -> str:
-        inside = ratios >= threshold if above else ratios < threshold
-        return f"{size.name} lies in {_intervals(edges, inside[:-1])}{' or is missing' if inside[-1] else ''}"
-
-    return Score(size.name, lambda answers: ratios[bins(size.of(answers))], says)
-
-
-def _intervals(edges: Floats, inside: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> str:
-    ends = np.concatenate([[-np.inf], edges, [np.inf]])
-    padded = np.concatenate([[False], inside, [False]]).astype(np.int8)
-    starts, stops = (np.flatnonzero(np.diff(padded) == step) for step in (1, -1))
-    shown = [f"[{ends[i]:.6g}, {ends[j]:.6g})" for i, j in zip(starts, stops, strict=True)]
-    return " or ".join(shown[:4]) + (f" or {len(shown) - 4} other intervals" if len(shown) > 4 else "")
-
-
-def _vote(parts: Sequence[Score]) -> Score:
-    """Naive Bayes: the log-ratios added up."""
-
-    def of(answers: Answers) -> Floats:
-        return np.asarray(np.sum([part.of(answers) for part in parts], axis=0), np.float64)
-
-    def says(threshold: float, above: bool) -> str:
-        return f"the log-ratios of {len(parts)} features add up to {'at least' if above else 'less than'} {threshold:.4g}"
-
-    return Score("all features together", of, says)

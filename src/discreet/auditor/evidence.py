@@ -6,7 +6,7 @@ and P(E) − δ > e^ε·P'(E) proves that ε is not kept.
 """
 
 from dataclasses import dataclass
-from math import exp, inf, log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,25 +59,24 @@ class Evidence:
 
     @property
     def epsilon(self) -> float:
-        """A certified lower bound on ε at the point's δ."""
-        gain = self.p_low - self.point.delta
-        return max(0.0, log(gain / self.q_high) * (1 - CAUTION)) if gain > 0 else 0.0
+        """A certified lower bound on ε, of one unit, at the claim's δ."""
+        return self.point.shown_by(self.p_low, self.q_high) * (1 - CAUTION)
 
     @property
     def violates(self) -> bool:
         """Whether the point is refuted."""
-        return self.p_low > (exp(self.point.epsilon) * self.q_high + self.point.delta) * (1 + CAUTION)
+        return self.p_low > self.point.most(self.q_high) * (1 + CAUTION)
 
     @property
     def margin(self) -> float:
         """By how much the certified ε exceeds the claimed one; negative if it does not."""
-        return self.epsilon - self.point.epsilon
+        return self.epsilon - self.point.claimed.epsilon
 
     def resolution(self, power_z: float = 1.2816) -> float:
         """The smallest share of the leak at this event that could have been missing from the claim and still be seen in
         nine runs of ten: 0.05 says that noise a twentieth short, at this event, would have been found. 1 is blindness."""
         q = max(self.alarms, 1) / self.among
-        wanted = exp(self.point.epsilon) * self.q_high + self.point.delta
+        wanted = self.point.most(self.q_high)
         low, high = wanted, 1.0
         if wanted >= 1:
             return 1.0

@@ -76,7 +76,7 @@ class Finding:
             f"Not private enough. Run it on {self.pair} and watch for this: {self.event}. Given {self.likelier} it happens "
             f"with probability at least {self.evidence.p_low:.4g}, given the other with at most {self.evidence.q_high:.4g}; "
             f"with {self.claim} the first could be at most "
-            f"{min(1.0, exp(self.claimed_epsilon) * self.evidence.q_high + self.delta):.4g}."
+            f"{self.evidence.point.most(self.evidence.q_high):.4g}."
         )
 
     def report(self, path: str) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from math import inf
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,7 @@ ELEMENTWISE = (
 """Mechanisms that treat every number of an array alike and apart, so that n runs are one array."""
 
 LEAST = 6
+Columns: TypeAlias = tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Pair:
     changes: int = 1
 
     def __str__(self) -> str:
-        return f"{_short(self.left)} and {_short(self.right)}"
+        return f"{short(self.left)} and {short(self.right)}" + (", two steps apart" if self.changes == 2 else "")
 
 
 class Player(Protocol):
@@ -59,31 +60,51 @@ class Player(Protocol):
         """Whether answers cost next to nothing."""
         ...
 
-    def answers(self, data: Any, n: int, until: float = inf) -> Answers:
-        """n independent answers to one input; fewer, but at least `LEAST`, if the clock strikes."""
+    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+        """n independent answers to one input, with their numbers under these columns; fewer, but at least `LEAST`, if the
+        clock strikes."""
+        ...
+
+    def again(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+        """Asked about `first` and at once about `then`, n times: how often the second answer is the first one over again.
+        None if the clock strikes."""
         ...
 
 
+class OneByOne:
+    """Asks twice by asking once and once more."""
+
+    def again(self: Player, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+        """See `Player`."""
+        same = 0
+        for _ in range(n):
+            if time.monotonic() > until:
+                return None
+            before, after = self.answers(first, 1), self.answers(then, 1)
+            same += bool(before.whole[0] == after.whole[0] and before.sort[0] == after.sort[0])
+        return same
+
+
 @dataclass(frozen=True)
-class Bulk:
+class Bulk(OneByOne):
     """Draws n answers at once: `sample(data, n)` is an array with one row per answer."""
 
     sample: Callable[[Any, int], Any]
     quick: bool = True
 
-    def answers(self, data: Any, n: int, until: float = inf) -> Answers:
+    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
         return of_array(np.asarray(self.sample(data, n)))
 
 
 @dataclass(frozen=True)
-class Calls:
+class Calls(OneByOne):
     """Calls a function n times, each call with a time limit in seconds (where the system and the thread allow one)."""
 
     function: Callable[[Any], Any]
     limit: float = 1.0
     quick: bool = False
 
-    def answers(self, data: Any, n: int, until: float = inf) -> Answers:
+    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
         found: list[Any] = []
         sink, fresh = _Nowhere(), _copier(data)
         with redirect_stdout(sink), redirect_stderr(sink), _alarm() as ring:
@@ -91,7 +112,7 @@ class Calls:
                 found.append(one(self.function, fresh(), ring, self.limit))
                 if len(found) >= LEAST and time.monotonic() > until:
                     break
-        return of_objects(found)
+        return of_objects(found, columns)
 
 
 def one(function: Callable[[Any], Any], data: Any, ring: Callable[[float], None], limit: float) -> Any:
@@ -103,6 +124,7 @@ def one(function: Callable[[Any], Any], data: Any, ring: Callable[[float], None]
         finally:
             ring(0)
     except _TooLong:
+        ring(0)
         return Raised(f"no answer within {limit:g} s")
     except KeyboardInterrupt:
         raise
@@ -112,8 +134,6 @@ def one(function: Callable[[Any], Any], data: Any, ring: Callable[[float], None]
 
 def player(mechanism: Any, limit: float = 1.0) -> Player:
     """How this mechanism is played."""
-    if hasattr(mechanism, "answers"):
-        return mechanism  # type: ignore[no-any-return]
     if hasattr(mechanism, "sample"):
         return Bulk(mechanism.sample)
     if isinstance(mechanism, ELEMENTWISE):
@@ -145,7 +165,7 @@ def _alarm() -> Iterator[Callable[[float], None]]:
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds) and None
+        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds, seconds) and None  # and again, if it is caught
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -161,6 +181,7 @@ class _Nowhere(io.TextIOBase):
         return sys.__stdout__.fileno() if sys.__stdout__ else 1
 
 
-def _short(data: Any) -> str:
+def short(data: Any) -> str:
+    """An input in few letters."""
     text = repr(data)
     return text if len(text) <= 80 else f"{text[:60]} … {text[-15:]}"

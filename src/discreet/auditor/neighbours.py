@@ -1,5 +1,11 @@
-"""Neighbouring inputs to try: lists with one record per person."""
+"""Neighbouring inputs to try: lists with one record per person.
 
+Under add/remove one record comes: at an end of the domain, to nobody, to people who are all alike (so that its value is a
+group of its own), to people of all kinds. With "any" it may also be an extreme, NaN or infinite, of another type, empty, or
+a key that nobody else has; and one record may turn into another, which is two steps.
+"""
+
+from collections.abc import Iterator
 from math import inf, nan
 from typing import Any, Literal
 
@@ -9,9 +15,20 @@ from discreet.units import Neighbours
 
 Domain = tuple[float, float] | Literal["any"]
 
+NOT_FINITE: list[Any] = [nan, inf, -inf]
+EXTREME: list[Any] = [1e308, -1e308, 10**30, 5e-324]
+OTHER_TYPES: list[Any] = ["x", None, True]
+EMPTY: list[Any] = ["", [], {}]
+STRANGE: list[Any] = [*NOT_FINITE, *EXTREME, *OTHER_TYPES, *EMPTY]
+"""What a record can turn out to be."""
+
+KEYED: list[Any] = ["a", "a", "b"]
+NEW_GROUP = "c"
+"""A key that nobody has in `KEYED`."""
+
 
 def generated(domain: Domain = (0, 1), relation: Neighbours = Neighbours.ADD_REMOVE) -> list[Pair]:
-    """Pairs of lists of numbers in the domain. Under add/remove one record comes; with "any" it may be anything at all.
+    """Pairs of lists of records in the domain, the likeliest to tell first: not all may get their turn.
 
     >>> print(generated((0, 1))[0])
     [] and [1]
@@ -21,18 +38,24 @@ def generated(domain: Domain = (0, 1), relation: Neighbours = Neighbours.ADD_REM
         raise BadParameter("domain", f"{low}:{high}", "empty", "give lower:upper, for example 0:1")
     middle = (low + high) / 2
     bases: list[list[Any]] = [[], [low] * 3, [high] * 3, [low, middle, high, middle, low]]
-    others = [high, low, middle] if domain != "any" else [high, low, *STRANGE]
     if relation is Neighbours.REPLACE:
-        return [Pair([*base, first], [*base, then]) for base in bases for first, then in _swaps(low, high, others)]
-    pairs = [Pair(base, [*base, other]) for base in bases for other in others]
-    if domain == "any":  # the claim covers two steps of one unit each, at twice the price
-        pairs += [Pair([*base, low], [*base, high], 2) for base in bases]
-    return pairs
+        return [Pair([*base, first], [*base, then]) for base in bases for first, then in _swaps(low, high, middle, domain)]
+    pairs = [Pair(base, [*base, other]) for base in bases for other in (high, low, middle)]
+    return pairs if domain != "any" else [*pairs, *_strange(bases, low, high)]
 
 
-STRANGE: list[Any] = [nan, inf, -inf, 1e308, -1e308, 10**30, 5e-324, "x", None, True, [], {}]
-"""What a record can turn out to be."""
+def _strange(bases: list[list[Any]], low: float, high: float) -> Iterator[Pair]:
+    """One record more, of any kind; and one that turns into another, which the claim covers at twice the price."""
+    for key in (NEW_GROUP, KEYED[0]):
+        yield Pair(KEYED, [*KEYED, key])
+    for base in (bases[-1], bases[0]):
+        for other in STRANGE:
+            yield Pair(base, [*base, other])
+    for base in bases:
+        for other in (high, *OTHER_TYPES[:1]):
+            yield Pair([*base, low], [*base, other], 2)
 
 
-def _swaps(low: float, high: float, others: list[Any]) -> list[tuple[Any, Any]]:
-    return [(low, other) for other in others if other != low] + [(high, low)]
+def _swaps(low: float, high: float, middle: float, domain: Domain) -> list[tuple[Any, Any]]:
+    others = [high, middle, *(STRANGE if domain == "any" else [])]
+    return [(low, other) for other in others] + [(high, low)]

@@ -57,7 +57,7 @@ def noisy(scale: Any) -> Sampler:
     return lambda data, n: rows(data, n) + laplace(scale, n * len(data)).reshape(n, len(data))
 
 
-# -- sparse vector: ten counts against a threshold of 0, c = 2, ε = 1, after the listing of [LSL17, fig. 1] -----------------
+# -- sparse vector: ten counts against a threshold of 0, c = 2, ε = 1: the wrong ones are [LSL17, Algs 3 to 6] --------------
 
 ABOVE: tuple[tuple[Any, Any], ...] = (([0] * 10, [1] * 10), ([0] * 5 + [1] * 5, [1] * 5 + [0] * 5))
 LAST: tuple[tuple[Any, Any], ...] = (([0] * 9 + [2], [1] * 9 + [1]), *ABOVE)
@@ -141,7 +141,7 @@ def _raises(data: Any) -> Any:
 
 
 def _float_normal(data: Any, n: int) -> Array:
-    return np.asarray(data + 2 * np.random.default_rng().normal(size=n))
+    return np.asarray(data + 2 * np.random.default_rng(SYSTEM.words(4)).normal(size=n))
 
 
 def _rounded_first(data: Any, n: int) -> Array:

@@ -6,9 +6,17 @@ from io import TextIOWrapper
 import typer
 
 from discreet.cli.app import app
-from discreet.cli.commands import accounting, auditing, keeping, publishing, questions
 
-__all__ = ["accounting", "app", "auditing", "keeping", "main", "publishing", "questions"]
+# as `discreet --help` shows them
+from discreet.cli.commands import questions  # isort: skip
+from discreet.cli.commands import keeping  # isort: skip
+from discreet.cli.commands import planning  # isort: skip
+from discreet.cli.commands import publishing  # isort: skip
+from discreet.cli.commands import accounting  # isort: skip
+from discreet.cli.commands import auditing  # isort: skip
+from discreet.cli.commands import lab  # isort: skip
+
+__all__ = ["accounting", "app", "auditing", "keeping", "lab", "main", "planning", "publishing", "questions"]
 
 
 def _print_anything() -> None:
@@ -36,6 +44,6 @@ def main() -> None:
     try:
         app()
     except DiscreetError as mistake:
-        typer.echo(f"discreet: {mistake}", err=True)
+        typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)
         codes = ((1, LedgerBroken), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerFailed))
         raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None

@@ -70,15 +70,15 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
                 question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, id=kept.id,
                 fresh=kept.fresh, **price,
             )  # fmt: skip
-    except BaseException:
+        if place is not None:
+            file, key = place
+            with file:
+                file.write(json.dumps(session.certificate(raw, key), ensure_ascii=False, indent=1) + "\n")
+    except BaseException:  # no half a file; whatever was answered is recorded, and free when it is asked again
         if place is not None:
             place[0].close()
             Path(place[0].name).unlink()
         raise
-    if place is not None:
-        file, key = place
-        with file:
-            file.write(json.dumps(session.certificate(raw, key), ensure_ascii=False, indent=1) + "\n")
     answer = form.tidied(raw)
     if form.as_json:
         print(answer.to_json())

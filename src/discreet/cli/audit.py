@@ -10,8 +10,8 @@ import typer
 
 from discreet.auditor.attack import audit
 from discreet.auditor.claims import Claimed, Mu, Rho
-from discreet.auditor.crowd import found
 from discreet.auditor.neighbours import Domain
+from discreet.auditor.where import found
 from discreet.cli.output import number
 from discreet.cli.question import waiting
 from discreet.errors import BadParameter
@@ -36,6 +36,7 @@ class Request:
     seconds: float
     limit: float
     workers: int
+    restart: bool
 
     @property
     def claim(self) -> Claimed:
@@ -61,7 +62,7 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
         outcome = audit(
             request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
             relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
-            progress=told,
+            restart=request.restart, progress=told,
         )  # fmt: skip
     if report is not None:
         outcome.report(report)

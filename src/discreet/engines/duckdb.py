@@ -68,7 +68,7 @@ class DuckDB(SqlEngine):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
             _refuse_collation(source)
-            return cls(source, table, place=_home(source))
+            return cls(source, table, place=_home(source, table))
         if isinstance(source, str | Path):
             return cls._file(str(source), table, kinds)
         return cls(_locked(_copied(source, table or "data")), table or "data", collated=False)
@@ -79,7 +79,8 @@ class DuckDB(SqlEngine):
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
-            return cls(_locked(_connected(path)), table, place=_absolute(path))
+            connection = _connected(path)
+            return cls(_locked(connection), table, place=_home(connection, table))
         if suffix not in READERS:
             raise SourceRefused(
                 f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
@@ -201,10 +202,24 @@ def _absolute(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def _home(connection: duckdb.DuckDBPyConnection) -> str | None:
-    """The file of a database; None for one in memory."""
-    found = connection.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()").fetchone()
-    return None if found is None or found[0] is None else _absolute(found[0])
+PLACES = """
+    WITH named AS (
+        SELECT database_name, schema_name, table_name AS name, temporary FROM duckdb_tables()
+        UNION ALL SELECT database_name, schema_name, view_name, temporary FROM duckdb_views() WHERE NOT internal
+    )
+    SELECT path, schema_name, (database_name, schema_name) = (current_database(), current_schema()), temporary
+    FROM named JOIN duckdb_databases() USING (database_name) WHERE lower(name) = lower(?)
+"""
+
+
+def _home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
+    """The file and the schema of a table; None for one that is in memory, or if more than one could be meant."""
+    found = connection.execute(PLACES, [table]).fetchall()
+    meant = [row for row in found if row[2]] or found
+    if len(meant) != 1 or any(temporary for *_, temporary in found):
+        return None
+    [(path, schema, *_)] = meant
+    return None if path is None else f"{_absolute(path)} {schema}"
 
 
 def _letters(column: exp.Expr) -> exp.Expr:

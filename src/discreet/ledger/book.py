@@ -118,6 +118,14 @@ class LedgerAccount:
         """What was opened, and what is left of it, in the account itself; its parent may have less."""
         return self.account.kept
 
+    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
+        """As in `Purse`."""
+        with self.store.reading() as pages:
+            if unless_paid is not None and pages.by_measurement(self.opened.name, unless_paid) is not None:
+                return
+            account = pages.totals(self.opened)
+        account.after(loss)
+
     def pay(self, loss: Composition) -> Receipt:
         """A debit that no answer will be recorded for."""
         paid = self.reserve(loss, measurement="", fresh=True)
@@ -140,6 +148,7 @@ class LedgerAccount:
                 "bits", "seeded", "a ledger keeps no answer whose noise can be repeated", "leave the seed out"
             )
         name, facts = proper(uuid4().hex if id is None else id, "id"), codec.encode(loss)
+        codec.decode(facts)  # what could not be read back is refused before it is in the chain for good
         try:
             charge = self.opened.charge(loss, at)
             with self.store.writing() as pages:

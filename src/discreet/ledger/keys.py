@@ -58,12 +58,11 @@ def key_at(path: str | os.PathLike[str]) -> Key:
 def verified(public: str, signature: str, message: bytes) -> bool:
     """Whether the holder of the key signed exactly this."""
     try:
-        Ed25519PublicKey.from_public_bytes(b64decode(public, validate=True)).verify(
-            b64decode(signature, validate=True), message
-        )
+        raw = b64decode(signature, validate=True)
+        Ed25519PublicKey.from_public_bytes(b64decode(public, validate=True)).verify(raw, message)
     except (InvalidSignature, ValueError):
         return False
-    return True
+    return b64encode(raw).decode() == signature  # one signature has one text
 
 
 def fingerprint(public: str) -> str:

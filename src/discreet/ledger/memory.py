@@ -27,6 +27,11 @@ class MemoryAccount:
         """What was opened, and what is left of it."""
         return self._budget
 
+    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
+        """As in `Purse`."""
+        if unless_paid is None or all(measurement != unless_paid for measurement, _ in self._debits.values()):
+            self._budget.after(loss)
+
     def pay(self, loss: Composition) -> Receipt:
         """Debit, or refuse and leave everything as it was."""
         with self._lock:

@@ -129,13 +129,15 @@ class Pages:
 
     def rows(self) -> Iterator[Row]:
         """Every entry, in order, a batch at a time: no history is too long to hold."""
-        last = -1
+        last = -(1 << 63)  # a number that no entry should have is still an entry: whoever planted it is found by the chain
         columns = "number, kind, account, id, measurement, debit, body, hash"
-        sql = f"SELECT {columns} FROM discreet_entries WHERE number > ? ORDER BY number LIMIT {ROWS}"
-        while batch := self.run(sql, (last,)).fetchall():
+        order = ">="
+        while batch := self.run(
+            f"SELECT {columns} FROM discreet_entries WHERE number {order} ? ORDER BY number LIMIT {ROWS}", (last,)
+        ).fetchall():
             for number, kind, account, id, measurement, debit, body, link in batch:
                 yield Row(number, kind, account, id, measurement, debit, self._raw(body), self._raw(link))
-            last = self._whole(batch[-1][0])
+            last, order = self._whole(batch[-1][0]), ">"
 
     def facts(self, account: str, most: int | None = None) -> dict[bytes, int]:
         """The facts of an account's debits and how often each occurs: all of them, or so many."""

@@ -85,8 +85,8 @@ class SqliteStore:
     def _transaction(self, begin: str) -> Iterator[Pages]:
         with self._translated():
             connection = self._current()
-            self._patiently(begin)
             try:
+                self._patiently(begin)
                 row = connection.execute("SELECT version FROM discreet_schema").fetchone()
                 known(row, self.where)
                 yield Pages(connection.execute, self.where)
@@ -110,7 +110,9 @@ class SqliteStore:
         if not create and not self.path.exists():
             raise absent(self.where)
         with self._translated():
-            uri = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
+            if create:  # for its owner alone; others have rights when the owner gives them
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            uri = f"{self.path.as_uri()}?mode=rw"
             self._connection = sqlite3.connect(uri, WAIT, isolation_level=None, check_same_thread=False, uri=True)
             self._file = self._place()
             if self._patiently("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":

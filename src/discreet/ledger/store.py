@@ -40,6 +40,11 @@ class Purse(Protocol):
         """What was opened, and what is left of it."""
         ...
 
+    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
+        """Refuse what cannot be paid for as a whole, before its first part is; if that part, the measurement
+        `unless_paid`, was paid for already, the rest may cost nothing either, and nothing is refused here."""
+        ...
+
     def pay(self, loss: Composition) -> Receipt:
         """Debit, or refuse and leave everything as it was."""
         ...

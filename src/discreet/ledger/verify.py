@@ -1,6 +1,6 @@
 """`verify`: a certificate's claims derived again, and said plainly: what is proven, and what has to be trusted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,21 @@ import msgspec
 from discreet import codec
 from discreet.errors import BadFact, BadParameter, BudgetExceeded
 from discreet.ledger.book import Ledger
-from discreet.ledger.certificate import answer_bytes, guarantee, price_of, read_certificate, read_entries, words
+from discreet.ledger.certificate import (
+    answer_bytes,
+    guarantee,
+    price_of,
+    read_certificate,
+    read_entries,
+    rests_on,
+    words,
+)
 from discreet.ledger.check import SLACK, check
 from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash
 from discreet.ledger.keys import fingerprint, verified
+
+NEAR = 1e-3
+"""Another version may know the same ε a little better or worse."""
 
 ALWAYS_TRUSTED = (
     "that the software drew the noise that the facts state, from the data that the owner meant",
@@ -44,14 +55,14 @@ class Verdict:
 def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verdict:
     """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it."""
     stated = read_certificate(found)
-    opened, debit = read_entries(stated)
+    opened, debit, earlier = read_entries(stated)
     findings = list(_signed(stated, public))
     try:
-        findings += _consistent(stated, opened, debit)
+        findings += _consistent(stated, opened, debit, earlier)
     except (BadFact, BadParameter):
         findings.append(Finding("it states a budget and facts that are possible", False))
     if ledger is not None:
-        findings += _in_ledger(stated, opened, debit, ledger)
+        findings += _in_ledger(stated, (opened, *earlier, debit), ledger)
     trusted = list(ALWAYS_TRUSTED)
     if public is None:
         trusted.append(f"that key {fingerprint(stated['public_key'])} belongs to whom you think (give --key)")
@@ -68,20 +79,21 @@ def _signed(stated: dict[str, Any], public: str | None) -> Iterator[Finding]:
         yield Finding("it was made with the given key", stated["public_key"] == public)
 
 
-def _consistent(stated: dict[str, Any], opened: Opened, debit: Debit) -> Iterator[Finding]:
+def _consistent(stated: dict[str, Any], opened: Opened, debit: Debit, earlier: list[Debit]) -> Iterator[Finding]:
     """What follows from the certificate alone."""
     yield Finding("the debit is of the account", debit.account == opened.account)
     yield Finding("the question, policy and noise are those that were paid for", _same_measurement(stated, debit))
+    yield Finding("whatever the question was decided by is here too", rests_on(stated["measurement"], debit, earlier))
     yield Finding("the facts are those that were paid for", _facts(stated) == bytes(debit.facts))
-    yield Finding("the facts cost what was charged", _paid(opened, debit))
+    yield Finding("the facts cost what was charged", all(_paid(opened, step) for step in (*earlier, debit)))
     yield Finding("the stated price is the price of the facts", _priced(stated, opened, debit))
-    yield Finding("the guarantee says no more than the facts prove", _promised(stated["guarantee"], opened, debit))
+    yield Finding("the guarantee says no more than the facts prove", _promised(stated, opened, debit, earlier))
 
 
-def _in_ledger(stated: dict[str, Any], opened: Opened, debit: Debit, ledger: Ledger) -> Iterator[Finding]:
+def _in_ledger(stated: dict[str, Any], entries: Sequence[Opened | Debit], ledger: Ledger) -> Iterator[Finding]:
     with ledger.store.reading() as pages:
-        held = [pages.hash_at(entry.number) == hash_of(encode(entry)) for entry in (opened, debit)]
-        answer = pages.answer(debit.number) if held[1] else None
+        held = [pages.hash_at(entry.number) == hash_of(encode(entry)) for entry in entries]
+        answer = pages.answer(entries[-1].number) if held[-1] else None
     yield Finding("the entry is in the ledger", all(held))
     yield Finding("the answer is the one that the ledger recorded for it", answer == answer_bytes(stated["release"]))
     yield Finding("the ledger's chain and sums hold", check(ledger).holds)
@@ -116,17 +128,19 @@ def _priced(stated: dict[str, Any], opened: Opened, debit: Debit) -> bool:
     if said != rest or not isinstance(interval, dict) or set(interval) != {"lower", "upper"}:
         return False
     lower, upper = _number(interval["lower"]), _number(interval["upper"])
-    return lower <= upper and lower <= true.epsilon.upper and upper >= true.epsilon.lower
+    near = lower >= true.epsilon.lower * (1 - NEAR) and upper <= true.epsilon.upper * (1 + NEAR)
+    return near and lower <= upper and lower <= true.epsilon.upper and upper >= true.epsilon.lower
 
 
-def _promised(said: dict[str, Any], opened: Opened, debit: Debit) -> bool:
-    """The same promise in the same words, and no ε below what is proven."""
-    true = guarantee(opened, debit, str(said.get("whose")), str(said.get("change")))
+def _promised(stated: dict[str, Any], opened: Opened, debit: Debit, earlier: list[Debit]) -> bool:
+    """The same promise about the same people in the same words, and no ε below what is proven."""
+    said, true = stated["guarantee"], guarantee(opened, debit, stated["measurement"], earlier)
     before = said.get("so_far")
     if set(said) != set(true) or not isinstance(before, dict) or set(before) != set(true["so_far"]):
         return False
     alone, together = _number(said["epsilon"]), _number(before["epsilon"])
-    sound = alone >= price_of(opened, debit).epsilon.lower and together >= _number(true["so_far"]["epsilon"])
+    proven = _number(true["epsilon"]) if earlier else price_of(opened, debit).epsilon.lower
+    sound = alone >= proven and together >= _number(true["so_far"]["epsilon"])
     like = {**true, "epsilon": said["epsilon"], "so_far": {**true["so_far"], "epsilon": before["epsilon"]}}
     return sound and said == like | {"words": words(like)}
 

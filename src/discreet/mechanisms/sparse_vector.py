@@ -63,7 +63,7 @@ class SparseVector:
         *,
         monotone: bool = False,
     ) -> "SparseVector":
-        """ε is divided 1 : (2c)^{2/3} between the threshold and the answers, about the best there is [LSL17, §4.2]."""
+        """ε is divided 1 : (2c)^{2/3} between the threshold and the answers, about the best there is [LSL17]."""
         eps, moved, stops = positive(epsilon, "epsilon"), bound(sensitivity).linf, whole(most, "most", 1)
         times = stops if monotone else 2 * stops
         weight = ceil(times ** (2 / 3))
@@ -88,7 +88,7 @@ class SparseVector:
         return np.where(before >= self.most, STOPPED, reached).astype(np.int64)
 
     def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False) -> Claim:
-        """Δ/threshold_scale + 2cΔ/scale, or cΔ/scale if one unit moves all answers the same way [LSL17, Thms 2 and 3]."""
+        """Δ/threshold_scale + 2cΔ/scale, or cΔ/scale if one unit moves all answers the same way [LSL17]."""
         moved = bound(sensitivity).linf
         return Claim(moved / self.threshold_scale + (1 if monotone else 2) * self.most * moved / self.scale, Fraction(0))
 

@@ -11,11 +11,11 @@ from discreet.ledger.certificate import answer_bytes
 from discreet.ledger.entry import measurement_hash
 from discreet.ledger.store import Recorded
 from discreet.mechanisms.quantile import confident
-from discreet.noise import Bits
+from discreet.noise import SYSTEM, Bits
 from discreet.publisher.solve import Solved
 from discreet.query.record import Paper, described, from_record, to_record
 from discreet.query.release import Receipt, Release
-from discreet.session import Manner
+from discreet.session import ULP, Manner, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,12 @@ def pay_and_look(
 ) -> Answers:
     """One debit for the composition of all measurements; no row is read before it is durable."""
     manner, session = Manner(bits, None, solved.workload.id, fresh), solved.session
-    tainted = bits is not None and bits.tainted
-    told: dict[str, Any] = {"plan": [described(each, session.engine.identity) for each in solved.measurements]}
+    tainted = bits is not None and bits is not SYSTEM
+    told: dict[str, Any] = {
+        "unit": session.table.unit,
+        "neighbours": session.neighbours.value,
+        "plan": [described(each, session.engine.identity) for each in solved.measurements],
+    }
     told |= {"bits": "seeded"} if tainted else {}
     paid = session.account.reserve(
         solved.loss, measurement=measurement_hash(told), id=manner.id, fresh=fresh, tainted=tainted, at=solved.terms.at
@@ -51,11 +55,11 @@ def pay_and_look(
 
 
 def _looked(solved: Solved, paid: Receipt, manner: Manner, progress: Callable[[float], None] | None) -> Sequence[Release]:
-    confidence, total = confident(solved.workload.confidence), len(solved.measurements)
+    shape, total = Shape(confident(solved.workload.confidence)), len(solved.measurements)
     receipts = paid.split([each.loss for each in solved.measurements])
     found = []
     for measurement, receipt in zip(solved.measurements, receipts, strict=True):
-        found.append(solved.session.answer(measurement, receipt, manner, confidence))
+        found.append(solved.session.answer(measurement, receipt, manner, shape))
         if progress is not None:
             progress(len(found) / total)
     return found
@@ -66,7 +70,7 @@ def _recorded(solved: Solved, told: dict[str, Any], entry: int, kept: bytes, *, 
     pairs = zip(record["answers"], solved.measurements, strict=True)
     releases = tuple(from_record(each, measurement.loss) for each, measurement in pairs)
     for answer in releases:
-        if answer.confidence != confident(solved.workload.confidence):
+        if abs(answer.confidence - confident(solved.workload.confidence)) > ULP:
             raise BadParameter(
                 "confidence", solved.workload.confidence, f"this was answered before, at {answer.confidence}",
                 f"take {answer.confidence}, or pay again: fresh, with a new budget.id",

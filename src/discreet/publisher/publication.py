@@ -26,7 +26,6 @@ from discreet.publisher.workload import Workload
 from discreet.query.currency import name_of
 from discreet.query.price import Price
 from discreet.query.release import Release
-from discreet.units import Neighbours
 
 CARD = "guarantee.md"
 AGAIN = '''"""Makes this publication again: python again.py FOLDER, the folder that the paths in plan.toml start from.
@@ -111,10 +110,9 @@ def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) ->
 def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any]:
     session, paper = solved.session, answers.paper
     assert isinstance(session.account, LedgerAccount)
-    change = "replaced by another" if session.neighbours is Neighbours.REPLACE else "added or removed"
     return certificate(
         session.account, paper.entry, measurement=paper.measurement, release=paper.recorded,
-        whose=f"one {session.table.unit}", change=change, software=f"discreet {version('discreet')}", key=secret,
+        software=f"discreet {version('discreet')}", key=secret,
     )  # fmt: skip
 
 

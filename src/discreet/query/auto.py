@@ -13,6 +13,7 @@ from discreet.exact import shown
 from discreet.loss import Composition
 from discreet.query import plan
 from discreet.query.measure import Measurement
+from discreet.query.record import Paper
 from discreet.query.release import Release
 from discreet.query.table import Kind, Table
 
@@ -32,6 +33,7 @@ class Found:
     ends: tuple[Fraction, Fraction]
     loss: Composition
     amount: Fraction  # in the account's currency
+    paper: Paper
 
     def __str__(self) -> str:
         low, high = map(shown, self.ends)

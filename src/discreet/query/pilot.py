@@ -14,6 +14,7 @@ from discreet.errors import QuestionRefused
 from discreet.loss import Composition
 from discreet.query import plan
 from discreet.query.bound import Bounded
+from discreet.query.record import Paper
 from discreet.query.release import Release
 from discreet.query.table import Key
 
@@ -29,6 +30,7 @@ class Pilot:
     epsilon: Fraction
     loss: Composition
     amount: Fraction  # in the account's currency
+    paper: Paper
 
     def __str__(self) -> str:
         where = f" in the smallest group that could be told, {' · '.join(map(str, self.group))}" if self.group else ""

@@ -23,11 +23,15 @@ from discreet.query.write import written
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """What stands in the account for an answer: its entry, what was measured, and the answer as it was recorded."""
+    """What stands in the account for an answer: its entry, what was measured, and the answer as it was recorded.
+
+    `after` are the entries whose answers it rests on: the count that its price was found by, the bounds that were found.
+    """
 
     entry: int
     measurement: Mapping[str, Any]
     recorded: Mapping[str, Any]
+    after: tuple[int, ...] = ()
 
 
 def described(planned: Measurement, source: str) -> dict[str, Any]:
@@ -43,6 +47,11 @@ def described(planned: Measurement, source: str) -> dict[str, Any]:
         "max_groups": bounded.groups,
         "max_rows": bounded.rows,
         "policy": policy_hash(bounded.table),
+        "bounds": {
+            name: [str(column.lower), str(column.upper)]
+            for name, column in sorted(bounded.table.columns.items())
+            if column.lower is not None
+        },
         "noise": [_noise(planned, i) for i in range(len(planned.noises))],
         "selection": None if planned.selection is None else [str(planned.selection.scale), planned.selection.threshold],
     }

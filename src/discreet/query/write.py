@@ -22,7 +22,8 @@ def written(query: plan.Query, unit: str = "unit") -> str:
 
 
 def _name(name: str) -> str:
-    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+    plain = name.isidentifier() and name.upper() not in ("TRUE", "FALSE", "NULL")
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _item(text: str, name: str) -> str:

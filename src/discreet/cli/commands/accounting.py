@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import RECKONING, app
 
 
 @app.command(
-    epilog='Example: [bold]discreet account "1000*laplace(scale=31.6) + gaussian(sigma=5)*9" --delta 1e-6 --readings[/bold]'
+    rich_help_panel=RECKONING,
+    epilog='Example: [bold]discreet account "1000*laplace(scale=31.6) + gaussian(sigma=5)*9" --delta 1e-6 --readings[/bold]',
 )
 def account(
     expression: Annotated[str, typer.Argument(help='A ledger as text: "1000*laplace(scale=31.6) + claim(epsilon=1)".')],
@@ -27,7 +28,10 @@ def account(
     run(expression, delta, show_readings=readings, plot=plot, as_json=json)
 
 
-@app.command(epilog="Example: [bold]discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000[/bold]")
+@app.command(
+    rich_help_panel=RECKONING,
+    epilog="Example: [bold]discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000[/bold]",
+)
 def calibrate(
     mechanism: Annotated[str, typer.Argument(help="gaussian, laplace, discrete_laplace or discrete_gaussian.")],
     epsilon: Annotated[str, typer.Option(help="The ε that all rounds together may cost.")],

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import CHECKING, app
 
 
-@app.command(epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]")
+@app.command(
+    rich_help_panel=CHECKING, epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]"
+)
 def audit(
     function: Annotated[str, typer.Argument(help="module:function, which takes a list with one record per person.")],
     epsilon: Annotated[str | None, typer.Option(help="The ε that is claimed.")] = None,
@@ -21,6 +23,7 @@ def audit(
     seconds: Annotated[float, typer.Option(help="How long to try.")] = 120.0,
     limit: Annotated[float, typer.Option(help="Seconds that one call may take.")] = 1.0,
     workers: Annotated[int, typer.Option(help="Processes that call the function; 0 is one for every core.")] = 0,
+    restart: Annotated[bool, typer.Option("--restart", help="A fresh process for every call: shows a seed.")] = False,
     grade: Annotated[
         bool, typer.Option("--grade", help="For teaching: passed, or the pair and the event that break it.")
     ] = False,
@@ -32,6 +35,6 @@ def audit(
 
     request = Request(
         function=function, epsilon=epsilon, delta=delta, rho=rho, mu=mu, pairs=pairs, domain=domain, neighbours=neighbours,
-        confidence=confidence, seconds=seconds, limit=limit, workers=workers,
+        confidence=confidence, seconds=seconds, limit=limit, workers=workers, restart=restart,
     )  # fmt: skip
     run(request, as_json=json, grade=grade, report=report)

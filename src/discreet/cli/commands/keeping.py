@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import CHECKING, KEEPING, app
 from discreet.cli.options import CurrencyName, Delta, Json, Place, PublicKey, SecretKey
 
 ledger = typer.Typer(no_args_is_help=True, help="Budgets that survive: accounts in a file or in PostgreSQL.")
-app.add_typer(ledger, name="ledger")
+app.add_typer(ledger, name="ledger", rich_help_panel=KEEPING)
 
 
 @ledger.command(
@@ -60,7 +60,7 @@ def ledger_key(place: Place, key: SecretKey = None) -> None:
     public_key(place, key)
 
 
-@app.command(epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
+@app.command(rich_help_panel=KEEPING, epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
 def budget(
     place: Place,
     account: Annotated[str | None, typer.Option(help="One account; all of them unless given.")] = None,
@@ -72,7 +72,7 @@ def budget(
     run(place, account, as_json=json)
 
 
-@app.command(epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
+@app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
 def verify(
     release: Annotated[str, typer.Argument(help="A certificate: release.json.")],
     key: PublicKey = None,

@@ -4,13 +4,14 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import ASKING, app
 from discreet.cli.options import Json, KeyFile
 
 
 @app.command(
+    rich_help_panel=ASKING,
     epilog="Examples:\n\n[bold]discreet publish examples/publish.toml --dry-run[/bold]\n\n"
-    "[bold]discreet publish examples/publish.toml --to people-2026 --yes[/bold]"
+    "[bold]discreet publish examples/publish.toml --to people-2026 --yes[/bold]",
 )
 def publish(
     plan: Annotated[str, typer.Argument(help="A plan.toml: source, questions, wanted errors, budget.")],

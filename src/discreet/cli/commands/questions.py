@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import ASKING, app
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -43,7 +43,7 @@ from discreet.cli.options import (
 )
 
 
-@app.command(epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
+@app.command(rich_help_panel=ASKING, epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
 def demo(
     epsilon: Annotated[str, typer.Option(help="The price of each of the two questions.")] = "0.5",
     delta: Annotated[str, typer.Option(help="The chance of failure.")] = "1e-6",
@@ -56,12 +56,13 @@ def demo(
 
 
 @app.command(
+    rich_help_panel=ASKING,
     epilog='Examples:\n\n[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
     "--epsilon 1 --keys dept=a,b,c[/bold]\n\n"
     '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
     "--pilot 0.01 --budget 1[/bold]\n\n"
     '[bold]discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.1 --ledger hr.ledger '
-    "--account hr --release release.json[/bold]"
+    "--account hr --release release.json[/bold]",
 )
 def ask(
     source: Source,
@@ -116,8 +117,9 @@ def ask(
 
 
 @app.command(
+    rich_help_panel=ASKING,
     epilog='Example: [bold]discreet quote people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --error 2 --size 1000 '
-    "--bounds pay=0:200[/bold]"
+    "--bounds pay=0:200[/bold]",
 )
 def quote(
     source: Source,
@@ -157,7 +159,7 @@ def quote(
 
 
 policy = typer.Typer(no_args_is_help=True, help="What is declared about a table, as a file.")
-app.add_typer(policy, name="policy")
+app.add_typer(policy, name="policy", rich_help_panel=ASKING)
 
 
 @policy.command("init", epilog="Example: [bold]discreet policy init people.csv --unit id[/bold]")

@@ -1,0 +1,71 @@
+"""Differencing: two harmless counts that differ in one person, and their difference is that person's secret.
+
+Exact counts give everybody away, two questions each. With noise the difference carries two noises, and the two questions
+have two prices.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.exact import Number, positive, shown, whole
+from discreet.lab.attacks.house import best_guess, house, refusal, scale_of, value
+from discreet.lab.attacks.lattice import agreement
+from discreet.lab.attacks.played import Attack, Played
+from discreet.mechanisms import Laplace
+from discreet.noise import Bits, bernoulli
+from discreet.testing import seeded
+
+PEOPLE = 100
+ALL = "SELECT COUNT(*) AS n FROM people WHERE sick = 1"
+
+
+def all_but(person: int) -> str:
+    """The same question about everybody else."""
+    return f"{ALL} AND id <> {person}"
+
+
+def differencing(epsilon: Number = 1, rehearsals: int = 20_000, seed: int = 17) -> Played:
+    """Is person 17 sick? Two counts at ε/2 each, from a budget of ε."""
+    eps, times, bits = positive(epsilon, "epsilon"), whole(rehearsals, "rehearsals", least=1), seeded(seed)
+    half, target = eps / 2, 17
+    sick = bernoulli(Fraction(1, 2), PEOPLE, bits).astype(np.int64)
+    exact = [int(sick.sum()) - int(np.delete(sick, i).sum()) for i in range(PEOPLE)]
+    known = int((np.array(exact) == sick).sum())
+    with house([{"id": i, "sick": int(bit)} for i, bit in enumerate(sick)]) as built:
+        session = built.in_memory(eps)
+        scale = scale_of(session, ALL, half)
+        first, second = (value(session.ask(asked, epsilon=half, bits=bits)) for asked in (ALL, all_but(target)))
+        with built.on_ledger(eps) as kept:
+            for asked in (ALL, all_but(target)):
+                kept.ask(asked, epsilon=half)
+            third = refusal(lambda: kept.ask(all_but(target + 1), epsilon=half))
+    right, expected, most = _rehearsed(scale, times, bits), (1 + agreement(scale)) / 2, best_guess(eps)
+    return Played(
+        f"Differencing: is person {target} sick? Two counts, ε = {shown(half)} each",
+        (
+            f"Without discreet: all sick people less all sick people but {target} is {exact[target]}, the secret itself. So "
+            f"for everybody: {known} of {PEOPLE} people are known for certain.",
+            f"With discreet: {first} less {second} is {first - second}, where it was {exact[target]}. In {times:,} "
+            f"rehearsals such a difference, read as sick if it is above 0, was right {right / times:.1%} of the time; "
+            f"exactly {expected:.1%} is to be expected, a coin is right 50%, and no use of ε = {shown(eps)} can "
+            f"exceed {most:.1%}.",
+            f"The third question is not answered. The ledger, opened with ε = {shown(eps)}, says: {third}.",
+        ),
+        {
+            "people": PEOPLE, "target": target, "secret": int(sick[target]), "known_without": known,
+            "answers": [first, second], "difference": first - second, "rehearsals": times, "right": right,
+            "right_expected": expected, "right_at_most": most, "refused": third is not None, "refusal": third,
+        },
+    )  # fmt: skip
+
+
+def _rehearsed(scale: Fraction, times: int, bits: Bits) -> int:
+    """How often the sign of a noisy difference tells a fair coin."""
+    secret = bernoulli(Fraction(1, 2), times, bits).astype(np.int64)
+    noise = Laplace(scale)
+    difference = np.asarray(noise.release(secret, bits)) - np.asarray(noise.release(np.zeros(times, np.int64), bits))
+    return int(((difference > 0) == (secret == 1)).sum())
+
+
+ATTACK = Attack("differencing", "two counts that differ in one person, and what their difference says", differencing)

@@ -1,0 +1,84 @@
+"""The float grid: noise in doubles, and the lowest bits of an answer say what it was added to [Mir12].
+
+Doubles lie closer together near 0. If the secret is 1 and the answer y has |y| < 1/2, the noise was between −3/2 and −1/2,
+so it was a multiple of 2⁻⁵³, and so is y: the sum is exact. If the secret is 0, y is the noise itself, and most noises below
+1/2 are finer than that. An answer below 1/2 with a finer bit cannot have come from 1; ε-privacy allows no such certainty.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.auditor.evidence import lower
+from discreet.exact import Number, positive, shown, whole
+from discreet.lab.attacks.house import house
+from discreet.lab.attacks.played import Attack, Played
+from discreet.mechanisms import Laplace
+from discreet.noise import Bits
+from discreet.query.plan import Ref
+from discreet.query.span import span_of
+from discreet.testing import seeded
+
+Floats = NDArray[np.float64]
+SECRETS = (0.0, 1.0)
+ASKED = 10
+"""So often each of the two tables is asked, with new noise each time."""
+
+
+def given_away(answers: Floats) -> NDArray[np.bool_]:
+    """Which answers cannot have come from 1: those below 1/2 that are no multiple of 2⁻⁵³.
+
+    >>> given_away(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
+    array([False,  True, False,  True, False])
+    """
+    steps = np.ldexp(np.where(np.abs(answers) < 0.5, answers, 0), 53)
+    return np.asarray(steps != np.rint(steps))
+
+
+def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> Played:
+    """Is it 0 or 1? So many answers of a textbook Laplace in doubles, and of ours."""
+    eps, n, source = positive(epsilon, "epsilon"), whole(answers, "answers", least=1), seeded(seed)
+    textbook, ours = np.random.default_rng(whole(seed, "seed")), Laplace.for_epsilon(eps, sensitivity=1, reals=True)
+    floats = [int(given_away(x + textbook.laplace(0, 1 / float(eps), n)).sum()) for x in SECRETS]
+    lattice = [np.asarray(ours.release(np.full(n, x), source)) for x in SECRETS]
+    away, on_grid = [int(given_away(y).sum()) for y in lattice], all(bool(on(y, ours.grid).all()) for y in lattice)
+    (step, first), (_, second) = (_through_the_door(x, eps, source) for x in SECRETS)
+    surely = lower(floats[0], n, 1e-9)
+    return Played(
+        f"Float grid: 0 or 1, from the lowest bits of an answer with ε = {shown(eps)}",
+        (
+            f"Without discreet, x + laplace in doubles: {floats[0]:,} of {n:,} answers about 0 have a bit that no answer "
+            f"about 1 can have ({floats[0] / n:.1%}); of as many about 1, {floats[1]} have one. A single answer is enough "
+            f"to be certain, so no ε holds with a δ below {surely:.3f} (confidence 1 − 1e-9), whatever was claimed.",
+            f"With discreet: {away[0]} of {n:,} about 0 have one, {away[1]} about 1. All lie on one lattice, the multiples "
+            f"of {ours.grid}, which the scale fixes and no value does.",
+            f"Asked by SQL for a sum, {first} of {ASKED} answers about 0 and {second} of {ASKED} about 1 are multiples of "
+            f"{step}, the grid of the declared bounds.",
+        ),
+        {
+            "epsilon": float(eps), "answers": n, "floats_certain": floats[0], "floats_false": floats[1],
+            "delta_at_least": surely, "ours_certain": away[0], "ours_false": away[1], "on_lattice": on_grid,
+            "grid": float(ours.grid), "asked": ASKED, "on_step": [first, second], "step": float(step),
+        },
+    )  # fmt: skip
+
+
+def on(values: Floats, grid: Fraction) -> NDArray[np.bool_]:
+    """Which values are multiples of a power of two."""
+    steps = values / float(grid)  # exact: a power of two
+    return np.asarray(steps == np.rint(steps))
+
+
+def _through_the_door(pay: float, epsilon: Fraction, source: Bits) -> tuple[Fraction, int]:
+    """The grid of a sum over one person who has so much, and how many answers lie on it."""
+    asked = "SELECT SUM(pay) AS total FROM people"
+    with house([{"id": 1, "pay": pay}], bounds={"pay": (0, 1)}) as built:
+        session = built.in_memory(epsilon * ASKED)
+        step = span_of(Ref("pay"), session.table).grid
+        answers = [session.ask(asked, epsilon=epsilon, fresh=True, bits=source) for _ in range(ASKED)]
+    heard = np.array([float(cell.value) for answer in answers for _, (cell,) in answer.rows])
+    return step, int(on(heard, step).sum())
+
+
+ATTACK = Attack("float-grid", "which of two numbers an answer came from, by the lowest bits of a double", float_grid)

@@ -1,0 +1,104 @@
+"""Where an attack on discreet takes place: a small table on disk, and the two ways to be asked about it.
+
+A ledger keeps no answer whose noise can be repeated, so what is shown of noisy values is played on a budget in memory with
+seeded bits; what a ledger gives and refuses is played on a real one, with real noise, and only what does not depend on
+that noise is told.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from discreet.errors import BudgetExceeded
+from discreet.exact import Number
+from discreet.ledger import ledger_at
+from discreet.ledger.book import LedgerAccount
+from discreet.mechanisms import Laplace
+from discreet.query.release import Release
+from discreet.session import Session, connect
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """A table of people, one row each, called `people`."""
+
+    folder: Path
+    declared: Mapping[str, Any]
+
+    @property
+    def table(self) -> Path:
+        """The file that nobody but discreet reads."""
+        return self.folder / "people.csv"
+
+    @property
+    def book(self) -> Path:
+        """The ledger."""
+        return self.folder / "people.ledger"
+
+    def in_memory(self, epsilon: Number) -> Session:
+        """A budget that takes seeded bits."""
+        return connect(self.table, epsilon=epsilon, **self.declared)
+
+    @contextmanager
+    def on_ledger(self, epsilon: Number) -> Iterator[Session]:
+        """A budget in a SQLite ledger."""
+        with ledger_at(self.book, create=True) as ledger:
+            ledger.open("analyst", epsilon)
+        session = connect(self.table, ledger=self.book, account="analyst", **self.declared)
+        try:
+            yield session
+        finally:
+            if isinstance(session.account, LedgerAccount):
+                session.account.store.close()
+
+
+@contextmanager
+def house(rows: Sequence[Mapping[str, Any]], **declared: Any) -> Iterator[House]:
+    """A house around these rows for as long as the attack lasts. One person may be replaced by another, not added."""
+    with TemporaryDirectory(prefix="discreet-lab-", ignore_cleanup_errors=True) as folder:
+        built = House(Path(folder), {"unit": "id", "unique": True, "neighbours": "replace"} | declared)
+        with built.table.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        yield built
+
+
+def value(answer: Release) -> int:
+    """The one number of an answer."""
+    ((_, (cell,)),) = answer.rows
+    return int(cell.value)
+
+
+def scale_of(session: Session, question: str, epsilon: Number) -> Fraction:
+    """The scale of the noise that a question would get at this price."""
+    ((_, noise),) = session.measurement(question, epsilon=epsilon).noises
+    if not isinstance(noise, Laplace):
+        raise AssertionError("a budget without a δ buys Laplace noise")
+    return noise.scale
+
+
+def refusal(ask: Callable[[], object]) -> str | None:
+    """Why an account does not pay for this; nothing if it does."""
+    try:
+        ask()
+    except BudgetExceeded as refused:
+        return str(refused)
+    return None
+
+
+def best_guess(epsilon: Number) -> float:
+    """How often anybody can be right at most about one person's bit that is as likely 0 as 1: e^ε/(1+e^ε).
+
+    Both bits explain whatever was seen within a factor e^ε of each other, so that is also the most that the odds can be.
+
+    >>> round(best_guess(1), 4), best_guess(0)
+    (0.7311, 0.5)
+    """
+    return 1 / (1 + exp(-float(epsilon)))

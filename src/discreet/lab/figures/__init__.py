@@ -1,0 +1,22 @@
+"""The figures of the five texts, redrawn from discreet's own functions. `canvas` turns one into a PNG."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from discreet.lab.figures.coin import COIN_HISTOGRAM, COIN_SD
+from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000
+from discreet.lab.figures.exponential import EXP_BOUNDS
+from discreet.lab.figures.figure import Figure, Numbers
+from discreet.lab.figures.noise import INDISTINGUISHABLE, LAPLACE_DENSITIES, LAPLACE_GAUSSIAN
+from discreet.lab.figures.tables import K_ANONYMITY
+from discreet.lab.figures.variants import NOISE_L1, NOISE_L2, VARIANTS
+
+_ALL = (
+    LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,
+    LAPLACE_DENSITIES, COIN_SD, COIN_HISTOGRAM, EXP_BOUNDS, K_ANONYMITY,
+)  # fmt: skip
+
+FIGURES: Mapping[str, Figure] = MappingProxyType({figure.name: figure for figure in _ALL})
+"""By name, in the order of the texts."""
+
+__all__ = ["FIGURES", "Figure", "Numbers"]

@@ -1,0 +1,130 @@
+"""Noise added by one who holds the data: Laplace, Gaussian, discrete Gaussian, calibrated for all questions at once.
+
+Laplace noise gives each of k questions ε/k. Both Gaussians are priced as one release, by the certified curve.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+from discreet.accounting.curve import epsilon as certified_epsilon
+from discreet.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from discreet.accounting.pure import pure
+from discreet.accounting.search import least
+from discreet.errors import BadParameter
+from discreet.exact import ceil_float
+from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, calibrate
+from discreet.mechanisms.calibrated import l2, scale_for
+from discreet.mechanisms.gaussian import classical_ratio
+from discreet.mechanisms.utility import gaussian_linf_bound, laplace_linf_bound
+from discreet.mechanisms.values import default_grid
+from discreet.planner.questions import is_real
+from discreet.planner.spread import root_mean_square
+from discreet.planner.task import Accuracy, Aim, Task
+
+Noise: TypeAlias = Laplace | Gaussian | DiscreteGaussian
+FINE = 1e-7
+"""How near to the widest noise that will do the search comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Central:
+    """One kind of noise on the totals."""
+
+    name: str
+    kind: type[Laplace] | type[Gaussian] | type[DiscreteGaussian]
+
+    @property
+    def pure(self) -> bool:
+        """Whether it needs no δ."""
+        return self.kind is Laplace
+
+    def noise(self, task: Task, epsilon: Fraction) -> Noise:
+        """The least noise with which all questions together cost ε."""
+        return _calibrated(self, task, epsilon)
+
+    def accuracy(self, task: Task, epsilon: Fraction, n: int | None) -> Accuracy:
+        """How good the answers then are: exact quantiles of what is drawn."""
+        return totals(self.noise(task, epsilon), task).over(n if task.divides and n is not None else 1)
+
+    def guess(self, task: Task, good: Callable[[Accuracy], bool]) -> float:
+        """The price of the widest noise with which the totals are good enough."""
+        unit = task.moved.linf
+        narrow = least(lambda x: good(totals(self.kind(unit / Fraction(x)), task)), nearness=FINE)
+        return self._price(self.kind(unit / Fraction(narrow)), task)
+
+    def _price(self, noise: Noise, task: Task) -> float:
+        grid = grid_of(noise, task)
+        match noise:
+            case Laplace():
+                return ceil_float(pure(noise.loss(task.moved, grid)))
+            case Gaussian(sigma=sigma):
+                return gaussian_epsilon(task.moved.on_grid(grid).l2 * grid / sigma, task.delta).upper
+            case DiscreteGaussian():
+                return certified_epsilon(noise.loss(task.moved, grid), task.delta).upper
+
+    def textbook(self, task: Task, epsilon: Fraction, n: int | None) -> float | None:
+        """The half-width that the textbooks promise at the same price, for continuous noise; none where they are silent."""
+        size = 1 if task.aim is Aim.EACH else task.answers
+        missed, eps, norms = float(1 - task.confidence), float(epsilon), task.moved
+        assert norms.l1 is not None
+        if self.kind is Laplace:
+            bound = laplace_linf_bound(float(norms.l1), eps, size, missed)
+        elif self.kind is DiscreteGaussian:
+            sigma = DiscreteGaussian.for_epsilon(epsilon, task.delta, norms).sigma  # ε = ρ + 2√(ρ ln 1/δ)
+            bound = gaussian_linf_bound(float(sigma), size, missed)
+        elif epsilon > 1:
+            return None
+        else:
+            sigma = norms.l2 * classical_ratio(epsilon, task.delta, Fraction(5, 4))
+            bound = gaussian_linf_bound(float(sigma), size, missed)
+        return bound / (n if task.divides and n is not None else 1)
+
+
+CENTRAL = (Central("Laplace", Laplace), Central("Gaussian", Gaussian), Central("discrete Gaussian", DiscreteGaussian))
+
+
+def grid_of(noise: Noise, task: Task) -> Fraction:
+    """Whole totals stay whole; reals go on the noise's own grid."""
+    return noise.grid if is_real(task.question) else Fraction(1)
+
+
+@lru_cache(maxsize=4096)
+def totals(noise: Noise, task: Task) -> Accuracy:
+    """The accuracy of the noisy totals."""
+    grid = grid_of(noise, task)
+    each, largest = (Fraction(noise.error(task.confidence, size, grid=grid)) for size in (1, task.answers))
+    rounding = Fraction(0) if grid == 1 else grid / 2
+    return Accuracy(each, largest, Fraction(root_mean_square(noise, grid)) * grid + rounding)
+
+
+@lru_cache(maxsize=4096)
+def _calibrated(way: Central, task: Task, epsilon: Fraction) -> Noise:
+    reals = is_real(task.question)
+    if way.kind is Laplace:
+        return Laplace.for_epsilon(epsilon, task.moved, reals=reals)
+    gaussian = Gaussian(scale_for(task.moved, l2, 1 / _ratio(epsilon, task.delta), reals=reals))
+    return gaussian if way.kind is Gaussian else _discrete(task, epsilon, gaussian)
+
+
+@lru_cache(maxsize=256)
+def _ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """l2/σ of the Gaussian whose exact curve passes through (ε, δ)."""
+    mu = gaussian_mu(epsilon, delta)
+    if mu == 0:
+        raise BadParameter("delta", ceil_float(delta), "too small for doubles at this ε", "take a δ above 1e-300")
+    return Fraction(mu)
+
+
+def _discrete(task: Task, epsilon: Fraction, near: Gaussian) -> DiscreteGaussian:
+    """By its own certified curve. Reals pay for a grid twice as coarse as the Gaussian's, which is at least its own: the two
+    are as wide but for a few parts in a million, and a finer grid never costs more."""
+    if not is_real(task.question):
+        return calibrate(DiscreteGaussian, sensitivity=task.moved, epsilon=epsilon, delta=task.delta)
+    grid = 4 * near.grid if near.grid == Fraction(1, 2) else 2 * near.grid  # never 1, the grid of whole numbers
+    steps = calibrate(DiscreteGaussian, sensitivity=task.moved.on_grid(grid), epsilon=epsilon, delta=task.delta)
+    found = DiscreteGaussian(steps.sigma * grid)
+    assert default_grid(found.sigma) <= grid
+    return found

@@ -1,0 +1,189 @@
+"""`plan`: how accurate, how private, how many people: two of the three give the third, and the mechanism to take."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from discreet import formats
+from discreet.exact import ceil_float
+from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
+from discreet.planner.crossing import Crossover
+from discreet.planner.solve import rounded_up
+from discreet.planner.task import Aim, Goal, Task
+
+Unknown = Literal["epsilon", "error", "n"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One mechanism: what it needs, or what it gives. Half-widths and errors are rounded up, in the answer's own unit."""
+
+    mechanism: str
+    noise: Laplace | Gaussian | DiscreteGaussian | RandomizedResponse
+    """What to release with: on the totals, which a proportion and a mean then divide by n; or by each person."""
+    epsilon: float
+    delta: float
+    n: int | None
+    half_width: float
+    """At the confidence: of the largest error of all answers, or of each answer alone if that was asked for."""
+    each: float
+    """Of one answer alone."""
+    rmse: float
+    textbook: float | None
+    """The half-width that the textbooks' bounds give at the same price; none where their hypothesis fails."""
+
+    @property
+    def scale(self) -> float:
+        """The noise's scale or σ, on the totals; the probability of the truth for randomised response."""
+        match self.noise:
+            case Laplace(scale=scale) | Gaussian(sigma=scale) | DiscreteGaussian(sigma=scale):
+                return ceil_float(scale)
+            case RandomizedResponse(truth=truth):
+                return float(truth)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        names = ("mechanism", "scale", "epsilon", "delta", "n", "half_width", "each", "rmse", "textbook")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was found, best mechanism first."""
+
+    task: Task
+    goal: Goal | None
+    unknown: Unknown
+    rows: tuple[Row, ...]
+    left_out: tuple[tuple[str, str], ...]
+    """Mechanisms that cannot do it, and why."""
+    crossovers: tuple[Crossover, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def winner(self) -> Row:
+        """The mechanism to take: the least ε, the least error or the fewest people."""
+        return self.rows[0]
+
+    @property
+    def epsilon(self) -> float:
+        """The winner's."""
+        return self.winner.epsilon
+
+    @property
+    def n(self) -> int | None:
+        """The winner's."""
+        return self.winner.n
+
+    @property
+    def half_width(self) -> float:
+        """The winner's, at the confidence."""
+        return self.winner.half_width
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "question": str(self.task.question),
+            "queries": self.task.queries,
+            "neighbours": self.task.neighbours.value,
+            "confidence": float(self.task.confidence),
+            "aim": self.task.aim.value,
+            "goal": None if self.goal is None else self.goal.in_words(self.task.question),
+            "unknown": self.unknown,
+            "winner": self.winner.mechanism,
+            "rows": [row.to_dict() for row in self.rows],
+            "left_out": [{"mechanism": name, "reason": reason} for name, reason in self.left_out],
+            "crossovers": [{"mechanism": c.mechanism, "what": c.what, "at": c.at, "said": c.said} for c in self.crossovers],
+            "warnings": list(self.warnings),
+        }
+
+    def plot(self) -> Any:
+        """A figure: the error against ε, and against n or the number of questions. Needs the extra `plot`."""
+        from discreet.planner.picture import Drawn, draw
+
+        best, question = self.winner, self.task.question
+        reached = best.rmse if self.task.aim is Aim.RMSE else best.half_width
+        by_n = self.task.divides or (self.goal is not None and self.goal.depends_on_n(question))
+        return draw(Drawn(self.task, best.mechanism, best.epsilon, best.n, reached, self.crossovers, by_n))
+
+    def __str__(self) -> str:
+        header, lines = self._table()
+        widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
+        table = [_aligned(line, widths) for line in [header, *lines]]
+        return "\n".join([self._title(), *table, *self._below()])
+
+    def __rich__(self) -> Any:
+        return formats.rich_with_notes(formats.rich_table(self._title(), *self._table()), self._below())
+
+    def _repr_html_(self) -> str:
+        return formats.html_table(*self._table(), [self._title(), *self._below()])
+
+    def _title(self) -> str:
+        many = "" if self.task.queries == 1 else f"{self.task.queries:,} times a "
+        sure = f"at {float(100 * self.task.confidence):g}%"
+        if self.goal is None:
+            return f"{many}{self.task.question}: how accurate {sure}{self._given()}?"
+        one = self.task.answers == 1 and self.task.aim is not Aim.RMSE
+        asked = f"{'error' if one else self.task.aim.value} within {self.goal.in_words(self.task.question)}"
+        asked += "" if self.task.aim is Aim.RMSE else f" {sure}"
+        wanted = "which ε" if self.unknown == "epsilon" else "how many people"
+        return f"{many}{self.task.question}, {asked}: {wanted}{self._given()}?"
+
+    def _given(self) -> str:
+        """What is the same for all rows."""
+        best, delta = self.winner, float(self.task.delta)
+        known = [] if self.unknown == "epsilon" else [f"ε = {_up(best.epsilon)}"]
+        known += [f"δ = {delta:g}"] if delta else []
+        known += [] if self.unknown == "n" or best.n is None else [f"n = {best.n:,}"]
+        return f" with {', '.join(known)}" if known else ""
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        several = self.task.answers > 1 and self.task.aim is not Aim.EACH
+        found = {"epsilon": ["ε"], "n": ["n"], "error": []}[self.unknown]
+        header = ["mechanism", "scale", *found, *(["± all", "± each"] if several else ["±"]), "RMSE", "textbook"]
+        return header, [_line(row, self.unknown, several) for row in self.rows]
+
+    def _below(self) -> list[str]:
+        best = self.winner
+        found = {"epsilon": f"ε = {_up(best.epsilon)}", "error": f"± {_up(best.half_width)}", "n": f"n = {best.n or 0:,}"}
+        lines = [f"Take {best.mechanism}: {found[self.unknown]}."]
+        lines += [f"Without {name}: {reason}." for name, reason in self.left_out]
+        return [*lines, *map(str, self.crossovers), *(f"Warning: {text}" for text in self.warnings), _NOISE_ONLY]
+
+
+_NOISE_ONLY = (
+    "Beside what is exact stands the half-width of the textbooks. Errors are those of the privacy noise; if the people are "
+    "themselves a sample, that adds its own."
+)
+
+
+def _line(row: Row, unknown: Unknown, several: bool) -> list[str]:
+    numbers = [row.half_width, *([row.each] * several), row.rmse]
+    scale = f"p = {row.scale:.4f}" if isinstance(row.noise, RandomizedResponse) else f"{row.scale:.5g}"
+    found = {"epsilon": [_up(row.epsilon)], "n": [_people(row.n or 0)], "error": []}[unknown]
+    return [row.mechanism, scale, *found, *map(_up, numbers), "–" if row.textbook is None else _up(row.textbook)]
+
+
+def _people(n: int) -> str:
+    """In a table: the very large ones in four digits, rounded up."""
+    return f"{n:,}" if n < 10**7 else _up(n)
+
+
+def _up(value: float) -> str:
+    """Four digits, rounded up.
+
+    >>> _up(0.12341), _up(1234.01), _up(2166012), _up(0.0)
+    ('0.1235', '1,235', '2.167e6', '0')
+    """
+    if value <= 0:
+        return "0"
+    rounded = rounded_up(Fraction(value) * (1 - Fraction(1, 10**12)))  # 0.1498 as a double is 0.1498
+    text = f"{float(rounded):,.0f}" if 1000 <= rounded < 10**6 else f"{float(rounded):.4g}"
+    return text.replace("e+0", "e").replace("e+", "e")
+
+
+def _aligned(line: list[str], widths: list[int]) -> str:
+    first, *others = (
+        text.ljust(width) if i == 0 else text.rjust(width) for i, (text, width) in enumerate(zip(line, widths, strict=True))
+    )
+    return "  ".join([first, *others]).rstrip()

@@ -1,0 +1,79 @@
+"""Replay over any engine: random questions, and one that asks for everything there is, on neighbouring tables."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+
+from discreet.accounting.filters import Pure, Zcdp
+from discreet.auditor.replay import breaches, record
+from discreet.errors import QuestionRefused
+from discreet.query import plan
+from discreet.query.bound import Bounded, bound
+from discreet.query.measure import Measurement, measure
+from discreet.units import Neighbours
+from tests.engines.suites import Opening
+from tests.query.law import neighbour
+from tests.query.worlds import World, bounded, world
+
+AGGREGATES = {"CountRows", "CountUnits", "CountValues", "Sum", "Mean", "Variance", "Quantile", "Histogram"}
+PAY, PRICE = plan.Ref("pay"), plan.Ref("price")
+EVERYTHING: tuple[plan.Aggregate, ...] = (
+    plan.CountRows(), plan.CountUnits(), plan.CountValues(PAY), plan.Sum(PRICE), plan.Mean(PAY), plan.Variance(PAY),
+    plan.Variance(PRICE, root=True), plan.Quantile(PRICE, Fraction(1, 2)),
+    plan.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
+)  # fmt: skip
+
+
+@dataclass
+class Replayed:
+    """Every breach, the aggregates that were asked for, and how many questions were replayed."""
+
+    breaches: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    questions: int = 0
+
+
+def replayed(opened: Opening, seeds: range, each: int) -> Replayed:
+    """So many random questions on the worlds of these seeds."""
+    return _over(opened, ((seed, *_drawn(Random(seed), each)) for seed in seeds))
+
+
+def everything_replayed(opened: Opening, seeds: range) -> Replayed:
+    """All aggregates in one question."""
+    return _over(opened, ((seed, *_drawn(Random(seed), 0)) for seed in seeds))
+
+
+def _drawn(rng: Random, each: int) -> tuple[World, World | None, list[Measurement]]:
+    place, relation = world(rng), rng.choice(list(Neighbours))
+    other = neighbour(rng, place, relation)
+    asked = [bounded(rng, place, relation)[0] for _ in range(each)] or [_everything(rng, place, relation)]
+    return place, other, [found for question in asked for found in _measured(rng, question)]
+
+
+def _everything(rng: Random, place: World, relation: Neighbours) -> Bounded:
+    groups = rng.choice([(), (plan.Grouping("k", plan.Ref("dept")),)])
+    aggregates = tuple((f"a{i}", aggregate) for i, aggregate in enumerate(EVERYTHING))
+    return bound(plan.Query("people", aggregates, None, groups), place.table, relation)
+
+
+def _measured(rng: Random, question: Bounded) -> Iterator[Measurement]:
+    try:
+        yield measure(question, rng.choice([Pure(), Zcdp()]), Fraction(1), Fraction(1, 10**6))
+    except QuestionRefused:
+        return
+
+
+def _over(opened: Opening, worlds: "Iterator[tuple[int, World, World | None, list[Measurement]]]") -> Replayed:
+    found = Replayed()
+    for seed, place, other, planned in worlds:
+        if other is None or not planned:
+            continue
+        engine = opened(place)
+        before = [record(each, engine) for each in planned]
+        engine = opened(other)
+        for each, first in zip(planned, before, strict=True):
+            found.breaches += [f"{seed}: {breach}" for breach in breaches(each, first, record(each, engine))]
+            found.asked |= {type(aggregate).__name__ for _, aggregate in each.bounded.query.aggregates}
+            found.questions += 1
+    return found

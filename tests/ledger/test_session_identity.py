@@ -1,0 +1,114 @@
+"""What makes two questions the same: nothing less than all that decides what is measured, and nothing about the data."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from discreet.ledger import ledger_at
+from discreet.session import Session, connect
+from tests.ledger.test_session import opened, place, spent
+
+__all__ = ["place"]
+
+QUESTION = "SELECT COUNT(*) AS n FROM people"
+JOINED = "SELECT COUNT(*) AS n FROM people JOIN floors ON people.dept = floors.dept WHERE floor = 1"
+
+
+def floors(floor: int) -> Any:
+    return pa.table({"dept": ["a", "b"], "floor": [floor, 3 - floor]})
+
+
+def moved(place: Path) -> Session:
+    (place / "elsewhere").mkdir(exist_ok=True)
+    (place / "elsewhere" / "people.parquet").write_bytes((place / "people.parquet").read_bytes())
+    declared = {"unit": "id", "unique": True, "keys": {}}
+    return connect(place / "elsewhere" / "people.parquet", ledger=place / "hr.ledger", account="hr", **declared)  # type: ignore[arg-type]
+
+
+def salted(place: Path) -> Session:
+    session = opened(place, keys={}, bounds={})
+    return replace(session, table=replace(session.table, salt="a salt of the owner's own"))
+
+
+OTHERS = {
+    "source": moved,
+    "neighbours": lambda place: opened(place, keys={}, bounds={}, neighbours="replace"),
+    "salt": salted,
+    "bounds of a column that is not asked about": lambda place: opened(place, keys={}, bounds={"pay": (0, 9)}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_whatever_decides_the_measurement_is_paid_for(place: Path, name: str) -> None:
+    opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8))
+    paid = spent(place)
+    OTHERS[name](place).ask(QUESTION, epsilon=Fraction(1, 8))
+    assert spent(place) > paid
+
+
+def test_another_public_table_is_another_question(place: Path) -> None:
+    first = opened(place, public={"floors": floors(1)}).ask(JOINED, epsilon=Fraction(1, 8))
+    paid = spent(place)
+    assert opened(place, public={"floors": floors(1)}).ask(JOINED, epsilon=Fraction(1, 8)).rows == first.rows
+    assert spent(place) == paid
+    opened(place, public={"floors": floors(2)}).ask(JOINED, epsilon=Fraction(1, 8))
+    assert spent(place) > paid
+
+
+def test_tables_of_one_name_are_told_apart(place: Path) -> None:
+    """Another schema is another table; a temporary one is like nothing else."""
+    with duckdb.connect(str(place / "x.duckdb")) as made:
+        for schema in ("one", "two"):
+            made.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t AS SELECT 1 AS id")
+        seen = []
+        for schema in ("one", "two"):
+            made.execute(f"USE {schema}")
+            seen.append(connect(made, table="t", unit="id", epsilon=1).engine.identity)
+        made.execute("CREATE TEMP TABLE t AS SELECT 2 AS id")
+        seen.append(connect(made, table="t", unit="id", epsilon=1).engine.identity)
+    assert len(set(seen)) == 3
+    assert seen[2].startswith("in memory")
+    assert all("x.duckdb" in identity for identity in seen[:2])
+
+
+class Rival:
+    """An engine during whose work somebody else asks the same question."""
+
+    def __init__(self, session: Session, place: Path) -> None:
+        self.session, self.place, self.rows = session, place, None
+        self.identity, self.turn, self.progress = session.engine.identity, session.engine.turn, session.engine.progress
+
+    def exact(self, bounded: Any) -> Any:
+        self.rows = opened(self.place).ask(QUESTION, epsilon=Fraction(1, 8)).rows
+        return self.session.engine.exact(bounded)
+
+
+def test_who_comes_second_shows_the_answer_of_the_first(place: Path) -> None:
+    """One debit, one answer; the second draw is thrown away."""
+    for _ in range(5):  # two draws of this noise agree with probability below 1/10; five pairs below 1e-4, and all must
+        place.joinpath("hr.ledger").unlink()
+        with ledger_at(place / "hr.ledger", create=True) as ledger:
+            ledger.open("hr", 2, 1e-6)
+        session = opened(place)
+        rival = Rival(session, place)
+        shown = replace(session, engine=rival).ask(QUESTION, epsilon=Fraction(1, 8))  # type: ignore[arg-type]
+        assert shown.rows == rival.rows
+        with ledger_at(place / "hr.ledger") as ledger:
+            assert ledger.account("hr").account.debits == 1
+
+
+def test_a_childs_leak_is_its_parents_too(place: Path) -> None:
+    with ledger_at(place / "family", create=True) as ledger:
+        ledger.open("all", 2, 1e-6)
+        ledger.open("one", 1, 1e-6, parent="all")
+    session = connect(place / "people.parquet", ledger=place / "family", account="one", unit="id", unique=True)
+    session.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=Fraction(1, 2))
+    with ledger_at(place / "family") as ledger:
+        child, parent = (ledger.account(name).budget for name in ("one", "all"))
+    assert parent.leaked == child.leaked > 0
+    assert parent.spent == child.spent > 0
