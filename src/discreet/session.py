@@ -7,30 +7,26 @@ before any row is read, and stays paid whatever happens afterwards: a refund wou
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from discreet.accounting.filters import Currency, price
 from discreet.declare import Declared, Limits, declare
 from discreet.engines.engine import Engine
-from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
 from discreet.ledger import ledger_at
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.budget import budget, epsilon_that_fits
-from discreet.ledger.certificate import answer_bytes, certificate
+from discreet.ledger.budget import budget
+from discreet.ledger.certificate import certificate
 from discreet.ledger.entry import measurement_hash
 from discreet.ledger.keys import Key as SecretKey
 from discreet.ledger.memory import MemoryAccount
-from discreet.ledger.store import Purse, Recorded
+from discreet.ledger.store import Purse
 from discreet.loss import compose
-from discreet.noise import SYSTEM, Bits
+from discreet.noise import Bits
 from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
@@ -39,50 +35,13 @@ from discreet.query.measure import Measurement
 from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
 from discreet.query.price import Price
-from discreet.query.quote import Quote, noise_in_words, quote
-from discreet.query.record import Paper, described, from_record, to_record
-from discreet.query.release import Receipt, Release, release
-from discreet.query.table import SALT, Key, Table
+from discreet.query.quote import Quote, quote
+from discreet.query.record import Paper, described
+from discreet.query.release import Release
+from discreet.query.table import Key, Table
 from discreet.query.write import written
+from discreet.till import Manner, Shape, Till
 from discreet.units import Neighbours
-
-ULP = 2.0**-52
-"""A confidence is kept as a double: 0.95 and the fraction 19/20 are the same one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a question is put, besides what it asks."""
-
-    bits: Bits | None = None
-    progress: Callable[[float], None] | None = None
-    id: str | None = None
-    fresh: bool = False
-
-    def __post_init__(self) -> None:
-        sure = callable(getattr(self.bits, "words", None)) and isinstance(getattr(self.bits, "tainted", None), bool)
-        if self.bits is not None and not sure:
-            raise BadParameter("bits", repr(self.bits), "not a source of bits", "leave it out, or in tests give seeded ones")
-        if self.progress is not None and not callable(self.progress):
-            raise BadParameter("progress", repr(self.progress), "cannot be told anything", "give a function of one number")
-        if self.id is not None and not isinstance(self.id, str):
-            raise BadParameter("id", repr(self.id), "not a text", "give a text that nobody else uses")
-
-    def step(self, name: str) -> "Manner":
-        """The same for a step on the way to an answer, under an id of its own."""
-        return self if self.id is None else replace(self, id=f"{self.id}/{name}")
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the intervals of an answer promise."""
-
-    confidence: float
-    simultaneous: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.simultaneous, bool):
-            raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +71,14 @@ class Session:
         return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
 
     @property
+    def till(self) -> Till:
+        """Where questions are paid for and answered."""
+        return Till(self.engine, self.account, self.delta)
+
+    @property
     def pricing(self) -> Pricing:
         """Prices in this account, as it is now."""
-        return Pricing(self.account.budget, self.delta)
+        return self.till.pricing
 
     def outline(self, question: Question) -> Bounded:
         """The question with what one unit can do to it. Bounds that are still to be found are stood in for by others."""
@@ -184,7 +148,7 @@ class Session:
             wanted = replace(wanted, size=found.size)
             earlier.append(found)
             after.append(found.paper)
-        answer = self._look(self.pricing.plan(bounded, wanted, rest), manner, shape, after)
+        answer = self.till.look(self.pricing.plan(bounded, wanted, rest), manner, shape, after)
         return self.pricing.together(answer, earlier) if earlier else answer
 
     def find_bounds(
@@ -267,7 +231,7 @@ class Session:
         try:
             self.account.check(compose(*(planned.loss for planned in (*plans, rest))), unless_paid=first)
         except BudgetExceeded as refused:
-            raise self._with_way_out(refused) from None
+            raise self.till.way_out(refused) from None
         found = tuple(self._find(name, planned, manner) for name, planned in zip(unbounded, plans, strict=True))
         self._finders[asked] = found
         return found
@@ -276,7 +240,7 @@ class Session:
         return self.pricing.buy(bound(bounds_question(column, self.table), self.table, self.neighbours), epsilon, part=part)
 
     def _find(self, column: str, planned: Measurement, manner: Manner) -> Found:
-        answer = self._look(planned, manner.step(f"bounds of {column}"), Shape(CONFIDENCE))
+        answer = self.till.look(planned, manner.step(f"bounds of {column}"), Shape(CONFIDENCE))
         assert answer.paper is not None
         paid = rational(price(self.account.budget.currency, planned.loss)[0])
         self._found[column] = Found(column, found_bounds(planned, answer), planned.loss, paid, answer.paper)
@@ -290,66 +254,11 @@ class Session:
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
         prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
         planned = prices.buy(asked, cost)
-        answer = self._look(planned, manner.step("pilot"), Shape(CONFIDENCE), after)
+        answer = self.till.look(planned, manner.step("pilot"), Shape(CONFIDENCE), after)
         assert answer.paper is not None
         rows, group = smallest(answer)
         paid = rational(price(prices.kept.currency, planned.loss)[0])
         return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
-
-    def _look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
-        """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
-        tainted = manner.bits is not None and manner.bits is not SYSTEM
-        told = described(planned, self.engine.identity) | ({"bits": "seeded"} if tainted else {})  # never passed off as real
-        told |= {"after": [measurement_hash(paper.measurement) for paper in after]} if after else {}
-        paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
-        try:
-            paid = self.account.reserve(
-                planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=tainted
-            )
-        except BudgetExceeded as refused:
-            raise self._with_way_out(refused) from None
-        if isinstance(paid, Recorded):
-            return self._recorded(planned, paper, paid.entry, paid.answer, shape)
-        answer = self.answer(planned, paid, manner, shape)
-        record = to_record(answer)
-        kept = answer_bytes(record)
-        shown_answer = self.account.record(paid, kept)
-        if shown_answer != kept:  # somebody else continued the same debit and was first
-            return self._recorded(planned, paper, paid.entry, shown_answer, shape)
-        return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=paper(paid.entry, recorded=record))
-
-    def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
-        """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
-        with self.engine.turn, watched(self.engine, manner.progress):
-            exact = self.engine.exact(planned.bounded)
-            answer = release(
-                planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits
-            )
-        ran = exact.statements if self.table.salt == SALT else self.engine.statements(_without_salt(planned.bounded))
-        return replace(answer, pipeline=(*ran, *noise_in_words(planned)))
-
-    def _recorded(self, planned: Measurement, paper: Callable[..., Paper], entry: int, kept: bytes, shape: Shape) -> Release:
-        """What was answered before. Nothing is paid, and nothing is read but the record."""
-        record = msgspec.json.decode(kept)
-        answer = from_record(record, planned.loss)
-        for name in ("confidence", "simultaneous"):
-            wanted, was = getattr(shape, name), getattr(answer, name)
-            if abs(wanted - was) > ULP:
-                way_out = f"ask with {name}={was}, or pay again with fresh=True"
-                raise BadParameter(name, wanted, f"this was answered before, with {was}", way_out)
-        said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
-        return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=paper(entry, recorded=record))
-
-    def _with_way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
-        if refused.fitting is not None:
-            return refused
-        fitting = epsilon_that_fits(self.account.budget, self.delta)
-        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
-
-
-def _without_salt(bounded: Bounded) -> Bounded:
-    """What ran may be published; a salt of the owner's own stays with the owner."""
-    return replace(bounded, table=replace(bounded.table, salt="secret"))
 
 
 def connect(

@@ -15,7 +15,7 @@ from discreet.noise import SYSTEM, Bits
 from discreet.publisher.solve import Solved
 from discreet.query.record import Paper, described, from_record, to_record
 from discreet.query.release import Receipt, Release
-from discreet.session import ULP, Manner, Shape
+from discreet.till import ULP, Manner, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _looked(solved: Solved, paid: Receipt, manner: Manner, progress: Callable[[f
     receipts = paid.split([each.loss for each in solved.measurements])
     found = []
     for measurement, receipt in zip(solved.measurements, receipts, strict=True):
-        found.append(solved.session.answer(measurement, receipt, manner, shape))
+        found.append(solved.session.till.answer(measurement, receipt, manner, shape))
         if progress is not None:
             progress(len(found) / total)
     return found
