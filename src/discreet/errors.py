@@ -112,7 +112,10 @@ class EngineFailed(DiscreetError):
     """The engine raised. Its own words may hold somebody's value, so they go to the owner's log only."""
 
     def __init__(self) -> None:
-        super().__init__("the engine could not answer; the data owner's log says why")
+        super().__init__(
+            "the engine could not answer, and what was paid stays paid; the data owner's log says why, and asking the same "
+            "again, with its id= if it had one, costs nothing more"
+        )
 
 
 class LedgerFailed(DiscreetError):
