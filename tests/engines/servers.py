@@ -93,10 +93,10 @@ class Server:
     address: str
     reader: str
 
-    def opened(self, place: World) -> Postgres:
+    def opened(self, place: World, name: str = "people") -> Postgres:
         """These rows, as the reader sees them."""
-        stored(place, self.owner)
-        return Postgres.open(self.reader, "people")
+        stored(place, self.owner, name)
+        return Postgres.open(self.reader, name)
 
     def run(self, *statements: str) -> None:
         """As the owner."""

@@ -20,7 +20,7 @@ from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
 from tests.end_to_end.test_cli import run
 from tests.engines.servers import READER, Server
-from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.engines.suites import answering, differences, joined_differences
 from tests.query.law import broken
 
 
@@ -34,20 +34,6 @@ def test_the_law_of_bounding_holds(postgres: Server) -> None:
 
 def test_joined_totals_equal_the_reference(postgres: Server) -> None:
     assert joined_differences(postgres.opened, range(20), 4) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("start", range(10_000, 10_600, 50))
-def test_totals_equal_the_reference_at_length(start: int, postgres: Server) -> None:
-    assert differences(postgres.opened, range(start, start + 50), 20) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("start", range(30_000, 30_400, 50))
-def test_the_law_holds_at_length(start: int, postgres: Server) -> None:
-    assert broken(answering(postgres.opened), range(start, start + 50), 10) == []
-    assert joined_differences(postgres.opened, range(start, start + 50), 5) == []
-    assert joined_breaches(postgres.opened, range(start, start + 50), 3) == []
 
 
 # -- twins -----------------------------------------------------------------------------------------------------------------

@@ -21,9 +21,8 @@ from tests.end_to_end.test_cli import DISCREET
 from tests.engines.retries import COUNTS, Ledger
 from tests.engines.retries import asked as asked_again
 from tests.engines.sparks import jobs, opened, spark
-from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
-from tests.query.law import broken
 
 MOST_JOBS = 150
 
@@ -182,17 +181,6 @@ def test_without_java_it_says_so(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
     assert said == "Spark needs Java 17 or later, and there is none; install it, or set JAVA_HOME\n"
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_spark_at_length() -> None:
-    """The suites of every engine, as Spark runs by itself: with plans that adapt."""
-    with spark(adaptive=True) as session:
-        assert differences(partial(opened, session), range(10_000, 10_100), 5) == []
-        assert broken(answering(partial(opened, session)), range(30_000, 30_030), 3) == []
-        assert joined_differences(partial(opened, session), range(40), 3) == []
-        assert joined_breaches(partial(opened, session), range(100, 115), 2) == []
 
 
 KILLED = """

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date, datetime
 from random import Random
 
 from discreet.engines.engine import Engine
@@ -31,6 +32,13 @@ CITIES = Lookup(
     frozenset({"dept"}),
 )
 PEOPLE = Table("people", "uid", COLUMNS, public={"cities": CITIES})
+ONE_PERSON = World(
+    PEOPLE,
+    ({"uid": 1, "age": 2, "pay": 0.5, "wide": 7, "unbounded": 1, "ok": True, "dept": "a", "day": date(2024, 1, 1),
+      "at": datetime(2024, 1, 1)},),
+    {"uid": "BIGINT", "age": "INTEGER", "pay": "DOUBLE", "wide": "BIGINT", "unbounded": "INTEGER", "ok": "BOOLEAN",
+     "dept": "VARCHAR", "day": "DATE", "at": "TIMESTAMP"},
+)  # fmt: skip
 
 SWAPS = [
     "(",
@@ -97,3 +105,9 @@ LONG = [
     "SELECT " + ", ".join(f"SUM(age + {i}) AS a{i}" for i in range(300)) + " FROM people",
     "SELECT SUM(100000 * 100000), SUM(ok * 3000000000), AVG(-age), SUM(0 - pay * pay) FROM people",
 ]
+
+
+def unanswered(engine: Engine) -> list[str]:
+    """The long and deep questions that do not have one row for an answer, of a table with one person in it."""
+    questions = {asked: bound(parse(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG}
+    return [asked for asked, question in questions.items() if len(list(engine.totals(question))) != 1]
