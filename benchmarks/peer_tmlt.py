@@ -27,7 +27,7 @@ DEPARTMENTS = [f"d{i:02d}" for i in range(50)]
 
 def main(path: str, turns: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # its noise is drawn by Python inside Spark
-    spark = SparkSession.builder.master("local[2]").appName("peer").config("spark.ui.enabled", "false")
+    spark = SparkSession.builder.master("local[2]").appName("peer").config("spark.ui.showConsoleProgress", "false")
     spark = spark.config("spark.sql.shuffle.partitions", "8").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     session = Session.from_dataframe(

@@ -18,6 +18,7 @@ from discreet import BadParameter, EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
 from discreet.query.table import Kind
 from tests.end_to_end.test_cli import DISCREET
+from tests.engines.kinds import declared, unmarked
 from tests.engines.retries import COUNTS, Ledger
 from tests.engines.retries import asked as asked_again
 from tests.engines.sparks import jobs, opened, spark
@@ -49,6 +50,7 @@ def same_totals(session: SparkSession) -> None:
 
 
 def types(session: SparkSession) -> None:
+    assert unmarked("spark", Spark.of(session.createDataFrame([], declared("spark")), "kinds")) == {}
     frame = session.sql(
         "SELECT * FROM VALUES "
         "('a', 1Y, 2S, CAST('NaN' AS FLOAT), 7BD, 1.25BD, 'Ann' COLLATE UTF8_LCASE, DATE '2024-02-29', TIMESTAMP "
