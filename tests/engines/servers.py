@@ -78,7 +78,7 @@ def stored(place: World, owner: psycopg.Connection[Any], name: str = "people") -
 
 
 def fill(owner: psycopg.Connection[Any], name: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    owner.execute(f'DROP TABLE IF EXISTS "{name}"')  # type: ignore[arg-type]
+    owner.execute(f'DROP TABLE IF EXISTS "{name}" CASCADE')  # type: ignore[arg-type]
     owner.execute(f'CREATE TABLE "{name}" ({columns})')  # type: ignore[arg-type]
     with owner.cursor() as cursor, cursor.copy(f'COPY "{name}" FROM STDIN') as copy:  # type: ignore[arg-type]
         for row in rows:
