@@ -35,12 +35,12 @@ ABOUT = (
 )
 
 
-def once(command: list[str]) -> dict[str, Any]:
+def once(command: list[str], patience: int = PATIENCE) -> dict[str, Any]:
     """What a process says about itself, or why it says nothing."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
     except subprocess.TimeoutExpired:
-        return {"failure": f"over {PATIENCE} s"}
+        return {"failure": f"over {patience} s"}
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["died"])[-1]
         return {"failure": f"cannot: {' '.join(last.split())[:90].replace('|', '/')}"}

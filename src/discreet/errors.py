@@ -129,7 +129,10 @@ class EngineFailed(DiscreetError):
     see = "docs/asking.md#what-is-not-hidden"
 
     def __init__(self) -> None:
-        super().__init__("the engine could not answer; the data owner's log says why")
+        super().__init__(
+            "the engine could not answer, and what was paid stays paid; the data owner's log says why, and asking the same "
+            "again, with its id= if it had one, costs nothing more"
+        )
 
 
 class LedgerFailed(DiscreetError):

@@ -1,6 +1,7 @@
 """One PostgreSQL cluster for the whole run, whatever the number of workers; one database for each of them."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from tests.engines.servers import Server, cluster, database
 def cluster_address(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[str]:
     base = tmp_path_factory.getbasetemp()
     shared: Path = base.parent if hasattr(request.config, "workerinput") else base
-    (shared / "postgres").mkdir(exist_ok=True)
-    with cluster(shared / "postgres") as address:
+    with cluster(f"run{sha256(str(shared).encode()).hexdigest()[:12]}") as address:
         yield address
 
 

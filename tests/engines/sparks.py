@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
+import pyarrow
 from pyspark.sql import SparkSession
 
 from discreet.engines.spark import Spark
@@ -13,6 +14,11 @@ from discreet.engines.spark_session import started
 from tests.query.worlds import World
 
 TYPES = {"HUGEINT": "DECIMAL(38,0)", "UBIGINT": "DECIMAL(20,0)", "TIMESTAMP": "TIMESTAMP_NTZ", "VARCHAR": "STRING"}
+ARROW = {
+    "BIGINT": pyarrow.int64(), "INTEGER": pyarrow.int32(), "HUGEINT": pyarrow.decimal128(38, 0), "BOOLEAN": pyarrow.bool_(),
+    "UBIGINT": pyarrow.decimal128(20, 0), "DOUBLE": pyarrow.float64(), "FLOAT": pyarrow.float32(), "DATE": pyarrow.date32(),
+    "DECIMAL(18,3)": pyarrow.decimal128(18, 3), "VARCHAR": pyarrow.string(), "TIMESTAMP": pyarrow.timestamp("us"),
+}  # fmt: skip
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that starts fast and never gets very fast: hundreds of small statements, each compiled once."""
@@ -33,10 +39,12 @@ def spark(*, adaptive: bool) -> Iterator[SparkSession]:
 
 
 def opened(session: SparkSession, place: World) -> Spark:
-    """The rows as a frame."""
+    """The rows as a frame. They go there as Arrow: rows of Python would keep a second process busy in every statement."""
     columns = ", ".join(f"`{name}` {TYPES.get(kind, kind)}" for name, kind in place.types.items())
-    rows = [tuple(_held(row[name], kind) for name, kind in place.types.items()) for row in place.rows]
-    return Spark.of(session.createDataFrame(rows, columns).coalesce(1), "people")
+    arrays = [
+        pyarrow.array([_held(row[name], kind) for row in place.rows], ARROW[kind]) for name, kind in place.types.items()
+    ]
+    return Spark.of(session.createDataFrame(pyarrow.table(arrays, list(place.types)), columns).coalesce(1), "people")
 
 
 def _held(value: Any, kind: str) -> Any:

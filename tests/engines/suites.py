@@ -1,23 +1,27 @@
-"""The suites of DuckDB over any engine: random questions against the reference, joins, and the law of bounding."""
+"""The suites of DuckDB over any engine: random questions against the reference, joins, the law of bounding, and texts that
+must not reach it."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pyarrow
 
-from discreet.engines.engine import Engine
+from discreet.engines.engine import SqlEngine
+from discreet.errors import QuestionRefused
 from discreet.query.bound import Bounded
 from discreet.query.table import Kind
 from discreet.units import Neighbours
+from tests.query.hostile import HOSTILE
 from tests.query.law import breaches, neighbour
 from tests.query.lookups import Public, in_python, joined_question, public
+from tests.query.mangled import ONE_PERSON, PEOPLE, Opening
 from tests.query.oracle import reference
+from tests.query.shape import session_over
 from tests.query.worlds import Answering, Moved, World, bounded, exactly, text, world
 
-Opening = Callable[[World], Engine]
-"""Puts a world's rows into the engine."""
 ARROW = {
     Kind.INTEGER: pyarrow.int64(), Kind.REAL: pyarrow.float64(), Kind.BOOLEAN: pyarrow.bool_(), Kind.TEXT: pyarrow.string(),
     Kind.DATE: pyarrow.date32(), Kind.TIMESTAMP: pyarrow.timestamp("us"),
@@ -87,3 +91,24 @@ def joined_breaches(opened: Opening, seeds: range, each: int) -> list[str]:
         for question, moved in zip(asked, first, strict=True):
             found += breaches(question, moved, exactly(after, question))
     return found
+
+
+def reached(opened: Opening, texts: Sequence[str] = HOSTILE) -> list[str]:
+    """The statements that these texts make the engine run. Each must be refused, and nothing is paid."""
+    engine, ran = opened(ONE_PERSON), []
+    assert isinstance(engine, SqlEngine)
+    run = engine._rows
+
+    def listening(statement: str) -> Any:
+        ran.append(statement)
+        return run(statement)
+
+    engine._rows = listening  # type: ignore[method-assign]
+    session = session_over(engine, PEOPLE)
+    unpaid = session.account.budget
+    for asked in texts:
+        with suppress(QuestionRefused):
+            session.ask(asked, epsilon=1)
+            ran.append(f"answered: {asked[:200]}")
+    assert ran or session.account.budget == unpaid
+    return ran

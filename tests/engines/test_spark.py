@@ -17,12 +17,14 @@ from pyspark.sql import SparkSession
 from discreet import BadParameter, EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
 from discreet.query.table import Kind
-from tests.auditor.replaying import AGGREGATES, everything_replayed, replayed
+from tests.auditor.replaying import AGGREGATES, everything_replayed
 from tests.end_to_end.test_cli import DISCREET
+from tests.engines.kinds import declared, unmarked
+from tests.engines.retries import COUNTS, Ledger
+from tests.engines.retries import asked as asked_again
 from tests.engines.sparks import jobs, opened, spark
-from tests.engines.suites import answering, differences, joined_breaches, joined_differences
+from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
-from tests.query.law import broken
 
 MOST_JOBS = 150
 
@@ -38,9 +40,10 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         sources(session, tmp_path)
         silence(session, caplog, capfd)
         assert jobs(session) <= MOST_JOBS
-        stopped(session, caplog)
-    with spark(adaptive=True) as session:  # the retry, on a context that was started again
-        assert counts(connect(people(session), table="people", **DECLARED)) == {"a": 300, "b": 600}
+        ledger = Ledger(tmp_path)
+        stopped(session, ledger, caplog)
+    with spark(adaptive=True) as session:
+        started_again(session, ledger, caplog)
 
 
 def same_totals(session: SparkSession) -> None:
@@ -59,6 +62,7 @@ def replays(session: SparkSession) -> None:
 
 
 def types(session: SparkSession) -> None:
+    assert unmarked("spark", Spark.of(session.createDataFrame([], declared("spark")), "kinds")) == {}
     frame = session.sql(
         "SELECT * FROM VALUES "
         "('a', 1Y, 2S, CAST('NaN' AS FLOAT), 7BD, 1.25BD, 'Ann' COLLATE UTF8_LCASE, DATE '2024-02-29', TIMESTAMP "
@@ -151,16 +155,35 @@ def silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd: pyte
     assert "secret" not in "".join(capfd.readouterr())
 
 
-def stopped(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    """The context is stopped while the job runs: paid, no answer, one constant message."""
-    long = session.sql("SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 1000000000000)")
-    asked_of = connect(long, table="people", **DECLARED)
-    left = asked_of.price.left
-    with pytest.raises(EngineFailed):
-        asked_of.ask(COUNTED.format("people"), epsilon=1000, progress=lambda _: session.stop())
-    assert asked_of.price.left < left
-    with pytest.raises(EngineFailed):
-        counts(asked_of)
+def stopped(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    """The context is stopped while a job runs, and another question finds it stopped: paid, no answer."""
+    slow = "SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 1000000000000)"
+    session.sql(slow).createOrReplaceGlobalTempView("shift")
+    running = ledger.session("spark:local[2]", table="global_temp.shift")
+    by_path = ledger.session(session.read.parquet(str(ledger.path.parent / "people.parquet")), table="people")
+    by_frame = ledger.session(people(session), table="people")
+    ledger.fails(running, caplog, progress=lambda _: session.stop())
+    ledger.fails(by_path, caplog, id="files")
+    ledger.fails(by_frame, caplog, id="frame")
+
+
+def started_again(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+    """The same id on a new context is answered and paid once. What a frame computes is known by nothing that outlives it."""
+    people(session).createOrReplaceGlobalTempView("shift")
+    files = str(ledger.path.parent / "people.parquet")
+    ledger.is_answered(ledger.session("spark:local[2]", table="global_temp.shift"))
+    paid = ledger.spent
+    by_frame = ledger.session(session.read.parquet(files), table="people")
+    assert asked_again(by_frame, id="files") == COUNTS
+    with pytest.raises(BadParameter, match="another measurement"):
+        asked_again(ledger.session(people(session), table="people"), id="frame")
+    assert ledger.spent == paid
+    session.sparkContext._jsc.sc().stop()  # type: ignore[union-attr]  # it ends by itself, and Python is not told
+    ledger.fails(by_frame, caplog, id="later", fresh=True)
+    assert asked_again(ledger.session("spark:local[2]", path=files), id="later", fresh=True) == COUNTS
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    active.stop()
 
 
 def test_without_java_it_says_so(tmp_path: Path) -> None:
@@ -174,16 +197,48 @@ def test_without_java_it_says_so(tmp_path: Path) -> None:
     assert said == "Spark needs Java 17 or later, and there is none; install it, or set JAVA_HOME\n"
 
 
+KILLED = """
+import sys
+from discreet import EngineFailed, SourceRefused, connect
+from discreet.engines.spark_session import started
+
+ledger, killed = sys.argv[1], sys.argv[2] == "killed"
+session = started("local[2]")
+rows = 1_000_000_000_000 if killed else 901
+table = f"SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept FROM range(1, {rows})"
+session.sql(table).createOrReplaceGlobalTempView("shift")
+shift = {"table": "global_temp.shift", "unit": "id", "keys": {"dept": ("a", "b")}, "unique": True}
+asked = connect("spark:local[2]", ledger=ledger, account="hr", **shift)
+kill = (lambda _: session.sparkContext._gateway.proc.kill()) if killed else None
+question = "SELECT dept, COUNT(*) AS n FROM shift GROUP BY dept"
+try:
+    answer = asked.ask(question, epsilon=1000, id="monday", progress=kill)
+    print([int(row[0].value) for _, row in answer.rows])
+except EngineFailed as failure:
+    print(failure)
+    try:
+        connect("spark:local[2]", epsilon=1, **shift)
+    except SourceRefused as refusal:
+        print(refusal)
+"""
+
+
 @pytest.mark.nightly
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_spark_at_length() -> None:
-    """The suites of every engine, as Spark runs by itself: with plans that adapt."""
-    with spark(adaptive=True) as session:
-        assert differences(partial(opened, session), range(10_000, 10_100), 5) == []
-        assert broken(answering(partial(opened, session)), range(30_000, 30_030), 3) == []
-        assert joined_differences(partial(opened, session), range(40), 3) == []
-        assert joined_breaches(partial(opened, session), range(100, 115), 2) == []
-        assert replayed(partial(opened, session), range(44_000, 44_020), 3).breaches == []
+def test_a_killed_jvm_is_asked_again_by_another_process(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+
+    def ran(how: str) -> list[str]:
+        command = [sys.executable, "-W", "ignore", "-c", KILLED, str(ledger.path), how]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert ran("killed") == [
+        str(EngineFailed()), "Spark's Java process is gone; start this program again, and ask again"
+    ]  # fmt: skip
+    paid = ledger.spent
+    assert ledger.kinds == ["Opened", "Debit"]
+    assert ran("again") == ["[300, 600]"]
+    assert ledger.kinds == ["Opened", "Debit", "Answered"]
+    assert ledger.spent == paid > 0
 
 
 @pytest.mark.nightly

@@ -20,8 +20,8 @@ from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.law import breaches, neighbour
 from tests.query.lookups import Joined, in_python, joined_question, public
+from tests.query.mangled import mangled
 from tests.query.oracle import reference
-from tests.query.test_hostile import mangled
 from tests.query.worlds import world
 
 

@@ -31,8 +31,9 @@ KINDS = {
     "USMALLINT": Kind.INTEGER, "UINTEGER": Kind.INTEGER, "FLOAT": Kind.REAL, "DOUBLE": Kind.REAL,
     "TIMESTAMP": Kind.TIMESTAMP, "UBIGINT": Kind.INTEGER, "HUGEINT": Kind.INTEGER,
 }  # fmt: skip
-READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP"}
-"""Types that are cast before anything is compared with them. Each of these casts succeeds on every value."""
+ZONED = "TIMESTAMP WITH TIME ZONE"
+READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP", ZONED: "TIMESTAMP"}
+"""Types that are read as others before anything is compared with them. Each of these readings succeeds on every value."""
 
 BATCH = 20_000
 
@@ -232,8 +233,21 @@ def _read_as(kind: str) -> str | None:
     return READ_AS.get(kind.partition("(")[0])
 
 
+def _moment(column: exp.Expr) -> exp.Expr:
+    """The same moment in UTC, without a zone. A cast would take the connection's zone; microseconds have none."""
+    ends = [exp.Literal.string(text) for text in ("infinity", "-infinity")]
+    ifs = [
+        exp.If(this=exp.EQ(this=column, expression=exp.cast(end, "TIMESTAMPTZ")), true=exp.cast(end, "TIMESTAMP"))
+        for end in ends
+    ]
+    micros = exp.Anonymous(this="epoch_us", expressions=[column])
+    return exp.Case(ifs=ifs, default=exp.Anonymous(this="make_timestamp", expressions=[micros]))
+
+
 def _reading(kind: str) -> Reading:
     other = _read_as(kind)
+    if kind == ZONED:
+        return _moment
     return None if other is None else lambda column: exp.cast(column, other, dialect="duckdb")
 
 

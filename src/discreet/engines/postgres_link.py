@@ -48,17 +48,22 @@ class Link:
         """The connection, opened again if it was lost."""
         if self._connection is not None and _alive(self._connection):
             return self._connection
-        self._connection = psycopg.connect(
+        connection = psycopg.connect(
             self._address,
             autocommit=True,
             prepare_threshold=None,
             client_encoding="UTF8",
             fallback_application_name="discreet",
         )
-        self._connection.adapters.register_loader("numeric", _Whole)
-        for prepare in self._prepared:
-            prepare(self._connection)
-        return self._connection
+        connection.adapters.register_loader("numeric", _Whole)
+        try:
+            for prepare in self._prepared:
+                prepare(connection)
+        except psycopg.Error:
+            connection.close()  # half prepared, it would serve no later question either
+            raise
+        self._connection = connection
+        return connection
 
     def prepare(self, step: Prepare) -> None:
         """Do this now, and again whenever the connection is opened."""

@@ -21,6 +21,7 @@ from discreet.engines.engine import Reading, SqlEngine, quoted
 from discreet.engines.lookup import described, held_values
 from discreet.engines.names import parts_of
 from discreet.engines.owner import log
+from discreet.engines.spark_place import files_at, frame_at
 from discreet.engines.spark_session import Job, own_session, refused, started
 from discreet.engines.spark_types import kind_of, public_frame, reading_of
 from discreet.errors import EngineFailed, SourceRefused
@@ -39,11 +40,11 @@ class Spark(SqlEngine):
         place: tuple[str, ...],
         table: str,
         public: Mapping[str, str] = MappingProxyType({}),
-        files: str | None = None,
+        identity: str | None = None,
     ) -> None:
         self.session, self.place, self.table, self.public = session, place, table, public
-        self.turn, self.files = threading.Lock(), files
-        self.job = Job(session)
+        self.identity = identity or f"spark {session.sparkContext.master} {'.'.join(place)}"
+        self.turn, self.job = threading.Lock(), Job(session)
         with refused("this table cannot be read", "check its name; the owner's log says more"):
             fields = session.table(".".join(f"`{part.replace('`', '``')}`" for part in place)).schema.fields
         found = {field.name: (kind_of(field.dataType), reading_of(field.dataType)) for field in fields}
@@ -65,8 +66,9 @@ class Spark(SqlEngine):
         view = f"discreet_{uuid4().hex}"
         with refused("these files cannot be read", "check the path and the format; the owner's log says more"):
             session.read.parquet(path).createOrReplaceTempView(view)
+            identity = files_at(session, path)
         called = name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data"
-        return cls(session, (view,), called, files=path)
+        return cls(session, (view,), called, identity=identity)
 
     @classmethod
     def of(cls, frame: Any, table: str) -> "Spark":
@@ -76,7 +78,7 @@ class Spark(SqlEngine):
         view = f"discreet_{uuid4().hex}"
         with refused("this frame cannot be read", "the owner's log says more"):
             frame.createGlobalTempView(view)
-            return cls(own_session(frame.sparkSession), ("global_temp", view), table)
+            return cls(own_session(frame.sparkSession), ("global_temp", view), table, identity=frame_at(frame))
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -93,14 +95,7 @@ class Spark(SqlEngine):
                 public_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
                 unique = self._unique(places[name], kinds)
             lookups[name] = described(name, kinds, values, unique)
-        return Spark(self.session, self.place, self.table, MappingProxyType(places), self.files), lookups
-
-    @property
-    def identity(self) -> str:
-        """The files, or the table of the catalog; a frame is a view that no other has."""
-        return (
-            f"spark files {self.files}" if self.files else f"spark {self.session.sparkContext.master} {'.'.join(self.place)}"
-        )
+        return Spark(self.session, self.place, self.table, MappingProxyType(places), self.identity), lookups
 
     def _unique(self, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
         """Asked of the engine, whose equality is the one that will join."""

