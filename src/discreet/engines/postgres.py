@@ -33,11 +33,12 @@ class Postgres(SqlEngine):
         link: Link,
         place: tuple[str, ...],
         types: Mapping[str, tuple[Kind, Reading]],
+        identity: str,
         public: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.link, self.place, self.types, self.public = link, place, types, public
         self.table, self.turn = place[-1], link.turn
-        self.identity = f"{link.where} {'.'.join(place)}"
+        self.identity = identity
 
     @classmethod
     def open(cls, address: str, table: str | None) -> "Postgres":
@@ -51,7 +52,7 @@ class Postgres(SqlEngine):
             if encoding != "UTF8":
                 raise SourceRefused("this database is not in UTF-8", "hashes of its texts would differ; use one that is")
         with refused("this table cannot be read", "check its name and GRANT SELECT; the owner's log says more"):
-            return cls(link, place, _types(link, place))
+            return cls(link, place, _types(link, place), link.where(place))
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -69,7 +70,7 @@ class Postgres(SqlEngine):
                 self.link.prepare(_copying(places[name], kinds, values))
                 unique = _unique(self.link.open(), places[name], kinds)
             lookups[name] = described(name, kinds, values, unique)
-        return Postgres(self.link, self.place, self.types, MappingProxyType(places)), lookups
+        return Postgres(self.link, self.place, self.types, self.identity, MappingProxyType(places)), lookups
 
     def progress(self) -> float | None:
         """PostgreSQL keeps no count of it."""

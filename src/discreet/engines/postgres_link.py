@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import psycopg
+from psycopg import sql
 from psycopg.adapt import Buffer, Loader
-from psycopg.conninfo import conninfo_to_dict
 
 from discreet.engines.owner import log
 from discreet.errors import EngineFailed, SourceRefused
@@ -27,11 +28,8 @@ _SETTINGS = f"""SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('Ti
     NULLIF(current_setting('statement_timeout'), '0'), '{TIMEOUT}'), true)"""
 
 
-def _where(address: str) -> str:
-    """Host, port and database; no name of a role, no password."""
-    parts = conninfo_to_dict(address)
-    host, port = parts.get("host") or parts.get("hostaddr") or "local", parts.get("port") or 5432
-    return f"postgresql://{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"
+_SCHEMA = """SELECT nspname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE c.oid = pg_catalog.to_regclass(%s)"""
 
 
 class Link:
@@ -39,7 +37,6 @@ class Link:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self.where = _where(address)
         self.turn = threading.Lock()
         self._connection: psycopg.Connection[Any] | None = None
         self._prepared: list[Prepare] = []  # done again on every new connection
@@ -64,6 +61,17 @@ class Link:
             raise
         self._connection = connection
         return connection
+
+    def where(self, place: tuple[str, ...]) -> str:
+        """Host, port, database, schema and name of a table, as the server has them; no name of a role, no password. A
+        temporary table is like nothing else."""
+        with self.reading() as connection:
+            name = sql.Identifier(*place).as_string(connection)
+            row = connection.execute(_SCHEMA, [name]).fetchone()
+            info = connection.info
+        if row is None or row[0].startswith("pg_temp"):
+            return f"a temporary table, {uuid4().hex}"
+        return f"postgresql://{info.host}:{info.port}/{info.dbname} {row[0]}.{place[-1]}"
 
     def prepare(self, step: Prepare) -> None:
         """Do this now, and again whenever the connection is opened."""
