@@ -1,5 +1,6 @@
 """The same noise every time, by day: an audit is a function of the answers, so its tests either pass or do not."""
 
+import gc
 from collections.abc import Iterator
 from hashlib import sha512
 from itertools import count
@@ -22,3 +23,12 @@ def _same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     SYSTEM._forget()
     yield
     SYSTEM._forget()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_old_is_collected() -> Iterator[None]:
+    """What a whole run of tests left behind is not searched during a call: that can outlast its time limit."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
