@@ -79,9 +79,9 @@ def engine() -> Section:
 def peers() -> Section:
     """Beside other libraries; at 10⁷ rows only OpenDP and only the first question, since the others take minutes."""
     about = (
-        "Seconds, best of three calls (ours of four). PipelineDP's reading of the file is not timed. qrlew clips norms where "
-        "the others cap rows. OpenDP keeps a person's first rows and groups: its quickest way, and a sample of groups fails in this "
-        "version. At 10⁷ rows only OpenDP's count is run, as the others take minutes."
+        "Seconds, best of three calls (ours of four). PipelineDP's reading of the file is not timed. qrlew clips norms "
+        "where the others cap rows. OpenDP keeps a person's first rows and groups: its quickest way, and a sample of groups "
+        "fails in this version. At 10⁷ rows only OpenDP's count is run, as the others take minutes."
     )
     section = Section("Asking: beside the peers", about, ["question", "rows", "ours s", *PEERS, "goal"])
     cases = [(question, 10**6) for question in QUESTIONS] + [("count", 10**7)]
