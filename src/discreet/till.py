@@ -49,6 +49,16 @@ class Manner:
         if self.id is not None and not isinstance(self.id, str):
             raise BadParameter("id", repr(self.id), "not a text", "give a text that nobody else uses")
 
+    @property
+    def tainted(self) -> bool:
+        """Whether the noise may be repeatable: any bits but the system's are, whatever they say of themselves."""
+        return self.bits is not None and self.bits is not SYSTEM
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """What a measurement says of its bits: a seeded answer is never passed off as a real one."""
+        return {"bits": "seeded"} if self.tainted else {}
+
     def step(self, name: str) -> "Manner":
         """The same for a step on the way to an answer, under an id of its own."""
         return self if self.id is None else replace(self, id=f"{self.id}/{name}")
@@ -64,6 +74,14 @@ class Shape:
     def __post_init__(self) -> None:
         if not isinstance(self.simultaneous, bool):
             raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
+
+    def check(self, recorded: Release) -> None:
+        """Refuse if an answer that was recorded promises something else."""
+        for name in ("confidence", "simultaneous"):
+            wanted, was = getattr(self, name), getattr(recorded, name)
+            if abs(wanted - was) > ULP:
+                way_out = f"ask with {name}={was}, or pay again with fresh=True"
+                raise BadParameter(name, wanted, f"this was answered before, with {was}", way_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +99,12 @@ class Till:
 
     def look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
         """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
-        tainted = manner.bits is not None and manner.bits is not SYSTEM
-        told = described(planned, self.engine.identity) | ({"bits": "seeded"} if tainted else {})  # never passed off as real
+        told = described(planned, self.engine.identity) | manner.mark
         told |= {"after": [measurement_hash(paper.measurement) for paper in after]} if after else {}
         paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
         try:
             paid = self.account.reserve(
-                planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=tainted
+                planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=manner.tainted
             )
         except BudgetExceeded as refused:
             raise self.way_out(refused) from None
@@ -119,11 +136,7 @@ class Till:
         """What was answered before. Nothing is paid, and nothing is read but the record."""
         record = msgspec.json.decode(kept)
         answer = from_record(record, planned.loss)
-        for name in ("confidence", "simultaneous"):
-            wanted, was = getattr(shape, name), getattr(answer, name)
-            if abs(wanted - was) > ULP:
-                way_out = f"ask with {name}={was}, or pay again with fresh=True"
-                raise BadParameter(name, wanted, f"this was answered before, with {was}", way_out)
+        shape.check(answer)
         said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
         return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=paper(entry, recorded=record))
 

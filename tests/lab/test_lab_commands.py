@@ -1,30 +1,18 @@
 """`discreet lab`: JSON alone on stdout, mistakes in one line, pictures where they were asked for."""
 
-import io
 import json
-import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from discreet.cli import main
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 from discreet.lab.figures import canvas
+from tests import console
 
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The console script, without a process of its own."""
-    command = ["discreet", "lab", *map(str, arguments)]
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as left:
-            code = int(left.code or 0)
-    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+run = partial(console.run, "lab")
 
 
 def test_the_list_names_everything() -> None:

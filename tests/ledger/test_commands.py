@@ -1,29 +1,12 @@
 """`discreet ledger`, `budget` and `verify`: JSON alone on stdout, and the documented exit codes."""
 
-import io
 import json
-import subprocess
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest.mock import patch
 
-from discreet.cli import main
 from discreet.ledger import ledger_at
+from tests.console import run
 from tests.ledger.histories import small
 from tests.ledger.test_certificate import issued
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The console script, without a process of its own."""
-    command = ["discreet", *map(str, arguments)]
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with patch.object(sys, "argv", command), redirect_stdout(out), redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as left:
-            code = int(left.code or 0)
-    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 def test_open_budget_check_and_head(folder: Path) -> None:

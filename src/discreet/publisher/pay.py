@@ -6,16 +6,15 @@ from typing import Any
 
 import msgspec
 
-from discreet.errors import BadParameter
 from discreet.ledger.certificate import answer_bytes
 from discreet.ledger.entry import measurement_hash
 from discreet.ledger.store import Recorded
 from discreet.mechanisms.quantile import confident
-from discreet.noise import SYSTEM, Bits
+from discreet.noise import Bits
 from discreet.publisher.solve import Solved
 from discreet.query.record import Paper, described, from_record, to_record
 from discreet.query.release import Receipt, Release
-from discreet.till import ULP, Manner, Shape
+from discreet.till import Manner, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +35,19 @@ def pay_and_look(
 ) -> Answers:
     """One debit for the composition of all measurements; no row is read before it is durable."""
     manner, session = Manner(bits, None, solved.workload.id, fresh), solved.session
-    tainted = bits is not None and bits is not SYSTEM
     told: dict[str, Any] = {
         "unit": session.table.unit,
         "neighbours": session.neighbours.value,
         "plan": [described(each, session.engine.identity) for each in solved.measurements],
     }
-    told |= {"bits": "seeded"} if tainted else {}
+    told |= manner.mark
     paid = session.account.reserve(
-        solved.loss, measurement=measurement_hash(told), id=manner.id, fresh=fresh, tainted=tainted, at=solved.terms.at
+        solved.loss,
+        measurement=measurement_hash(told),
+        id=manner.id,
+        fresh=fresh,
+        tainted=manner.tainted,
+        at=solved.terms.at,
     )
     if isinstance(paid, Recorded):
         return _recorded(solved, told, paid.entry, paid.answer, free=True)
@@ -70,9 +73,5 @@ def _recorded(solved: Solved, told: dict[str, Any], entry: int, kept: bytes, *, 
     pairs = zip(record["answers"], solved.measurements, strict=True)
     releases = tuple(from_record(each, measurement.loss) for each, measurement in pairs)
     for answer in releases:
-        if abs(answer.confidence - confident(solved.workload.confidence)) > ULP:
-            raise BadParameter(
-                "confidence", solved.workload.confidence, f"this was answered before, at {answer.confidence}",
-                f"take {answer.confidence}, or pay again: fresh, with a new budget.id",
-            )  # fmt: skip
+        Shape(confident(solved.workload.confidence)).check(answer)
     return Answers(releases, Paper(entry, told, record), free)
