@@ -58,9 +58,4 @@ MARKERS = {
         "the key of a hash join is computed of every row, whatever stands beside it; a join here is one plain equality",
         duckdb="raises", postgres="raises", spark="raises",
     ),
-    "1,500 conditions joined by AND": Marker(
-        "a limit, and not a wish: Spark plans such a question for more than three minutes, and nobody has found out why; "
-        "docs/scale.md says so",
-        duckdb="answers", postgres="answers", spark="plans for minutes",
-    ),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pytest
@@ -37,6 +38,7 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         types(session)
         constants(session)
         saturation(session)
+        many_conditions(session)
         sources(session, tmp_path)
         silence(session, caplog, capfd)
         assert jobs(session) <= MOST_JOBS
@@ -92,6 +94,15 @@ def types(session: SparkSession) -> None:
     assert by("b") == {(True,), (False,)}
     sums = asked(engine, "SELECT SUM(n2) AS n, SUM(r) AS r, COUNT(r) AS k FROM kinds", bounds={"n2": (-1, 2), "r": (-1, 2)})
     assert sums == {(): (2**19 // 4, 2 * 2**19, 2)}
+
+
+def many_conditions(session: SparkSession) -> None:
+    """Joined by AND as they are, Spark would run out of stack; and a plan that does fails, where it once was waited for."""
+    engine = Spark.of(session.createDataFrame([(1, 5), (2, 7)], "uid INT, x INT").coalesce(1), "t")
+    question = "SELECT COUNT(*) AS n FROM t WHERE " + " AND ".join(["x < 6"] * 1500)
+    assert asked(engine, question) == {(): (1,)}
+    with patch("discreet.sql.values.LONG", 1500), pytest.raises(EngineFailed):
+        asked(engine, question)
 
 
 def constants(session: SparkSession) -> None:

@@ -93,12 +93,12 @@ def fuzz(opened: Opening, seeds: range, each: int) -> int:
     return answered
 
 
-MANY_CONDITIONS = "SELECT COUNT(*) FROM people WHERE " + " AND ".join(["age<9"] * 1500)
 LONG = [
     "SELECT COUNT(*) FROM people WHERE age IN (" + ", ".join(["1", "2.5"] * 2000) + ")",
     "SELECT COUNT(*) FROM people WHERE dept IN (" + ", ".join(["'a''b'"] * 2000) + ")",
     "SELECT COUNT(*) FROM people WHERE " + " OR ".join(["ok"] * 2000),
-    MANY_CONDITIONS,
+    "SELECT COUNT(*) FROM people WHERE " + " AND ".join(["age<9"] * 1500),
+    "SELECT COUNT(*) FROM people WHERE " + " AND ".join(f"age<{i}" for i in range(1500)),
     "SELECT SUM(" + "CASE WHEN ok THEN " * 25 + "1" + " END" * 25 + ") FROM people",
     "SELECT SUM(" + "(" * 25 + "age" + "+1)" * 25 + ") FROM people",
     "SELECT SUM(" + "(" * 25 + "age" + "//1)" * 25 + ") FROM people",
@@ -108,7 +108,7 @@ LONG = [
 ]
 
 
-def unanswered(engine: Engine, but: str | None = None) -> list[str]:
+def unanswered(engine: Engine) -> list[str]:
     """The long and deep questions that do not have one row for an answer, of a table with one person in it."""
-    questions = {asked: bound(parse(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG if asked != but}
+    questions = {asked: bound(parse(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG}
     return [asked for asked, question in questions.items() if len(list(engine.totals(question))) != 1]

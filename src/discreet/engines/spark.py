@@ -123,7 +123,9 @@ class Spark(SqlEngine):
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
         try:
             with self.job.running():
-                found = self.session.sql(statement).toArrow()
+                frame = self.session.sql(statement)
+                frame._jdf.queryExecution().executedPlan()  # here: a plan that fails in the serving thread is waited for
+                found = frame.toArrow()
         except Exception as mistake:  # a stopped context raises whatever comes first
             log.warning("%s", mistake)
             raise EngineFailed from None

@@ -33,7 +33,7 @@ def kept_rows(bounded: Bounded, source: exp.Expr, write: Lowering, values: Mappi
     rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True, copy=False))
     rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())), copy=False)
     if query.where is not None:
-        rows = rows.where(write.condition(query.where), copy=False)
+        rows = rows.where(write.where(query.where), copy=False)
     return rows if listed_late(bounded) else rows.where(*_listed(bounded, keys), copy=False)
 
 

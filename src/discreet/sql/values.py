@@ -46,6 +46,9 @@ def double(number: Fraction) -> SQL:
 
 SOURCE = "source"
 
+LONG = 100
+"""Conditions joined by AND that engines are left to take apart."""
+
 SATURATED = (1 << 63) - 1
 """Where totals are cut off."""
 
@@ -159,6 +162,12 @@ class Lowering:
             return self.steps(value)
         missing = exp.Is(this=exp.Paren(this=self.raw(value.column)), expression=exp.Null())
         return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=bigint(0))
+
+    def where(self, condition: plan.Condition) -> SQL:
+        """What a row must pass. A long list is wrapped: Spark takes a plain one apart, as deep a recursion as it is long."""
+        passes = self.condition(condition)
+        long = isinstance(condition, plan.All) and len(condition.parts) > LONG
+        return exp.Coalesce(this=passes, expressions=[exp.false()]) if long else passes
 
     def condition(self, condition: plan.Condition) -> SQL:
         """True, false or NULL, as SQL has it."""
