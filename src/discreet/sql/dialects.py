@@ -51,7 +51,7 @@ def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
 
 DUCKDB = Dialect(
     "duckdb",
-    is_nan=lambda x: exp.func("isnan", x, dialect="duckdb"),
+    is_nan=lambda x: exp.IsNan(this=x),
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide="HUGEINT",
 )

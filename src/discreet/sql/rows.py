@@ -30,7 +30,7 @@ def kept_rows(bounded: Bounded, source: exp.Expr, write: Lowering, values: Mappi
     columns = [named(declared_column(table.unit), UNIT)]
     columns += [named(key, name) for key, name in zip(keys, key_names(bounded), strict=True)]
     columns += [named(value, name) for name, value in values.items()]
-    rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True, copy=False))
+    rows = exp.select(*columns).from_(exp.alias_(source, SOURCE, table=True, quoted=True, copy=False), copy=False)
     rows = rows.where(exp.Not(this=exp.Is(this=declared_column(table.unit), expression=exp.Null())), copy=False)
     if query.where is not None:
         rows = rows.where(write.where(query.where), copy=False)
@@ -51,7 +51,7 @@ def listed_late(bounded: Bounded) -> bool:
 
 def only_listed(bounded: Bounded, result: exp.Select) -> exp.Select:
     """The groups of a result whose keys are listed; the condition is wrapped, lest an engine move it below the grouping."""
-    listed = exp.and_(*_listed(bounded, [column(name) for name in key_names(bounded)]))
+    listed = exp.and_(*_listed(bounded, [column(name) for name in key_names(bounded)]), copy=False)
     counted = exp.Not(this=exp.Is(this=column("total0"), expression=exp.Null()))
     late = exp.Case(ifs=[exp.If(this=counted, true=listed)], default=exp.false())
     return exp.select(exp.Star()).from_(result.subquery("grouped", copy=False), copy=False).where(late, copy=False)
@@ -76,7 +76,7 @@ def _among(known: Sequence[Key], key: SQL) -> SQL:
     tests: list[SQL] = [exp.In(this=key.copy(), expressions=present)] if present else []
     if None in known:
         tests.append(exp.Is(this=key.copy(), expression=exp.Null()))
-    return exp.Paren(this=exp.or_(*tests))
+    return exp.Paren(this=exp.or_(*tests, copy=False))
 
 
 def needs_rank(bounded: Bounded) -> bool:
@@ -92,7 +92,7 @@ def by_hash(bounded: Bounded, *names: str) -> exp.Order:
     for name in names:
         missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
         parts.append(exp.Case(ifs=[missing], default=_joined(_sized(name))))
-    hashed = exp.func("md5", _joined(parts))
+    hashed = exp.MD5(this=_joined(parts))
     return exp.Order(expressions=[exp.Ordered(this=hashed), *(exp.Ordered(this=column(n)) for n in names)])
 
 

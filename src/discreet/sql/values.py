@@ -26,12 +26,12 @@ def whole(number: int) -> SQL:
 
 def named(value: SQL, name: str) -> SQL:
     """A value under a name of our own. The value is not copied: it was made for this."""
-    return exp.alias_(value, name, quoted=True, copy=False)
+    return exp.Alias(this=value, alias=exp.Identifier(this=name, quoted=True))
 
 
 def cast(value: SQL, kind: exp.DType) -> SQL:
     """A value as another type; not copied either."""
-    return exp.cast(value, kind, copy=False)
+    return exp.Cast(this=value, to=exp.DataType(this=kind))
 
 
 def bigint(number: int) -> SQL:
@@ -55,12 +55,12 @@ SATURATED = (1 << 63) - 1
 
 def column(name: str) -> exp.Column:
     """A column of our own making, always quoted."""
-    return exp.Column(this=exp.to_identifier(name, quoted=True))
+    return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
 def declared_column(name: str) -> exp.Column:
     """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(SOURCE, quoted=True))
+    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=SOURCE, quoted=True))
 
 
 class Lowering:
@@ -179,9 +179,9 @@ class Lowering:
             case plan.Missing(value=ref):
                 return exp.Paren(this=exp.Is(this=exp.Paren(this=self.raw(ref.column)), expression=exp.Null()))
             case plan.All(parts=parts):
-                return exp.Paren(this=exp.and_(*(self.condition(part) for part in parts)))
+                return exp.Paren(this=exp.and_(*(self.condition(part) for part in parts), copy=False))
             case plan.Any(parts=parts):
-                return exp.Paren(this=exp.or_(*(self.condition(part) for part in parts)))
+                return exp.Paren(this=exp.or_(*(self.condition(part) for part in parts), copy=False))
             case plan.Not(part=part):
                 return exp.Not(this=self.condition(part))
             case _:
@@ -238,7 +238,7 @@ def constant(value: object) -> SQL:
     if isinstance(value, str):
         return exp.Literal.string(value)
     kind = exp.DType.TIMESTAMPNTZ if isinstance(value, datetime) else exp.DType.DATE
-    return exp.cast(exp.Literal.string(str(value)), kind)
+    return cast(exp.Literal.string(str(value)), kind)
 
 
 def clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
