@@ -60,11 +60,11 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import Race
+    from discreet.opening import connect
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
     from discreet.publisher import Asked, Workload, publish, read_plan
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
-    from discreet.session import connect
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
 
@@ -92,7 +92,7 @@ _HOMES = {
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
     "discreet.units": "Neighbours Sensitivity",
-    "discreet.session": "connect",
+    "discreet.opening": "connect",
     "discreet.testing": "assert_private",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -8,29 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import version
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from discreet.accounting.filters import Currency, price
-from discreet.declare import Declared, Limits, declare
+from discreet.accounting.filters import price
+from discreet.declare import Declared
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
-from discreet.ledger import ledger_at
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.budget import budget
 from discreet.ledger.certificate import certificate
 from discreet.ledger.entry import measurement_hash
 from discreet.ledger.keys import Key as SecretKey
-from discreet.ledger.memory import MemoryAccount
 from discreet.ledger.store import Purse
 from discreet.loss import compose
 from discreet.noise import Bits
 from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
 from discreet.query.bound import Bounded, bound
-from discreet.query.currency import named
 from discreet.query.measure import Measurement
 from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
@@ -38,7 +32,7 @@ from discreet.query.price import Price
 from discreet.query.quote import Quote, quote
 from discreet.query.record import Paper, described
 from discreet.query.release import Release
-from discreet.query.table import Key, Table
+from discreet.query.table import Table
 from discreet.query.write import written
 from discreet.till import Manner, Shape, Till
 from discreet.units import Neighbours
@@ -259,74 +253,3 @@ class Session:
         rows, group = smallest(answer)
         paid = rational(price(prices.kept.currency, planned.loss)[0])
         return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
-
-
-def connect(
-    source: Any,
-    *,
-    epsilon: Number | None = None,
-    delta: Number = 0,
-    unit: str | None = None,
-    currency: Currency | str | None = None,
-    ledger: str | PathLike[str] | None = None,
-    account: str | None = None,
-    policy: str | Path | Table | None = None,
-    table: str | None = None,
-    path: str | Path | None = None,
-    bounds: Limits | None = None,
-    keys: Mapping[str, Sequence[Key]] | None = None,
-    max_groups: int | None = None,
-    max_rows: int | None = None,
-    unique: bool | None = None,
-    public: Mapping[str, Any] | None = None,
-    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
-) -> Session:
-    """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
-
-    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
-    frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or the `path` of its files.
-    What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
-    half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp", "gdp" or "rdp(16)".
-    `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
-    about nobody, each from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or
-    `bounds="auto"` for every number, has bounds found privately by the first question that needs them, for a quarter of
-    its price.
-
-    A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
-    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything.
-    """
-    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
-    purse, failing = purse_of(epsilon, delta, currency, ledger, account)
-    declared = declare(
-        source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
-        max_rows=max_rows, unique=unique, public=public,
-    )  # fmt: skip
-    return Session.of(declared, purse, failing, relation)
-
-
-def purse_of(
-    epsilon: Number | None,
-    delta: Number,
-    currency: Currency | str | None,
-    ledger: str | PathLike[str] | None,
-    account: str | None,
-) -> tuple[Purse, Fraction]:
-    """Whatever pays, and the δ at which its budget promises an ε."""
-    if ledger is None:
-        if account is not None:
-            raise BadParameter("account", repr(account), "no ledger is named", "give ledger= too (--ledger FILE)")
-        if epsilon is None:
-            raise BadParameter(
-                "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
-            )
-        kept = currency if currency is None or isinstance(currency, Currency) else named(currency)
-        return MemoryAccount(budget(epsilon, delta, kept)), rational(delta, "delta")
-    if epsilon is not None or delta != 0 or currency is not None:
-        raise BadParameter(
-            "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"
-        )
-    found = ledger_at(ledger).account(account)
-    return found, found.opened.delta
-
-
-__all__ = ["Session", "connect", "purse_of"]

@@ -9,8 +9,8 @@ import pytest
 
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import BadParameter, SourceRefused
+from discreet.opening import connect
 from discreet.query.table import Column, Kind, Table
-from discreet.session import connect
 
 KINDS = {
     "id": Kind.INTEGER, "name": Kind.TEXT, "pay": Kind.REAL, "ok": Kind.BOOLEAN, "day": Kind.DATE, "at": Kind.TIMESTAMP,

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from discreet.errors import QuestionRefused, SourceRefused
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 
 
 def collated(rows: list[str]) -> duckdb.DuckDBPyConnection:

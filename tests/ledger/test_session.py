@@ -13,10 +13,11 @@ from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.keys import key_at
 from discreet.ledger.verify import verify
+from discreet.opening import connect
 from discreet.query.cells import Cell
 from discreet.query.record import from_record, to_record
 from discreet.query.release import Release
-from discreet.session import Session, connect
+from discreet.session import Session
 from discreet.testing import seeded
 from tests.query.people import BY_DEPARTMENT, COUNTS, people
 

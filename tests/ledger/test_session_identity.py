@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.ledger import ledger_at
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 from tests.ledger.test_session import opened, place, spent
 
 __all__ = ["place"]

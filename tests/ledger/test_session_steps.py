@@ -11,7 +11,7 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import ledger_at
 from discreet.ledger.keys import key_at
 from discreet.ledger.verify import verify
-from discreet.session import connect
+from discreet.opening import connect
 from tests.ledger.test_certificate import failed, signed
 from tests.ledger.test_session import opened, place, spent
 

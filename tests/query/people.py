@@ -4,7 +4,8 @@ from typing import Any
 
 import duckdb
 
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 
 DEPARTMENTS = ("a", "b", "c")
 COUNTS = {"a": 600, "b": 300, "c": 100}

@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 from tests.query.oracle import Row
 
 SEXES = ("Female", "Male")

@@ -7,8 +7,9 @@ from typing import Any
 from discreet.accounting import filters
 from discreet.engines.engine import Engine
 from discreet.errors import DiscreetError, EngineFailed
+from discreet.ledger.memory import MemoryAccount
 from discreet.query.table import Table
-from discreet.session import MemoryAccount, Session
+from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.hostile import HOSTILE
 from tests.query.law import neighbour

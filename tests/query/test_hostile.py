@@ -9,9 +9,10 @@ import pytest
 from discreet.accounting import filters
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import QuestionRefused
+from discreet.ledger.memory import MemoryAccount
 from discreet.query.check import check
 from discreet.query.parse import parse
-from discreet.session import MemoryAccount, Session
+from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.hostile import EDGES, HOSTILE, SHARES, TRICKS
 from tests.query.mangled import ONE_PERSON, PEOPLE, Opening, fuzz, unanswered

@@ -8,7 +8,8 @@ import pytest
 
 import discreet
 from discreet.errors import BadParameter, QuestionRefused, SourceRefused
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
 
 DECLARED: dict[str, Any] = {"unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b", "c")}, "unique": True}

@@ -2,7 +2,8 @@
 
 from discreet.cli.output import number, print_json
 from discreet.cli.sample import REGIONS, ROWS, visits
-from discreet.session import Session, connect
+from discreet.opening import connect
+from discreet.session import Session
 
 COUNTS = "SELECT region, COUNT(*) AS visits FROM visits GROUP BY region"
 MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"

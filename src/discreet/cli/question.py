@@ -13,9 +13,10 @@ from discreet.declare import AUTO, Declared, declare
 from discreet.errors import BadParameter
 from discreet.exact import rational
 from discreet.ledger.memory import MemoryAccount, budget
+from discreet.opening import purse_of
 from discreet.query.currency import named
 from discreet.query.table import Column, Key, Kind, Table
-from discreet.session import Session, purse_of
+from discreet.session import Session
 from discreet.units import Neighbours
 
 

@@ -14,12 +14,13 @@ from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number, positive, rational
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.mechanisms.quantile import confident
+from discreet.opening import purse_of
 from discreet.publisher.refusals import under
 from discreet.query.currency import named
 from discreet.query.parse import Question
 from discreet.query.quote import sized
 from discreet.query.table import Key, Table
-from discreet.session import Session, purse_of
+from discreet.session import Session
 from discreet.units import Neighbours
 
 Error: TypeAlias = str | Number

@@ -20,8 +20,9 @@ from discreet.exact import Number
 from discreet.ledger import ledger_at
 from discreet.ledger.book import LedgerAccount
 from discreet.mechanisms import Laplace
+from discreet.opening import connect
 from discreet.query.release import Release
-from discreet.session import Session, connect
+from discreet.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,88 @@
+"""How a session begins: a source with what is declared of it, and a budget of its own or a ledger's."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.accounting.filters import Currency
+from discreet.declare import Limits, declare
+from discreet.errors import BadParameter
+from discreet.exact import Number, rational
+from discreet.ledger import ledger_at
+from discreet.ledger.budget import budget
+from discreet.ledger.memory import MemoryAccount
+from discreet.ledger.store import Purse
+from discreet.query.currency import named
+from discreet.query.table import Key, Table
+from discreet.session import Session
+from discreet.units import Neighbours
+
+
+def connect(
+    source: Any,
+    *,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    unit: str | None = None,
+    currency: Currency | str | None = None,
+    ledger: str | PathLike[str] | None = None,
+    account: str | None = None,
+    policy: str | Path | Table | None = None,
+    table: str | None = None,
+    path: str | Path | None = None,
+    bounds: Limits | None = None,
+    keys: Mapping[str, Sequence[Key]] | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    unique: bool | None = None,
+    public: Mapping[str, Any] | None = None,
+    neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+) -> Session:
+    """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
+
+    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
+    frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or the `path` of its files.
+    What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
+    half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp", "gdp" or "rdp(16)".
+    `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
+    about nobody, each from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or
+    `bounds="auto"` for every number, has bounds found privately by the first question that needs them, for a quarter of
+    its price.
+
+    A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
+    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything.
+    """
+    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
+    purse, failing = purse_of(epsilon, delta, currency, ledger, account)
+    declared = declare(
+        source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
+        max_rows=max_rows, unique=unique, public=public,
+    )  # fmt: skip
+    return Session.of(declared, purse, failing, relation)
+
+
+def purse_of(
+    epsilon: Number | None,
+    delta: Number,
+    currency: Currency | str | None,
+    ledger: str | PathLike[str] | None,
+    account: str | None,
+) -> tuple[Purse, Fraction]:
+    """Whatever pays, and the δ at which its budget promises an ε."""
+    if ledger is None:
+        if account is not None:
+            raise BadParameter("account", repr(account), "no ledger is named", "give ledger= too (--ledger FILE)")
+        if epsilon is None:
+            raise BadParameter(
+                "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
+            )
+        kept = currency if currency is None or isinstance(currency, Currency) else named(currency)
+        return MemoryAccount(budget(epsilon, delta, kept)), rational(delta, "delta")
+    if epsilon is not None or delta != 0 or currency is not None:
+        raise BadParameter(
+            "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"
+        )
+    found = ledger_at(ledger).account(account)
+    return found, found.opened.delta
