@@ -16,7 +16,7 @@ from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger.budget import epsilon_that_fits
 from discreet.ledger.certificate import answer_bytes
-from discreet.ledger.entry import measurement_hash
+from discreet.ledger.entry import measurement_hash, whose_of
 from discreet.ledger.store import Purse, Recorded
 from discreet.noise import SYSTEM, Bits
 from discreet.pricing import Pricing
@@ -104,7 +104,12 @@ class Till:
         paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
         try:
             paid = self.account.reserve(
-                planned.loss, measurement=measurement_hash(told), id=manner.id, fresh=manner.fresh, tainted=manner.tainted
+                planned.loss,
+                measurement=measurement_hash(told),
+                id=manner.id,
+                fresh=manner.fresh,
+                tainted=manner.tainted,
+                whose=whose_of(told),
             )
         except BudgetExceeded as refused:
             raise self.way_out(refused) from None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from discreet import codec
 from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp
@@ -19,7 +20,7 @@ from discreet.errors import BadParameter, LedgerFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import answer_bytes, certificate
-from discreet.ledger.entry import canonical, decode, encode, measurement_hash
+from discreet.ledger.entry import canonical, decode, encode, measurement_hash, whose_of
 from discreet.ledger.keys import Key, key_at, key_beside
 from discreet.ledger.verify import Verdict, verify
 from discreet.loss import DiscreteLaplaceLoss, compose
@@ -41,7 +42,7 @@ def issued(folder: Path, currency: Currency | None = None) -> tuple[dict[str, An
     delta = 0 if currency is None or currency == Pure() else 1e-6
     ledger = ledger_at(folder / "l", create=True)
     account, key = ledger.open("hr", 2, delta, currency), key_at(key_beside(folder / "l"))
-    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), id="q")
+    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), id="q", whose=whose_of(MEASUREMENT))
     assert isinstance(paid, Receipt)
     account.record(paid, answer_bytes(RELEASE))
     found = certificate(
@@ -153,12 +154,21 @@ def changed_otherwise(found: dict[str, Any]) -> None:
     _words(found, "added or removed", "replaced by another")
 
 
+def account_of_somebody_else(found: dict[str, Any]) -> None:
+    change_entry(found, about="household: add or remove one unit")
+
+
+def account_of_nobody_in_particular(found: dict[str, Any]) -> None:
+    change_entry(found, about=UNSET)
+
+
 def rests_on_nothing_known(found: dict[str, Any]) -> None:
     found["earlier"] = [found["entry"]]
 
 
 LIES: list[Lie] = [
-    price_widened, somebody_else, changed_otherwise, rests_on_nothing_known,
+    price_widened, somebody_else, changed_otherwise, rests_on_nothing_known, account_of_somebody_else,
+    account_of_nobody_in_particular,
     answer, scale, scale_in_words, question, policy, signature, entry_missing, epsilon_understated, guarantee_understated,
     words_only, charged_too_little, left_overstated,
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from discreet.accounting.filters import Pure
 from discreet.errors import BadParameter, BudgetExceeded, LedgerBroken, LedgerFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.check import check
+from discreet.ledger.schema import NEWEST
 from discreet.ledger.store import Recorded
 from discreet.loss import GaussianLoss, compose, repeat
 from discreet.query.release import Receipt
@@ -79,6 +80,7 @@ def test_a_disk_that_may_not_be_written(tmp_path_factory: pytest.TempPathFactory
 import os, sys
 from fractions import Fraction
 from discreet.ledger import ledger_at
+from discreet.ledger.schema import NEWEST
 from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.book import Ledger
 from discreet.loss import Claim, compose
@@ -107,6 +109,7 @@ def test_an_older_schema_is_brought_up_to_date(place: str) -> None:
     ledger = small(place)
     with ledger.store.writing() as pages:
         pages.run("ALTER TABLE discreet_accounts DROP COLUMN debits", ())
+        pages.run("ALTER TABLE discreet_accounts DROP COLUMN whose", ())
         pages.run("DROP TABLE discreet_facts", ())
         pages.run("UPDATE discreet_schema SET version = 1", ())
     ledger.close()
@@ -119,7 +122,7 @@ def test_an_older_schema_is_brought_up_to_date(place: str) -> None:
 def test_a_newer_schema_is_refused_also_by_those_who_are_at_work(place: str) -> None:
     ledger = small(place)
     with ledger.store.writing() as pages:
-        pages.run("UPDATE discreet_schema SET version = 3", ())
+        pages.run(f"UPDATE discreet_schema SET version = {NEWEST + 1}", ())
     with pytest.raises(LedgerFailed, match="use a newer discreet"):
         ask(ledger, 60)
     ledger.close()

@@ -9,7 +9,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from discreet.errors import BadParameter
 from discreet.ledger import ledger_at
+from discreet.ledger.check import check
+from discreet.ledger.entry import Debit
+from discreet.loss import Claim, compose
 from discreet.opening import connect
 from discreet.session import Session
 from tests.ledger.test_session import opened, place, spent
@@ -38,7 +42,6 @@ def salted(place: Path) -> Session:
 
 OTHERS = {
     "source": moved,
-    "neighbours": lambda place: opened(place, keys={}, bounds={}, neighbours="replace"),
     "salt": salted,
     "bounds of a column that is not asked about": lambda place: opened(place, keys={}, bounds={"pay": (0, 9)}),
 }
@@ -50,6 +53,29 @@ def test_whatever_decides_the_measurement_is_paid_for(place: Path, name: str) ->
     paid = spent(place)
     OTHERS[name](place).ask(QUESTION, epsilon=Fraction(1, 8))
     assert spent(place) > paid
+
+
+@pytest.mark.parametrize("other", [{"neighbours": "replace"}, {"unit": "dept", "unique": False}])
+def test_an_account_speaks_of_one_unit_and_one_change(place: Path, other: dict[str, Any]) -> None:
+    """One removed and one added is two changes: a histogram paid for under the one costs twice under the other. So what an
+    account has released together is promised about one kind of neighbours, and others are refused unpaid."""
+    opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8))
+    paid = spent(place)
+    with pytest.raises(BadParameter, match=r"it has paid for \(id: add or remove one unit\)"):
+        opened(place, keys={}, bounds={}, **other).ask(QUESTION, epsilon=Fraction(1, 8))
+    assert spent(place) == paid
+    opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8), fresh=True)
+
+
+def test_a_debit_that_does_not_say_is_about_whom_the_account_speaks_of(place: Path) -> None:
+    ledger = ledger_at(place / "hr.ledger")
+    hr, loss = ledger.account("hr"), compose(Claim(Fraction(1, 9), Fraction(0)))
+    hr.pay(loss)
+    opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8))
+    hr.pay(loss)
+    debits = [entry.whose for entry in ledger.entries() if isinstance(entry, Debit)]
+    assert debits == ["", "id: add or remove one unit", "id: add or remove one unit"]
+    assert check(ledger).holds
 
 
 def test_another_public_table_is_another_question(place: Path) -> None:

@@ -68,6 +68,7 @@ def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: byt
         "UPDATE discreet_accounts SET spent = '0' WHERE name = 'hr'",
         "UPDATE discreet_accounts SET spent = '0' WHERE name = 'all'",
         "UPDATE discreet_accounts SET debits = 1 WHERE name = 'hr'",
+        "UPDATE discreet_accounts SET whose = 'id: replace one unit' WHERE name = 'hr'",
         "UPDATE discreet_accounts SET opened = 1 WHERE name = 'hr'",
         "UPDATE discreet_facts SET times = 1",
         "DELETE FROM discreet_facts",
@@ -114,6 +115,7 @@ def rewritten(place: Path, number: int, **fields: Any) -> None:
         ({"price": Fraction(1, 4)}, "charges less than its facts cost"),
         ({"spent": Fraction(1, 5)}, "a sum that is not the sum"),
         ({"price": Fraction(6), "spent": Fraction(6)}, "overdraws"),
+        ({"about": "id: replace one unit"}, "does not say whose rows its account speaks of"),
         ({"facts": codec.encode(Claim(Fraction(1, 3), Fraction(1, 9)))}, "less δ than its facts leak"),
     ],
 )

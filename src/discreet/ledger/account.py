@@ -39,6 +39,7 @@ class Account:
     delta: Fraction  # at which the budget promises its ε
     parent: "Account | None" = None
     debits: int = 0  # its own, not those of its children
+    whose: str = ""  # whose rows its own debits speak of, and in which change; "" as long as none has said
 
     @classmethod
     def open(
@@ -71,9 +72,10 @@ class Account:
             self.kept.paid(amount, leak)  # raises
         return rounded_up(rational(amount)), rounded_up(leak)
 
-    def paid(self, amount: Fraction, leak: Fraction) -> "Account":
+    def paid(self, amount: Fraction, leak: Fraction, whose: str = "") -> "Account":
         """The account, and its parents, once a known price is paid; refused, and unchanged, if it does not fit in all."""
-        return replace(self._lessened(amount, leak), debits=self.debits + 1)
+        bound = one_whose(self.whose, whose)
+        return replace(self._lessened(amount, leak), debits=self.debits + 1, whose=bound)
 
     def _lessened(self, amount: Fraction, leak: Fraction) -> "Account":
         above = None if self.parent is None else self.parent._lessened(amount, leak)
@@ -107,6 +109,17 @@ def price_at(currency: Currency, loss: Loss, at: Fraction = Fraction(0)) -> tupl
     if at != 0 and isinstance(currency, Pure):
         return certified(loss, open_unit(at, "at")).upper, at
     return price(currency, loss)
+
+
+def one_whose(bound: str, whose: str) -> str:
+    """Whose rows an account speaks of, once it has paid for these. It keeps to one unit and one change for life: what was
+    paid for one person's rows says nothing of a household's, and a replaced person is one removed and one added, so a sum
+    over several kinds of neighbours promises nothing to any of them."""
+    if bound and whose and bound != whose:
+        raise BadParameter(
+            "account", repr(whose), f"it has paid for ({bound}) and keeps to that", "open another account for this"
+        )
+    return bound or whose
 
 
 def proper(text: str, what: str) -> str:

@@ -141,6 +141,7 @@ class LedgerAccount:
         fresh: bool = False,
         tainted: bool = False,
         at: Number = 0,
+        whose: str = "",
     ) -> Receipt | Recorded:
         """As in `Purse`."""
         if tainted:
@@ -153,7 +154,7 @@ class LedgerAccount:
             charge = self.opened.charge(loss, at)
             with self.store.writing() as pages:
                 earlier = None if fresh and id is None else self._earlier(pages, id, measurement, facts, fresh)
-                return earlier or self._debit(pages, name, measurement, loss, facts, charge, Fraction(at))
+                return earlier or self._debit(pages, name, measurement, loss, facts, charge, Fraction(at), whose)
         except BudgetExceeded as refused:
             raise self.account.way_out(refused) from None
 
@@ -194,15 +195,16 @@ class LedgerAccount:
 
     def _debit(
         self, pages: Pages, id: str, measurement: str, loss: Composition, facts: bytes, charge: tuple[Fraction, Fraction],
-        at: Fraction,
+        at: Fraction, whose: str,
     ) -> Receipt:  # fmt: skip
         price, leak = charge
-        after = pages.totals(self.opened).paid(price, leak)
+        after = pages.totals(self.opened).paid(price, leak, whose)
         number, link = pages.last()
         pages.append(
             Debit(
                 number=number + 1, previous=link.hex(), account=after.name, id=id, measurement=measurement,
                 facts=msgspec.Raw(facts), price=price, leak=leak, spent=after.kept.spent, leaked=after.kept.leaked, at=at,
+                about=after.whose or msgspec.UNSET,
             )
         )  # fmt: skip
         pages.save(after)

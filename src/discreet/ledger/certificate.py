@@ -16,7 +16,7 @@ from discreet.errors import BadFact, BadParameter
 from discreet.exact import ceil_float
 from discreet.ledger.account import Account
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash
+from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash, whose_of
 from discreet.ledger.keys import Key, is_public
 from discreet.query.currency import plain
 from discreet.query.price import Price
@@ -54,7 +54,7 @@ def certificate(
     earlier = [_entries(account, number)[1] for number in after]
     if not rests_on(measurement, debit, earlier):
         raise BadParameter("after", list(after), f"not the entries that entry {entry} rests on", "give those of its paper")
-    if measurement_hash(measurement) != debit.measurement:
+    if measurement_hash(measurement) != debit.measurement or whose_of(measurement) != debit.whose:
         raise BadParameter("measurement", "another one", f"entry {entry} paid for something else", "give what was paid for")
     if answer != answer_bytes(release):
         raise BadParameter(

@@ -118,11 +118,12 @@ class Replay:
             price, leak = self._price(account, entry)
             self._require(entry.price >= price * (1 - SLACK), row, "charges less than its facts cost")
             self._require(entry.leak >= leak * (1 - SLACK), row, "charges less δ than its facts leak")
-            after = account.paid(entry.price, entry.leak)
+            after = account.paid(entry.price, entry.leak, entry.whose)
         except BudgetExceeded as over:
             raise Wrong(f"entry {row.number} overdraws account {entry.account!r}: {over}") from None
-        except BadFact as wrong:
+        except (BadFact, BadParameter) as wrong:
             raise Wrong(f"entry {row.number}: {wrong}") from None
+        self._require(after.whose == entry.whose, row, "does not say whose rows its account speaks of")
         sums = (after.kept.spent, after.kept.leaked) == (entry.spent, entry.leaked)
         self._require(sums, row, "states a sum that is not the sum")
         self.accounts |= {each.name: each for each in after.line}

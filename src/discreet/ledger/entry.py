@@ -62,6 +62,12 @@ class Debit(_Entry, frozen=True, tag="debit", kw_only=True):
     spent: Fraction
     leaked: Fraction
     at: Fraction = Fraction(0)  # the δ of a plan's certified point
+    about: str | msgspec.UnsetType = msgspec.UNSET  # whose rows the account's debits speak of; left out if none has said
+
+    @property
+    def whose(self) -> str:
+        """Whose rows it is about, and in which change; "" if nobody has said."""
+        return self.about or ""
 
 
 class Answered(_Entry, frozen=True, tag="answer", kw_only=True):
@@ -132,6 +138,15 @@ def canonical(value: Any) -> bytes:
 def measurement_hash(description: Mapping[str, Any]) -> str:
     """The hash that an id is bound to: of all that says what is measured, and nothing that says what is in the data."""
     return hash_of(canonical(description)).hex()
+
+
+def whose_of(description: Mapping[str, Any]) -> str:
+    """Whose rows a measurement speaks of, and in which change.
+
+    >>> whose_of({"unit": "id", "neighbours": "replace one unit"})
+    'id: replace one unit'
+    """
+    return f"{description.get('unit')}: {description.get('neighbours')}"
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire)

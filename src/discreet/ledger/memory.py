@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from discreet.accounting.filters import Filter
 from discreet.exact import Number, rational
-from discreet.ledger.account import price_at
+from discreet.ledger.account import one_whose, price_at
 from discreet.ledger.budget import amount, budget, epsilon_that_fits, rounded_down, step_of
 from discreet.ledger.store import Recorded, already_bound
 from discreet.loss import Composition
@@ -18,7 +18,7 @@ class MemoryAccount:
     """One lock: two threads never spend the same cent."""
 
     def __init__(self, budget: Filter) -> None:
-        self._lock, self._budget, self._entries = threading.Lock(), budget, 0
+        self._lock, self._budget, self._entries, self._whose = threading.Lock(), budget, 0, ""
         self._debits: dict[str, tuple[str, Receipt]] = {}  # by id, with the measurement
         self._answers: dict[int, bytes] = {}  # by entry
 
@@ -46,6 +46,7 @@ class MemoryAccount:
         fresh: bool = False,
         tainted: bool = False,
         at: Number = 0,
+        whose: str = "",
     ) -> Receipt | Recorded:
         """As in `Purse`; seeded noise is fine here, since nothing of it outlives the process."""
         with self._lock:
@@ -58,7 +59,9 @@ class MemoryAccount:
                 receipt = self._debits[known][1]
                 answer = self._answers.get(receipt.entry)
                 return receipt if answer is None else Recorded(receipt.entry, known, answer)
+            bound_to = one_whose(self._whose, whose)
             receipt = self._pay(loss, at)
+            self._whose = bound_to
             self._debits[name] = measurement, receipt
             return receipt
 

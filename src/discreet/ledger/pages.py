@@ -72,7 +72,7 @@ class Pages:
 
     def totals(self, account: Account) -> Account:
         """The same account and its parents with their totals of now."""
-        row = self._one("SELECT spent, leaked, debits FROM discreet_accounts WHERE name = ?", account.name)
+        row = self._one("SELECT spent, leaked, debits, whose FROM discreet_accounts WHERE name = ?", account.name)
         if row is None:
             raise LedgerBroken(self.where, f"account {account.name!r} is gone")
         above = None if account.parent is None else self.totals(account.parent)
@@ -93,8 +93,8 @@ class Pages:
         """Write the totals of an account and its parents."""
         for each in account.line:
             self.run(
-                "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ? WHERE name = ?",
-                (str(each.kept.spent), str(each.kept.leaked), each.debits, each.name),
+                "UPDATE discreet_accounts SET spent = ?, leaked = ?, debits = ?, whose = ? WHERE name = ?",
+                (str(each.kept.spent), str(each.kept.leaked), each.debits, each.whose, each.name),
             )
 
     def by_id(self, account: str, id: str) -> Debit | None:
@@ -192,5 +192,6 @@ def columns_of(entry: Entry) -> tuple[str, str, str | None, str | None, int | No
 
 def totalled(account: Account, row: Any) -> Account:
     """The account with the totals that are stored for it."""
-    spent, leaked, debits = row
-    return replace(account, kept=replace(account.kept, spent=Fraction(spent), leaked=Fraction(leaked)), debits=debits)
+    spent, leaked, debits, whose = row
+    kept = replace(account.kept, spent=Fraction(spent), leaked=Fraction(leaked))
+    return replace(account, kept=kept, debits=debits, whose=whose)

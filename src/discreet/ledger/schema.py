@@ -31,6 +31,10 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE discreet_facts (account TEXT NOT NULL, hash {bytes} NOT NULL, facts {bytes} NOT NULL, "
         "times BIGINT NOT NULL, PRIMARY KEY (account, hash))",
     ),
+    (
+        # Version 3 keeps whose rows an account speaks of. The entries of an older one do not say: its next debit does.
+        "ALTER TABLE discreet_accounts ADD COLUMN whose TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """What each version adds to the one before it."""
 

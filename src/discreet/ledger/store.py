@@ -58,11 +58,13 @@ class Purse(Protocol):
         fresh: bool = False,
         tainted: bool = False,
         at: Number = 0,
+        whose: str = "",
     ) -> Receipt | Recorded:
         """Debit once for this measurement (the hash of all of it), or return what is recorded.
 
         The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement. `at` is
-        the δ of the certified point at which a pure account pays for a plan.
+        the δ of the certified point at which a pure account pays for a plan. `whose` says about whom it is (`whose_of`):
+        an account speaks of one unit and one change, for life.
         """
         ...
 

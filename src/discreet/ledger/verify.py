@@ -19,7 +19,7 @@ from discreet.ledger.certificate import (
     words,
 )
 from discreet.ledger.check import SLACK, check
-from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash
+from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash, whose_of
 from discreet.ledger.keys import fingerprint, verified
 
 NEAR = 1e-3
@@ -100,7 +100,9 @@ def _in_ledger(stated: dict[str, Any], entries: Sequence[Opened | Debit], ledger
 
 
 def _same_measurement(stated: dict[str, Any], debit: Debit) -> bool:
-    return measurement_hash(stated["measurement"]) == debit.measurement
+    """Whom it is about included: that the account has paid for nobody else is what `so_far` leans on."""
+    measurement = stated["measurement"]
+    return measurement_hash(measurement) == debit.measurement and whose_of(measurement) == debit.whose
 
 
 def _facts(stated: dict[str, Any]) -> bytes | None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from discreet.ledger.certificate import answer_bytes
-from discreet.ledger.entry import measurement_hash
+from discreet.ledger.entry import measurement_hash, whose_of
 from discreet.ledger.store import Recorded
 from discreet.mechanisms.quantile import confident
 from discreet.noise import Bits
@@ -48,6 +48,7 @@ def pay_and_look(
         fresh=fresh,
         tainted=manner.tainted,
         at=solved.terms.at,
+        whose=whose_of(told),
     )
     if isinstance(paid, Recorded):
         return _recorded(solved, told, paid.entry, paid.answer, free=True)
