@@ -76,6 +76,10 @@ class BadFact(DiscreetError, ValueError):
         super().__init__(f"this is no stored fact: {problem}; {way_out}")
 
 
+LEAKS = "δ for leaks"
+"""What selecting unknown keys and (ε, δ) claims use up besides ε."""
+
+
 class BudgetExceeded(DiscreetError):
     """A release does not fit. Nothing was spent."""
 
@@ -83,7 +87,9 @@ class BudgetExceeded(DiscreetError):
 
     def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction, fitting: Fraction | None = None) -> None:
         self.currency, self.asked, self.left, self.fitting = currency, asked, left, fitting
-        if fitting is None:
+        if currency == LEAKS:
+            way_out = "no ε helps: list the keys, which needs no δ, or open an account with a larger one"
+        elif fitting is None:
             way_out = "ask for less, or for a coarser answer"
         elif fitting == 0:
             way_out = "the budget is used up"

@@ -22,7 +22,7 @@ from discreet.accounting.leak import split
 from discreet.accounting.pure import pure as pure_epsilon
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp as zcdp_rho
-from discreet.errors import BadParameter, BudgetExceeded
+from discreet.errors import LEAKS, BadParameter, BudgetExceeded
 from discreet.exact import Number, ceil_float, open_unit, positive, rational, sqrt_up
 from discreet.loss import Loss
 
@@ -94,7 +94,7 @@ class Filter:
         if amount > self.left:
             raise BudgetExceeded(_NAMES[type(self.currency)], asked=amount, left=self.left)
         if leak > self.leak_left:
-            raise BudgetExceeded("δ for leaks", asked=leak, left=self.leak_left)
+            raise BudgetExceeded(LEAKS, asked=leak, left=self.leak_left)
         return replace(self, spent=self.spent + rational(amount), leaked=self.leaked + leak)
 
     def short(self) -> "Filter":
