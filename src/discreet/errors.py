@@ -88,7 +88,7 @@ class BudgetExceeded(DiscreetError):
     def __init__(self, currency: str, *, asked: Fraction | float, left: Fraction, fitting: Fraction | None = None) -> None:
         self.currency, self.asked, self.left, self.fitting = currency, asked, left, fitting
         if currency == LEAKS:
-            way_out = "no ε helps: list the keys, which needs no δ, or open an account with a larger one"
+            way_out = "no ε helps: use less δ (listed keys need none), or open an account with more"
         elif fitting is None:
             way_out = "ask for less, or for a coarser answer"
         elif fitting == 0:

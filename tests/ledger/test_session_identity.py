@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from discreet.errors import BadParameter, BudgetExceeded
+from discreet.errors import BadParameter
 from discreet.ledger import ledger_at
 from discreet.ledger.check import check
 from discreet.ledger.entry import Debit
@@ -139,9 +139,3 @@ def test_a_childs_leak_is_its_parents_too(place: Path) -> None:
         child, parent = (ledger.account(name).budget for name in ("one", "all"))
     assert parent.leaked == child.leaked > 0
     assert parent.spent == child.spent > 0
-
-
-def test_no_epsilon_is_proposed_where_delta_is_used_up(place: Path) -> None:
-    session = connect(place / "people.parquet", epsilon=1000, delta=1e-6, unit="id", unique=True)
-    with pytest.raises(BudgetExceeded, match="no ε helps: list the keys"):
-        [session.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1, fresh=True) for _ in range(9)]
