@@ -1,0 +1,130 @@
+-- SELECT VARIANCE(age) AS v, AVG(price) AS m FROM people
+WITH kept AS (
+  SELECT
+    "source"."uid" AS "unit",
+    CASE
+      WHEN "source"."age" IS NULL
+      THEN NULL
+      ELSE CAST(LEAST(GREATEST("source"."age", 0), 120) AS BIGINT)
+    END AS "value0",
+    CASE
+      WHEN NOT CAST("source"."price" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
+      THEN CAST(FLOOR(
+        LEAST(
+          GREATEST(CAST("source"."price" AS DOUBLE PRECISION), CAST('0.0' AS DOUBLE PRECISION)),
+          CAST('1.0' AS DOUBLE PRECISION)
+        ) * CAST('1048576.0' AS DOUBLE PRECISION) + CAST('0.5' AS DOUBLE PRECISION)
+      ) AS BIGINT)
+    END AS "value1"
+  FROM (
+    SELECT
+      "uid",
+      "dept",
+      "city",
+      "age",
+      "pay",
+      CAST("price" AS DOUBLE PRECISION) AS "price",
+      "points",
+      "ok",
+      "day",
+      "at"
+    FROM "people"
+  ) AS "source"
+  WHERE
+    NOT "source"."uid" IS NULL
+), pairs AS (
+  SELECT
+    "unit",
+    COUNT("value0") AS "value0_n",
+    COUNT("value1") AS "value1_n",
+    SUM("value0") - CAST(60 AS DECIMAL(38, 0)) * COUNT("value0") AS "sum0",
+    SUM((
+      "value0" - 60
+    ) * (
+      "value0" - 60
+    )) AS "sum1",
+    SUM("value1") - CAST(524288 AS DECIMAL(38, 0)) * COUNT("value1") AS "sum3"
+  FROM kept
+  GROUP BY
+    "unit"
+)
+SELECT
+  CAST(LEAST(
+    GREATEST(
+      COALESCE(
+        SUM(
+          CASE
+            WHEN "value0_n" > 10
+            THEN (
+              CAST(LEAST(GREATEST("sum0", (
+                -461168601842738790
+              )), 461168601842738790) AS BIGINT) * 10
+            ) / "value0_n"
+            ELSE CAST("sum0" AS BIGINT)
+          END
+        ),
+        0
+      ),
+      (
+        -9223372036854775807
+      )
+    ),
+    9223372036854775807
+  ) AS BIGINT) AS "total0",
+  CAST(LEAST(
+    GREATEST(
+      COALESCE(
+        SUM(
+          CASE
+            WHEN "value0_n" > 10
+            THEN (
+              CAST(LEAST(GREATEST("sum1", (
+                -461168601842738790
+              )), 461168601842738790) AS BIGINT) * 10
+            ) / "value0_n"
+            ELSE CAST("sum1" AS BIGINT)
+          END
+        ),
+        0
+      ),
+      (
+        -9223372036854775807
+      )
+    ),
+    9223372036854775807
+  ) AS BIGINT) AS "total1",
+  CAST(LEAST(
+    GREATEST(COALESCE(SUM(LEAST("value0_n", 10)), 0), (
+      -9223372036854775807
+    )),
+    9223372036854775807
+  ) AS BIGINT) AS "total2",
+  CAST(LEAST(
+    GREATEST(
+      COALESCE(
+        SUM(
+          CAST(CASE
+            WHEN "value1_n" > 10
+            THEN (
+              CAST(LEAST(GREATEST("sum3", (
+                -461168601842738790
+              )), 461168601842738790) AS BIGINT) * 10
+            ) / "value1_n"
+            ELSE CAST("sum3" AS BIGINT)
+          END AS DECIMAL(28, 0))
+        ),
+        0
+      ),
+      (
+        -9223372036854775807
+      )
+    ),
+    9223372036854775807
+  ) AS BIGINT) AS "total3",
+  CAST(LEAST(
+    GREATEST(COALESCE(SUM(LEAST("value1_n", 10)), 0), (
+      -9223372036854775807
+    )),
+    9223372036854775807
+  ) AS BIGINT) AS "total4"
+FROM pairs;
