@@ -1,5 +1,6 @@
 """The rules: budgets round down, parents cap, refusals say what fits, plans are one entry."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -81,6 +82,19 @@ def test_in_a_pure_account_a_plan_may_pay_its_certified_point() -> None:
     with pytest.raises(BudgetExceeded, match=r"δ for leaks.*no ε helps: use less δ"):
         pure.after_plan([NOISY] * 10, at=1e-5)
     assert account.after_plan([NOISY], at=at).kept.leaked == 0  # other currencies pay in their own
+
+
+def test_a_family_speaks_of_one_unit_and_one_change() -> None:
+    above = Account.open("all", 9)
+    one, other = (Account.open(name, 5, parent=above) for name in ("one", "other"))
+    paid = one.paid(Fraction(1), Fraction(0)).paid(Fraction(1), Fraction(0), "id: replace one unit")
+    assert [each.whose for each in paid.line] == ["id: replace one unit"] * 2
+    assert paid.paid(Fraction(1), Fraction(0)).whose == "id: replace one unit"
+    sibling = replace(other, parent=paid.parent)
+    assert sibling.paid(Fraction(1), Fraction(0), "id: replace one unit").whose == "id: replace one unit"
+    for purse in (paid, sibling):
+        with pytest.raises(BadParameter, match="open another one"):
+            purse.paid(Fraction(1), Fraction(0), "id: add or remove one unit")
 
 
 def test_one_order_pays_for_no_leak() -> None:

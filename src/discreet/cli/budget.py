@@ -58,6 +58,7 @@ def _plain(account: Account, price: Price) -> dict[str, Any]:
         "account": account.name,
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
+        "whose": account.whose or None,
         "limit": floor_float(kept.limit),
         "leak": {"limit": floor_float(kept.leak_limit), "left": floor_float(kept.leak_left)},
         "price": price.to_dict(),
@@ -72,6 +73,8 @@ def _lines(account: Account, price: Price) -> list[str]:
     ]
     if kept.leak_limit:
         lines.append(f"δ for selections and claims: {floor_float(kept.leak_left):.3g} of {float(kept.leak_limit):.3g} left")
+    if account.whose:
+        lines.append(f"speaks of: {account.whose}")
     if account.parent:
         lines.append(f"capped by {account.parent.name}: {floor_float(account.parent.kept.left):.6g} left there")
     failing = f" at δ = {ceil_float(account.delta):.3g}" if account.delta else ""

@@ -39,7 +39,7 @@ class Account:
     delta: Fraction  # at which the budget promises its ε
     parent: "Account | None" = None
     debits: int = 0  # its own, not those of its children
-    whose: str = ""  # whose rows its own debits speak of, and in which change; "" as long as none has said
+    whose: str = ""  # whose rows its debits, and its children's, speak of, and in which change; "" as long as none has said
 
     @classmethod
     def open(
@@ -74,12 +74,12 @@ class Account:
 
     def paid(self, amount: Fraction, leak: Fraction, whose: str = "") -> "Account":
         """The account, and its parents, once a known price is paid; refused, and unchanged, if it does not fit in all."""
-        bound = one_whose(self.whose, whose)
-        return replace(self._lessened(amount, leak), debits=self.debits + 1, whose=bound)
+        return replace(self._lessened(amount, leak, whose), debits=self.debits + 1)
 
-    def _lessened(self, amount: Fraction, leak: Fraction) -> "Account":
-        above = None if self.parent is None else self.parent._lessened(amount, leak)
-        return replace(self, kept=self.kept.paid(amount, leak).short(), parent=above)
+    def _lessened(self, amount: Fraction, leak: Fraction, whose: str) -> "Account":
+        above = None if self.parent is None else self.parent._lessened(amount, leak, whose)
+        bound = one_whose(self.whose, whose, self.name)
+        return replace(self, kept=self.kept.paid(amount, leak).short(), parent=above, whose=bound)
 
     def after(self, loss: Loss, at: Number = 0) -> "Account":
         """The account once `loss` is paid, or a refusal that says what would fit."""
@@ -111,13 +111,13 @@ def price_at(currency: Currency, loss: Loss, at: Fraction = Fraction(0)) -> tupl
     return price(currency, loss)
 
 
-def one_whose(bound: str, whose: str) -> str:
+def one_whose(bound: str, whose: str, name: str) -> str:
     """Whose rows an account speaks of, once it has paid for these. It keeps to one unit and one change for life: what was
     paid for one person's rows says nothing of a household's, and a replaced person is one removed and one added, so a sum
     over several kinds of neighbours promises nothing to any of them."""
     if bound and whose and bound != whose:
         raise BadParameter(
-            "account", repr(whose), f"it has paid for ({bound}) and keeps to that", "open another account for this"
+            "account", repr(name), f"it has paid for ({bound}) and keeps to that, and this is ({whose})", "open another one"
         )
     return bound or whose
 

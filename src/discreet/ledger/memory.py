@@ -59,7 +59,7 @@ class MemoryAccount:
                 receipt = self._debits[known][1]
                 answer = self._answers.get(receipt.entry)
                 return receipt if answer is None else Recorded(receipt.entry, known, answer)
-            bound_to = one_whose(self._whose, whose)
+            bound_to = one_whose(self._whose, whose, "this session's")
             receipt = self._pay(loss, at)
             self._whose = bound_to
             self._debits[name] = measurement, receipt
