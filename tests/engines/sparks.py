@@ -41,15 +41,10 @@ def spark(*, adaptive: bool) -> Iterator[SparkSession]:
 def opened(session: SparkSession, place: World) -> Spark:
     """The rows as a frame. They go there as Arrow: rows of Python would keep a second process busy in every statement."""
     columns = ", ".join(f"`{name}` {TYPES.get(kind, kind)}" for name, kind in place.types.items())
-    return Spark.of(session.createDataFrame(arrow(place), columns).coalesce(1), "people")
-
-
-def arrow(place: World) -> pyarrow.Table:
-    """The rows as an Arrow table."""
     arrays = [
         pyarrow.array([_held(row[name], kind) for row in place.rows], ARROW[kind]) for name, kind in place.types.items()
     ]
-    return pyarrow.table(arrays, list(place.types))
+    return Spark.of(session.createDataFrame(pyarrow.table(arrays, list(place.types)), columns).coalesce(1), "people")
 
 
 def _held(value: Any, kind: str) -> Any:

@@ -4,20 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pytest
 import sqlglot
 from pyspark.sql import types
 from sqlglot import exp
 
-from discreet.engines.datafusion import _reading_of
 from discreet.engines.engine import Reading, SqlEngine, quoted
 from discreet.engines.postgres_types import _bytewise, _guarded_double, _whole
 from discreet.engines.spark_types import reading_of
 from discreet.query.bound import bound
 from discreet.query.parse import parse
 from discreet.query.table import Column, Kind, Lookup, Table
-from discreet.sql.dialects import DATAFUSION, DUCKDB, POSTGRES, SPARK, Dialect
+from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
 from discreet.units import Neighbours
 
 FOLDER = Path(__file__).parent / "golden"
@@ -30,7 +28,6 @@ ENGINES: dict[str, tuple[Dialect, dict[str, Reading]]] = {
             "at": lambda column: exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")),
         },
     ),
-    "datafusion": (DATAFUSION, {"price": _reading_of(pyarrow.decimal128(18, 3))}),
     "spark": (SPARK, {"price": reading_of(types.DecimalType(18, 3)), "at": reading_of(types.TimestampType())}),
 }  # fmt: skip
 COLUMNS = {

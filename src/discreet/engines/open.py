@@ -32,8 +32,6 @@ def open_engine(
         return _postgres(text, table or name)
     if spark:
         return _spark(source, table, path, name)
-    if type(source).__module__.startswith("datafusion."):
-        return _datafusion(source, table)
     return DuckDB.open(source, table or _name(source) or name, kinds)
 
 
@@ -53,12 +51,6 @@ def _spark(source: Any, table: str | None, path: str | Path | None, name: str | 
     if isinstance(source, str):
         return Spark.connect(source, table, path if path is None else str(path), name)
     return Spark.of(source, table or name or "data")
-
-
-def _datafusion(source: Any, table: str | None) -> Engine:
-    from discreet.engines.datafusion import DataFusion  # whoever holds one of its contexts has it
-
-    return DataFusion.of(source, table)
 
 
 def _name(source: Any) -> str | None:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
-from sqlglot.generators.postgres import PostgresGenerator
 
 ROWS = 1 << 41
 """No engine holds more rows of one table: where so many values fit 64 bits, they are added up in 64 bits."""
@@ -44,18 +42,11 @@ def _without_underflow(value: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=tiny, true=zero)], default=value)
 
 
-def _decimal_sum(value: exp.Expr, most: int) -> exp.Expr:
-    """Spark and DataFusion add 64-bit integers up in 64 bits; where they overflow, one raises and the other wraps around."""
+def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
+    """Spark adds 64-bit integers up in 64 bits, and raises where they overflow."""
     if most * ROWS < 1 << 63:
         return exp.Sum(this=value)
     return exp.Sum(this=exp.cast(value, "DECIMAL(28, 0)", dialect="spark"))  # its sum has all 38 digits
-
-
-class DataFusion(Postgres):
-    """PostgreSQL's grammar; a plain TIMESTAMP counts nanoseconds there, and has no room for the year 1."""
-
-    class Generator(PostgresGenerator):
-        TYPE_MAPPING = PostgresGenerator.TYPE_MAPPING | {exp.DType.TIMESTAMPNTZ: "TIMESTAMP(6)"}
 
 
 DUCKDB = Dialect(
@@ -76,13 +67,6 @@ SPARK = Dialect(
     is_nan=_equals_nan,
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide="DECIMAL(38, 0)",
-    add=_decimal_sum,
+    add=_spark_sum,
     by_unit=True,
-)
-DATAFUSION = Dialect(
-    "datafusion",
-    is_nan=_equals_nan,
-    divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
-    wide="DECIMAL(38, 0)",
-    add=_decimal_sum,
 )
