@@ -90,7 +90,7 @@ def publish(
         answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
         _write(place, solved, answers, secret)
     named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
-    return Published(Path(to), named, solved.price, answers.paper.entry, answers.free)
+    return Published(Path(to), named, answers.price, answers.paper.entry, answers.free)
 
 
 def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> None:
