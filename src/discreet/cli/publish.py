@@ -48,7 +48,13 @@ def run(plan: str, choice: Choice) -> None:
         made = publish(solved, choice.to, force=choice.force, fresh=choice.fresh, key=choice.key, progress=told)
     if choice.as_json:
         files = sorted(path.name for path in made.folder.iterdir())
-        done = {"folder": str(made.folder), "entry": made.entry, "free": made.free, "files": files}
+        done = {
+            "folder": str(made.folder),
+            "entry": made.entry,
+            "free": made.free,
+            "files": files,
+            "undrawn": list(made.undrawn),
+        }
         print_json(said | {"price": made.price.to_dict()} | done)
     else:
         _tell(made)
@@ -102,3 +108,7 @@ def _tell(made: Published) -> None:
     sure = sum(cell.reliable for cell in cells)
     cost = "answered before, nothing was paid now" if made.free else f"paid: {made.price}"
     print(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
+    if made.undrawn:
+        print(
+            f"No picture could be drawn of {', '.join(made.undrawn)}; all tables, the guarantee and the certificate are there."
+        )

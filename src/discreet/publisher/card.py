@@ -1,5 +1,6 @@
 """guarantee.md: what a reader of the tables needs to know, in words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from discreet.accounting.approx import Point
@@ -18,7 +19,7 @@ LARGEST_FACTOR = 600
 """Above this ε the factor e^ε is not written out."""
 
 
-def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> str:
+def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None, undrawn: Sequence[str] = ()) -> str:
     """The card of a publication. It depends on the plan and the answers only: the same of both is the same card."""
     workload = solved.workload
     parts = [
@@ -27,7 +28,7 @@ def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> str
         _promise(solved, answers),
         _not_promised(solved, answers),
         _intervals(solved),
-        _tables(solved, answers),
+        _tables(solved, answers, undrawn),
         _made(solved, answers, signed),
     ]
     return "\n\n".join(parts) + "\n"
@@ -140,16 +141,15 @@ def _intervals(solved: Solved) -> str:
     )
 
 
-def _tables(solved: Solved, answers: Answers) -> str:
+def _tables(solved: Solved, answers: Answers, undrawn: Sequence[str]) -> str:
     lines = ["## The tables\n", "| table | question | cells | reliable | first cell |", "|---|---|---|---|---|"]
     for asked, bounded, answer in zip(solved.workload.questions, solved.bounded, answers.releases, strict=True):
         cells = [cell for _, row in answer.rows for cell in row]
         sure = sum(cell.reliable for cell in cells)
         first = rounded(cells[0].value, cells[0].lower, cells[0].upper) if cells else "none shown"
         sql = written(bounded.query, bounded.table.unit).replace("|", "\\|").replace("\n", " ")
-        lines.append(
-            f"| [{asked.name}]({asked.name}.csv) ([picture]({asked.name}.png)) | `{sql}` | {len(cells)} | {sure} | {first} |"
-        )
+        drawn = "its picture could not be drawn" if asked.name in undrawn else f"[picture]({asked.name}.png)"
+        lines.append(f"| [{asked.name}]({asked.name}.csv) ({drawn}) | `{sql}` | {len(cells)} | {sure} | {first} |")
     return "\n".join(lines)
 
 

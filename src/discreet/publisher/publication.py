@@ -52,6 +52,7 @@ class Published:
     price: Price
     entry: int
     free: bool  # the ledger had the answers, and nothing was paid now
+    undrawn: tuple[str, ...] = ()  # the questions whose picture could not be drawn
 
 
 def publish(
@@ -88,23 +89,26 @@ def publish(
     secret = None if workload.ledger is None else key_at(_key_place(workload.ledger, key))
     with _new_folder(Path(to), force) as place:
         answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
-        _write(place, solved, answers, secret)
+        undrawn = _write(place, solved, answers, secret)
     named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
-    return Published(Path(to), named, answers.price, answers.paper.entry, answers.free)
+    return Published(Path(to), named, answers.price, answers.paper.entry, answers.free, undrawn)
 
 
-def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> None:
-    for asked, answer in zip(solved.workload.questions, answers.releases, strict=True):
-        answer.to_csv(place / f"{asked.name}.csv")
-        answer.to_parquet(place / f"{asked.name}.parquet")
-        picture(answer, asked.name, place / f"{asked.name}.png")
+def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> tuple[str, ...]:
+    """Everything; the pictures last, but for the card, which says which of them are missing."""
+    named = [(asked.name, answer) for asked, answer in zip(solved.workload.questions, answers.releases, strict=True)]
+    for name, answer in named:
+        answer.to_csv(place / f"{name}.csv")
+        answer.to_parquet(place / f"{name}.parquet")
     signed = None if secret is None else _certificate(solved, answers, secret)
     if signed is not None:
         _text(place / "release.json", json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
     if solved.workload.text:
         _text(place / "plan.toml", solved.workload.text)
         _text(place / "again.py", AGAIN)
-    _text(place / CARD, card(solved, answers, signed))
+    undrawn = tuple(name for name, answer in named if not picture(answer, name, place / f"{name}.png"))
+    _text(place / CARD, card(solved, answers, signed, undrawn))
+    return undrawn
 
 
 def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any]:
