@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from discreet.ledger import ledger_at
+from discreet.ledger.keys import key_at, key_beside
+from discreet.publisher import publish
 from tests.end_to_end.test_cli import DISCREET, run
 from tests.publisher.plans import TOML, written
 
@@ -51,6 +53,36 @@ def test_what_was_written_makes_it_again(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "again").iterdir()} == {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_again_signs_with_the_same_key_and_makes_none(tmp_path: Path) -> None:
+    plan = written(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
+    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open("hr", 2, 1e-6)
+    key, beside = tmp_path / "elsewhere.key", key_beside(tmp_path / "hr.ledger")
+    made = publish(plan, tmp_path / "out", key=key)
+
+    def again(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(made.folder / "again.py"), *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for arguments, told in (
+        ((), "usage: "),
+        ((tmp_path,), "no key"),
+        ((tmp_path, "nowhere.key"), "no key"),
+        (("--help",), "usage: "),
+    ):
+        done = again(*arguments)
+        assert done.returncode == 1
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not beside.exists()
+        assert not (tmp_path / "nowhere.key").exists()
+    key_at(beside)  # another one
+    assert "signed with another" in again(tmp_path).stderr
+    assert not (tmp_path / "again").exists()
+    assert again(tmp_path, key).returncode == 0
+    assert (tmp_path / "again" / "release.json").read_bytes() == (made.folder / "release.json").read_bytes()
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:

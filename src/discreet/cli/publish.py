@@ -109,6 +109,4 @@ def _tell(made: Published) -> None:
     cost = "answered before, nothing was paid now" if made.free else f"paid: {made.price}"
     print(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
     if made.undrawn:
-        print(
-            f"No picture could be drawn of {', '.join(made.undrawn)}; all tables, the guarantee and the certificate are there."
-        )
+        print(f"no picture could be drawn of {', '.join(made.undrawn)}; everything else is there")

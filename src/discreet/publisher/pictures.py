@@ -18,8 +18,8 @@ PANEL = 2.8  # inches
 
 
 def picture(answer: Release, name: str, path: Path) -> bool:
-    """Draw the answer into a PNG file. It is false, and there is no file, if that fails: the numbers are paid for by now, and
-    nothing about a picture may keep them from being written."""
+    """Draw the answer into a PNG file. False, and there is no file, if that fails: the numbers are paid for by now, and no
+    picture may keep them from being written."""
     from matplotlib import style
 
     try:
