@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import typer
+
+from discreet.cli.publish import _confirm
 from discreet.ledger import ledger_at
 from discreet.ledger.keys import key_at, key_beside
-from discreet.publisher import publish
+from discreet.publisher import Asked, publish, solve
 from tests.end_to_end.test_cli import DISCREET, run
-from tests.publisher.plans import TOML, written
+from tests.publisher.plans import TOML, workload, written
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -20,7 +24,7 @@ def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None
     plan = written(tmp_path)
     shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
     assert shown.returncode == 0, shown.stderr
-    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "no row was read"):
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the plan's sizes"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
     assert list(found) == ["price", "fits", "budgets"]
@@ -116,3 +120,13 @@ def test_a_person_is_asked(tmp_path: Path) -> None:
         os.close(theirs)
         assert "and publish?" in said.decode()
         assert (tmp_path / "out").exists() is made
+
+
+def test_the_price_that_a_person_agrees_to_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
+    for error in (20, 23, 25, 27, 31):
+        plan = solve(workload(Asked(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
+        _confirm(plan)
+        assert float(asked[-1].split()[3]) >= plan.price.epsilon.upper

@@ -80,7 +80,8 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
         f"The plan costs {solved.price}. Shown are half-widths that hold with probability "
         f"{float(solved.workload.confidence):g} at {shares} times its price, "
         "shared out in the same way; of averages and quantiles, over so many rows.",
-        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; no row was read.",
+        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; the rows have no "
+        "part in it.",
         *solved.session.notes,
     ]
     if not solved.fits:
