@@ -5,7 +5,7 @@ Parameters may be an int, a Fraction, a Decimal or a float; a float means its ex
 """
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf, isfinite, isinf, isqrt, nextafter
 from numbers import Integral, Real
@@ -115,6 +115,34 @@ def ceil_float(exact: Fraction | float) -> float:
 def floor_float(exact: Fraction | float) -> float:
     """The largest double that is not above `exact`."""
     return -ceil_float(-exact) + 0.0  # no zero with a sign
+
+
+def shown_up(exact: Fraction | float, digits: int = 4) -> str:
+    """For "at most": so many leading digits, rounded up.
+
+    >>> shown_up(0.13261), shown_up(Fraction(1, 10)), shown_up(Fraction(2, 3), 3), shown_up(1.9e-5, 1)
+    ('0.1327', '0.1', '0.667', '2e-05')
+    """
+    return _digits(exact, digits, ROUND_CEILING)
+
+
+def shown_down(exact: Fraction | float, digits: int = 4) -> str:
+    """For "at least": the mirror image.
+
+    >>> shown_down(Fraction(2, 3)), shown_down(1), shown_down(0.0)
+    ('0.6666', '1', '0')
+    """
+    return _digits(exact, digits, ROUND_FLOOR)
+
+
+def _digits(exact: Fraction | float, digits: int, rounding: str) -> str:
+    """A double means the shortest decimal that is read as it, so that 0.1 is shown as 0.1 and not as 0.1001."""
+    near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
+    if not isfinite(near):
+        return str(near)
+    top, bottom = (Decimal(repr(near)), 1) if near == exact else Fraction(exact).as_integer_ratio()
+    found = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
+    return f"{float(found):.{digits}g}"
 
 
 def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:

@@ -89,3 +89,12 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     assert done.returncode == 2
     assert "pip install 'discreet[plot]'" in done.stderr
     assert json.loads(run("show", "noise-l1", "--json").stdout)["numbers"]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.svg", "a"])
+def test_a_picture_is_a_png_or_none(tmp_path: Path, name: str) -> None:
+    done = run("show", "noise-l1", "--save", tmp_path / name)
+    assert done.returncode == 2
+    assert ".png" in done.stderr
+    assert not list(tmp_path.iterdir())
+    assert run("show", "noise-l1", "--save", tmp_path / "a.PNG").returncode == 0

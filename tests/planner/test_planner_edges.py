@@ -105,6 +105,23 @@ def test_replacing_somebody_moves_two_cells_and_the_width_of_a_sum() -> None:
         assert two == factor * one
 
 
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        (Proportion(), {"epsilon": 4, "n": 1000}),
+        (Mean(0, 1, whole=True), {"epsilon": 4, "n": 100}),
+        (Sum(0, 5, whole=True), {"error": 0.5, "delta": 1e-6}),
+    ],
+    ids=str,
+)
+def test_an_error_of_nothing_is_a_plan_like_any_other(question: Question, asked: dict[str, Any]) -> None:
+    found = plan(question, **asked)
+    assert found.half_width == 0
+    assert "± 0" in str(found) or "18.32" in str(found)
+    assert not [crossing for crossing in found.crossovers if crossing.what == "n"]
+    assert "Laplace" in found._repr_html_()
+
+
 @pytest.fixture(scope="module")
 def shown() -> Plan:
     return plan(Histogram(5), epsilon=1, delta=1e-6, n=1000, queries=2)

@@ -1,9 +1,11 @@
 """Two of accuracy, ε and n give the third: there and back, in one direction only, and by independent computation."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from math import comb, log, sqrt
+from math import comb, inf, log, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from discreet import (
     plan,
     pure,
 )
+from discreet.accounting.search import least
 from discreet.accuracy import MOST_EPSILON
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace
 from discreet.mechanisms.utility import gaussian_wins_from, laplace_expected_max, laplace_sample_size, response_sample_size
@@ -118,6 +121,65 @@ def test_more_privacy_more_questions_and_more_confidence_cost_accuracy(
     assert way.accuracy(replace(task, confidence=Fraction(99, 100)), price, n).aimed(aim) >= start
 
 
+large = st.integers(1, MOST_EPSILON - 1)
+PURE, APPROXIMATE = [CENTRAL[0], LOCAL], [*CENTRAL[1:]]
+
+
+@given(st.sampled_from(PURE), st.sampled_from(ALL), large, st.integers(1, 300), people, st.sampled_from(Aim))
+@LAWS
+def test_what_some_epsilon_reaches_a_plan_finds(
+    way: Way, question: Question, price: int, queries: int, n: int, aim: Aim
+) -> None:
+    """Also where it is large and the questions are many."""
+    assert found_by_a_plan(way, question, price, queries, n, aim, Fraction(0))
+
+
+@given(st.sampled_from(APPROXIMATE), st.sampled_from([Sum(0, 7, whole=True), Sum(-5, 10)]), large, st.integers(1, 3))
+@settings(LAWS, max_examples=15)
+def test_and_so_with_a_delta(way: Way, question: Question, price: int, queries: int) -> None:
+    assert found_by_a_plan(way, question, price, queries, 500, Aim.LARGEST, Fraction(1, 10**6))
+
+
+def found_by_a_plan(way: Way, question: Question, price: int, queries: int, n: int, aim: Aim, delta: Fraction) -> bool:
+    """Whether a plan for the error that this ε gives costs no more than it; every row of it keeps what it says, and whatever
+    is left out is left out for the reason that is given."""
+    task = replace(asked(question, queries, aim), delta=delta)
+    error = way.accuracy(task, Fraction(price), n).aimed(aim) or Fraction(1, 10**9)
+    kind: dict[str, Any] = {"rmse": error} if aim is Aim.RMSE else {"error": error, "each": aim is Aim.EACH}
+    found = plan(question, delta=delta, n=n, queries=queries, **kind)
+    for row in found.rows:
+        assert (row.rmse if aim is Aim.RMSE else row.half_width) <= error * (1 + Fraction(1, 10**12))
+    for left in (other for other in WAYS if other.name in dict(found.left_out)):
+        assert left.accuracy(task, Fraction(MOST_EPSILON), n).aimed(aim) > error
+        assert dict(found.left_out)[left.name].startswith("even at ε = 1024 it is off by")
+    costs = {row.mechanism: row.epsilon for row in found.rows}
+    return costs[way.name] <= rounded_up(Fraction(price)) * Fraction(1002, 1000)
+
+
+def test_a_search_that_leaps_over_its_end_is_noticed() -> None:
+    """From 128 to 32,768 in one step, nothing being good past 1024: that is how an answer between was missed."""
+    task, goal = asked(Sum(0, 5, whole=True), 1, Aim.LARGEST), Goal(Fraction(1, 2), False, None)
+    discrete = CENTRAL[2]
+
+    def good(price: float) -> bool:
+        return price <= MOST_EPSILON and discrete.accuracy(task, Fraction(price), None).largest <= goal.amount
+
+    assert least(good) == inf
+    assert least_epsilon(discrete, task, goal, None) == pytest.approx(147.5, abs=0.1)
+
+
+@given(st.sampled_from(ALL), large, st.integers(1, 300), people, st.booleans())
+@LAWS
+def test_every_price_has_a_plan(question: Question, price: int, queries: int, n: int, each: bool) -> None:
+    found = plan(question, epsilon=price, n=n, queries=queries, each=each)
+    task = asked(question, queries, Aim.EACH if each else Aim.LARGEST)
+    assert {row.mechanism for row in found.rows} == {way.name for way in PURE}
+    for row in found.rows:
+        (way,) = (way for way in PURE if way.name == row.mechanism)
+        assert row.half_width == pytest.approx(float(way.accuracy(task, Fraction(price), n).aimed(task.aim)))
+    assert found.winner.mechanism in str(found)
+
+
 @pytest.mark.parametrize("question", [Proportion(), Mean(0, 100)], ids=str)
 def test_plans_go_there_and_back(question: Question) -> None:
     error = wide(question, Fraction(3, 100))
@@ -175,6 +237,32 @@ def test_the_number_of_questions_from_which_gaussian_noise_wins() -> None:
     assert crossing.at == gaussian_wins_from(1, 1e-6) == 6
     assert plan(Count(), epsilon=1, delta=1e-6, queries=crossing.at - 1).winner.mechanism == "Laplace"
     assert "Gaussian" in plan(Count(), epsilon=1, delta=1e-6, queries=crossing.at).winner.mechanism
+
+
+@pytest.mark.parametrize("price", [1, 8, 20])
+@pytest.mark.parametrize("question", [Count(), Histogram(10)], ids=str)
+def test_what_is_said_of_more_questions_holds_for_each_number_of_them(question: Question, price: int) -> None:
+    """On whole numbers the two errors are equal again for some numbers of questions after the first that is won."""
+    (crossing,) = plan(question, epsilon=price, delta=1e-6).crossovers
+    end = int(re.findall(r"tried up to ([0-9]+)", crossing.said)[0])
+    better = [int(found) for found in re.findall(r"better from ([0-9]+) on", crossing.said)]
+    assert ("is never worse than" in crossing.said) is bool(better)
+    assert "beats" in crossing.said or better[0] > crossing.at
+
+    def true(at: int, strictly: int) -> bool:
+        leads = {k: _lead(question, price, k) for k in range(1, end + 1)}
+        wins = all(lead > 0 for k, lead in leads.items() if k >= strictly)
+        return wins and leads[at] > 0 and all(lead >= 0 for k, lead in leads.items() if k >= at)
+
+    assert true(crossing.at, *(better or [crossing.at]))
+    if better:
+        assert not true(crossing.at, crossing.at)  # it does not beat it from there on
+
+
+def _lead(question: Question, price: int, queries: int) -> float:
+    task = asked(question, queries, Aim.LARGEST)
+    laplace, gaussian = (way.accuracy(task, Fraction(price), None).largest for way in CENTRAL[:2])
+    return float(laplace - gaussian)
 
 
 def test_the_number_of_people_from_which_randomised_response_is_usable() -> None:

@@ -7,9 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import typer
+
+from discreet.cli.publish import _confirm
 from discreet.ledger import ledger_at
+from discreet.ledger.keys import key_at, key_beside
+from discreet.publisher import Asked, publish, solve
 from tests.end_to_end.test_cli import DISCREET, run
-from tests.publisher.plans import TOML, written
+from tests.publisher.plans import TOML, workload, written
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -18,7 +24,7 @@ def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None
     plan = written(tmp_path)
     shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
     assert shown.returncode == 0, shown.stderr
-    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "no row was read"):
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the plan's sizes"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
     assert list(found) == ["price", "fits", "budgets"]
@@ -53,6 +59,36 @@ def test_what_was_written_makes_it_again(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "again").iterdir()} == {path.name for path in (tmp_path / "out").iterdir()}
 
 
+def test_again_signs_with_the_same_key_and_makes_none(tmp_path: Path) -> None:
+    plan = written(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
+    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open("hr", 2, 1e-6)
+    key, beside = tmp_path / "elsewhere.key", key_beside(tmp_path / "hr.ledger")
+    made = publish(plan, tmp_path / "out", key=key)
+
+    def again(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(made.folder / "again.py"), *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for arguments, told in (
+        ((), "usage: "),
+        ((tmp_path,), "no key"),
+        ((tmp_path, "nowhere.key"), "no key"),
+        (("--help",), "usage: "),
+    ):
+        done = again(*arguments)
+        assert done.returncode == 1
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not beside.exists()
+        assert not (tmp_path / "nowhere.key").exists()
+    key_at(beside)  # another one
+    assert "signed with another" in again(tmp_path).stderr
+    assert not (tmp_path / "again").exists()
+    assert again(tmp_path, key).returncode == 0
+    assert (tmp_path / "again" / "release.json").read_bytes() == (made.folder / "release.json").read_bytes()
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     plan = written(tmp_path)
     for options, code, said in (
@@ -84,3 +120,13 @@ def test_a_person_is_asked(tmp_path: Path) -> None:
         os.close(theirs)
         assert "and publish?" in said.decode()
         assert (tmp_path / "out").exists() is made
+
+
+def test_the_price_that_a_person_agrees_to_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
+    for error in (20, 23, 25, 27, 31):
+        plan = solve(workload(Asked(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
+        _confirm(plan)
+        assert float(asked[-1].split()[3]) >= plan.price.epsilon.upper

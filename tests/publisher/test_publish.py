@@ -228,6 +228,51 @@ def test_an_earlier_publication_is_replaced_only_by_force(paid: Path, tmp_path: 
     assert not list(tmp_path.glob(".out*"))
 
 
+def test_a_link_to_a_publication_is_followed(paid: Path, tmp_path: Path) -> None:
+    made = publish(paid, tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    for _ in range(2):
+        assert publish(paid, tmp_path / "link", force=True).folder == made.folder
+    assert (tmp_path / "link").is_symlink()
+    assert files(tmp_path / "link") == files(made.folder)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_places_that_cannot_be_are_refused_unpaid(
+    paid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for place in (".", "..", "/", tmp_path / "loop", "a\0b", "x" * 300):
+        with pytest.raises(BadParameter, match="folder is"):
+            publish(paid, place, force=force)
+    (tmp_path / "here" / "guarantee.md").touch()
+    with pytest.raises(BadParameter, match="folder is"):
+        publish(paid, ".", force=force)
+    assert debits(paid) == (0, 0)
+
+
+def test_an_earlier_publication_outlives_a_new_one_that_fails(
+    paid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(publish(paid, tmp_path / "out").folder)
+    rename = Path.rename
+
+    def fails(self: Path, to: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise OSError(28, "No space left on device")
+        return rename(self, to)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", fails)
+        with pytest.raises(BadParameter, match="No space left"):
+            publish(paid, tmp_path / "out", force=True)
+    assert files(tmp_path / "out") == before
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_another_confidence_is_told(paid: Path, tmp_path: Path) -> None:
     plan = TOML.partition("[questions.heads]")[0] + "[questions.pay]" + TOML.partition("[questions.pay]")[2]
     publish(written(tmp_path, plan, LEDGER), tmp_path / "out")

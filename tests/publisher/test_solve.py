@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.pure import pure
-from discreet.errors import BadParameter, QuestionRefused
+from discreet.errors import BadParameter, QuestionRefused, SourceRefused
+from discreet.ledger import ledger_at
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.publisher import Asked, Solved, solve
 from discreet.publisher.outlook import outlooks
+from discreet.query.currency import named
 from discreet.query.quote import promised
 from discreet.testing import seeded
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
@@ -169,3 +172,97 @@ def test_a_plan_that_cannot_be_is_refused(more: dict[str, Any], said: str) -> No
         solve(workload(*QUESTIONS, **more))
     with pytest.raises(BadParameter, match="questions"):
         workload(HEADS, HEADS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "tenth"),
+    [
+        ("SUM(pay)", lambda n: n * 100 / 10),
+        ("AVG(pay)", lambda n: 100 / 10),
+        ("VARIANCE(pay)", lambda n: 200**2 / 12 / 10),
+        ("STDDEV(pay)", lambda n: (200**2 / 12) ** 0.5 / 10),
+        ("COUNT(*)", lambda n: n / 10),
+    ],
+)
+def test_a_cell_is_reliable_up_to_a_tenth_of_what_it_would_be(sql: str, tenth: Callable[[int], float]) -> None:
+    """Values spread evenly over 0 to 200: a mean of 100, a variance of 200²/12; one size is enough, another is not."""
+    sizes = [2, 3, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 10**6]
+    asked = [
+        Asked(name=f"q{i}", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=tuple(sizes[i : i + 3]))
+        for i in range(0, len(sizes) - 2, 3)
+    ]
+    found = 0
+    for each in asked:
+        plan = solve(workload(each, epsilon=2))
+        [line] = outlooks(plan)[1].lines
+        halves = {n: promised(plan.measurements[0], "x", 0.95, (n,)).half_widths[0][1] for n in each.sizes}
+        assert line.reliable == sum(half <= tenth(n) for n, half in halves.items())
+        found += line.reliable or 0
+    assert 0 < found < len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "not_said"),
+    [
+        ({"epsilon": Fraction(10) ** 300}, "narrower than 2\\^-60 grid steps.*lower budget", "wanted errors"),
+        ({"epsilon": Fraction(1, 10**300)}, "too small for any answer to questions.all", "wanted errors"),
+        ({"epsilon": Fraction(10) ** 300, "delta": Fraction(1, 10**6)}, "narrower", "wanted errors"),
+    ],
+)
+def test_a_budget_that_buys_nothing_is_refused_for_the_true_reason(more: dict[str, Any], said: str, not_said: str) -> None:
+    with pytest.raises(QuestionRefused, match=said) as refused:
+        solve(workload(Asked(name="all", sql="SELECT COUNT(*) AS n FROM people"), **more))
+    assert not_said not in str(refused.value)
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e-300, Fraction(10) ** 340, 10**9 + 1])
+def test_weights_beyond_all_measure_are_refused(weight: Any) -> None:
+    with pytest.raises(BadParameter, match=r"questions\.q\.weight is"):
+        Asked(name="q", sql="SELECT COUNT(*) AS n FROM people", weight=weight)
+
+
+def test_a_large_weight_beside_a_small_one_is_a_plan_or_refused_by_name() -> None:
+    def plan(power: int) -> Solved:
+        heavy, light = (
+            Asked(name=name, sql="SELECT COUNT(*) AS n FROM people", weight=Fraction(10) ** weight)
+            for name, weight in (("heavy", power), ("light", -power))
+        )
+        return solve(workload(heavy, light, epsilon=1))
+
+    assert within_budget(plan(4))
+    with pytest.raises(QuestionRefused, match=r"wider than .*\(questions\.light\); raise its weight"):
+        plan(9)
+
+
+SECRETS = (
+    "postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret", "postgresql://host/db?PassWord=secret",
+    "postgresql://host/db?sslpassword=secret", "postgresql://host/db?sslkey=a&sslpassword=secret", "host=h password=secret",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", SECRETS)
+@pytest.mark.parametrize("where", ["source", "budget.ledger", "public.cities"])
+def test_a_password_is_published_nowhere(where: str, place: str) -> None:
+    given = {"public": {"cities": place}} if where.startswith("public") else {where.removeprefix("budget."): place}
+    with pytest.raises(BadParameter, match=rf"^{where} is an address with a password") as refused:
+        workload(HEADS, **given)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_public_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("city,land\na,x\n", encoding="utf-8")
+    public = {"cities": str(tmp_path / "cities.csv"), "rivers": str(tmp_path / "rivers.csv")}
+    with pytest.raises(SourceRefused, match=r"^public\.rivers: "):
+        workload(HEADS, public=public).open()
+    with pytest.raises(SourceRefused, match=r"^source: "):
+        workload(HEADS, source=str(tmp_path / "nobody.csv"), public={"cities": public["cities"]}).open()
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "gdp", "rdp(16)"])
+def test_a_delta_beside_an_account_that_has_its_own_is_refused(tmp_path: Path, currency: str) -> None:
+    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open("hr", 2, 1e-6, named(currency))
+    given = {"ledger": tmp_path / "hr.ledger", "account": "hr", "epsilon": 1}
+    with pytest.raises(BadParameter, match=r"budget\.delta .* has its own"):
+        solve(workload(HEADS, delta=Fraction(1, 10**7), **given))
+    assert solve(workload(HEADS, **given)).terms.delta == Fraction(1e-6)

@@ -8,6 +8,7 @@ import typer
 from discreet.cli.output import print_json
 from discreet.cli.question import waiting
 from discreet.errors import BadParameter
+from discreet.exact import shown_up
 from discreet.publisher.outlook import BUDGETS, Line, Outlook, outlooks
 from discreet.publisher.publication import Published, publish
 from discreet.publisher.read import read_plan
@@ -47,7 +48,14 @@ def run(plan: str, choice: Choice) -> None:
         made = publish(solved, choice.to, force=choice.force, fresh=choice.fresh, key=choice.key, progress=told)
     if choice.as_json:
         files = sorted(path.name for path in made.folder.iterdir())
-        print_json(said | {"folder": str(made.folder), "entry": made.entry, "free": made.free, "files": files})
+        done = {
+            "folder": str(made.folder),
+            "entry": made.entry,
+            "free": made.free,
+            "files": files,
+            "undrawn": list(made.undrawn),
+        }
+        print_json(said | {"price": made.price.to_dict()} | done)
     else:
         _tell(made)
 
@@ -55,7 +63,7 @@ def run(plan: str, choice: Choice) -> None:
 def _confirm(solved: Solved) -> None:
     if not sys.stdin.isatty():
         raise BadParameter("--yes", "missing", "nobody is there to be asked", "give --yes to publish, or --dry-run")
-    typer.confirm(f"Pay ε = {solved.price.epsilon.upper:.4g} and publish?", abort=True, err=True)
+    typer.confirm(f"Pay ε = {shown_up(solved.price.epsilon.upper)} and publish?", abort=True, err=True)
 
 
 def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
@@ -64,7 +72,7 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
     from discreet.formats import rich_table
 
     console = Console()
-    header = ["question", "column", "rows", *(f"ε = {outlook.epsilon:.3g}" for outlook in seen), "reliable"]
+    header = ["question", "column", "rows", *(f"ε = {shown_up(outlook.epsilon, 3)}" for outlook in seen), "reliable"]
     lines = [_line(row) for row in zip(*(outlook.lines for outlook in seen), strict=True)]
     console.print(rich_table(solved.workload.title or None, header, lines, left=2))
     shares = ", ".join(f"{float(share):g}" for share in BUDGETS)
@@ -72,7 +80,8 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
         f"The plan costs {solved.price}. Shown are half-widths that hold with probability "
         f"{float(solved.workload.confidence):g} at {shares} times its price, "
         "shared out in the same way; of averages and quantiles, over so many rows.",
-        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; no row was read.",
+        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; the rows have no "
+        "part in it.",
         *solved.session.notes,
     ]
     if not solved.fits:
@@ -84,10 +93,15 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
 def _line(row: tuple[Line, ...]) -> list[str]:
     """A column at every budget: its half-widths, then how many of its cells would be reliable."""
     first = row[0]
-    halves = [f"{100 * each.half_width:.3g}% rows" if each.unit else f"{each.half_width:,.4g}" for each in row]
+    halves = [f"{shown_up(100 * each.half_width, 3)}% rows" if each.unit else _wide(each.half_width) for each in row]
     counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)
     rows, cells = "" if first.size is None else f"{first.size:,}", "?" if first.cells is None else f"{first.cells:,}"
     return [first.question, first.column, rows, *halves, f"{counts} of {cells}"]
+
+
+def _wide(half_width: float) -> str:
+    """Four digits, rounded up, with commas."""
+    return f"{float(shown_up(half_width)):,.4g}"
 
 
 def _tell(made: Published) -> None:
@@ -95,3 +109,5 @@ def _tell(made: Published) -> None:
     sure = sum(cell.reliable for cell in cells)
     cost = "answered before, nothing was paid now" if made.free else f"paid: {made.price}"
     print(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
+    if made.undrawn:
+        print(f"no picture could be drawn of {', '.join(made.undrawn)}; everything else is there")

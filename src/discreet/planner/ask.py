@@ -5,14 +5,14 @@ from fractions import Fraction
 
 from discreet.accuracy import MOST_EPSILON, read_error
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, positive, rational, shown, whole
+from discreet.exact import Number, ceil_float, positive, rational, shown, shown_up, whole
 from discreet.mechanisms.quantile import confident
 from discreet.planner.central import CENTRAL
 from discreet.planner.crossing import Crossover, gaussian_wins, response_usable, warnings
 from discreet.planner.local import LOCAL
 from discreet.planner.questions import Question, divides, relation
 from discreet.planner.result import Plan, Row, Unknown
-from discreet.planner.solve import Way, least_epsilon, least_n, rounded_up
+from discreet.planner.solve import Way, least_epsilon, least_n
 from discreet.planner.task import Aim, Goal, Task
 from discreet.units import Neighbours
 
@@ -128,8 +128,8 @@ class _Asked:
         return BadParameter(
             "n",
             "missing",
-            f"the noise of a {self.task.question} is the same for any n: ± {best.half_width:.6g} at this ε, and this error "
-            f"costs ε = {cost.epsilon:.4g}",
+            f"the noise of a {self.task.question} is the same for any n: ± {shown_up(best.half_width, 6)} at this ε, and "
+            f"this error costs ε = {shown_up(cost.epsilon)}",
             'leave ε out, or give a share of the answer, error="5%"',
         )
 
@@ -155,8 +155,11 @@ class _Asked:
     def _why_not(self, way: Way, unknown: Unknown) -> str:
         if unknown == "n":
             return "no n up to 10^15 is enough"
-        least = way.accuracy(self.task, Fraction(MOST_EPSILON), self.n).aimed(self.task.aim)
-        return f"even at ε = {MOST_EPSILON} it is off by {float(rounded_up(least)):.4g}"
+        try:
+            least = way.accuracy(self.task, Fraction(MOST_EPSILON), self.n).aimed(self.task.aim)
+        except BadParameter as refused:
+            return f"at ε = {MOST_EPSILON} its {refused.name} would be {refused.shown}: {refused.reason}"
+        return f"even at ε = {MOST_EPSILON} it is off by {shown_up(least)}"
 
     def _impossible(self, unknown: Unknown) -> BadParameter:
         """What would be possible instead."""
@@ -167,7 +170,7 @@ class _Asked:
             )
         best = _Asked(self.task, None, Fraction(10), self.n).answer().winner
         found = best.rmse if self.task.aim is Aim.RMSE else best.half_width
-        instead = f"at ε = 10 {best.mechanism} reaches {float(rounded_up(Fraction(found))):.4g}"
+        instead = f"at ε = 10 {best.mechanism} reaches {shown_up(found)}"
         enough = (
             [least_n(way, self.task, self.goal, Fraction(10)) for way in CENTRAL[:1]] if divides(self.task.question) else []
         )
@@ -179,8 +182,9 @@ class _Asked:
         epsilon = Fraction(best.epsilon)
         found = [gaussian_wins(self.task, epsilon)]
         goal = self.goal
-        if goal is None and divides(self.task.question):
-            goal = Goal(Fraction(best.rmse if self.task.aim is Aim.RMSE else best.half_width), False, None)
+        reached = Fraction(best.rmse if self.task.aim is Aim.RMSE else best.half_width)
+        if goal is None and divides(self.task.question) and reached > 0:  # no number of coins is never off
+            goal = Goal(reached, False, None)
         if goal is not None and (divides(self.task.question) or goal.depends_on_n(self.task.question)):
             found.append(response_usable(self.task, goal, epsilon))
         return tuple(crossover for crossover in found if crossover is not None)

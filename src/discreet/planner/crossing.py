@@ -11,6 +11,9 @@ from discreet.planner.solve import least_n, least_whole
 from discreet.planner.task import Goal, Task
 
 MOST_QUERIES = 1 << 20
+LOOKED_ON, MOST_LOOKED = 64, 1024
+"""Numbers of questions are tried up to four times the first that is won, at least up to LOOKED_ON and at most up to
+MOST_LOOKED: on a lattice some later ones are ties, or lost."""
 WEAK = 10
 
 
@@ -28,21 +31,44 @@ class Crossover:
 
 
 def gaussian_wins(task: Task, epsilon: Fraction) -> Crossover | None:
-    """The least number of questions at once for which Gaussian noise has the smaller error than Laplace noise."""
+    """The number of questions at once from which on Gaussian noise has the smaller error than Laplace noise, or the same: it
+    has the smaller one there, and the larger one for no later number that is tried. Where these would be too many, a number
+    for which it has the smaller one and for one less it has not, and no word about later ones."""
     if task.delta == 0:
         return None
     laplace, gaussian, _ = CENTRAL
 
-    def wins(queries: int) -> bool:
+    def lead(queries: int) -> Fraction:
         many = replace(task, queries=queries)
         mine, other = (way.accuracy(many, epsilon, None).aimed(task.aim) for way in (gaussian, laplace))
-        return mine < other
+        return other - mine
 
-    at = least_whole(wins, MOST_QUERIES)
+    first = least_whole(lambda queries: lead(queries) > 0, MOST_QUERIES)
+    if first is None:
+        return None
+    end = max(LOOKED_ON, 4 * first)
+    leads = [(queries, lead(queries)) for queries in range(first, end + 1)] if end <= MOST_LOOKED else []
+    at, said = _compared(leads) or (first, f"begins to beat Laplace noise at about {_many(first)} at once")
+    where = f"(here {task.queries:,}), at ε = {float(epsilon):.4g}, δ = {float(task.delta):g}"
+    return Crossover("Gaussian", "queries", at, f"Gaussian noise {said} {where}.")
+
+
+def _compared(leads: list[tuple[int, Fraction]]) -> tuple[int, str] | None:
+    """From where on it wins or ties, as far as that was tried; none if it loses up to the end."""
+    lost = max((queries for queries, by in leads if by < 0), default=0)
+    tied = max((queries for queries, by in leads if by == 0), default=0)
+    at = next((queries for queries, by in leads if queries > lost and by > 0), None)
     if at is None:
         return None
-    said = f"Gaussian noise beats Laplace noise from {at:,} such question{'s' * (at > 1)} at once on (here {task.queries:,})"
-    return Crossover("Gaussian", "queries", at, f"{said}, at ε = {float(epsilon):.4g}, δ = {float(task.delta):g}.")
+    start, end = f"from {_many(at)} at once on", leads[-1][0]
+    if tied < at:
+        return at, f"beats Laplace noise {start}, as tried up to {end:,}"
+    better = f", and better from {tied + 1:,} on" if tied < end else ""
+    return at, f"is never worse than Laplace noise {start}{better}, as tried up to {end:,}"
+
+
+def _many(queries: int) -> str:
+    return f"{queries:,} such question{'s' * (queries > 1)}"
 
 
 def response_usable(task: Task, goal: Goal, epsilon: Fraction) -> Crossover | None:

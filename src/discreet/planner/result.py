@@ -1,14 +1,12 @@
 """`plan`: how accurate, how private, how many people: two of the three give the third, and the mechanism to take."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 from discreet import formats
-from discreet.exact import ceil_float
+from discreet.exact import ceil_float, shown_up
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 from discreet.planner.crossing import Crossover
-from discreet.planner.solve import rounded_up
 from discreet.planner.task import Aim, Goal, Task
 
 Unknown = Literal["epsilon", "error", "n"]
@@ -175,10 +173,8 @@ def _up(value: float) -> str:
     >>> _up(0.12341), _up(1234.01), _up(2166012), _up(0.0)
     ('0.1235', '1,235', '2.167e6', '0')
     """
-    if value <= 0:
-        return "0"
-    rounded = rounded_up(Fraction(value) * (1 - Fraction(1, 10**12)))  # 0.1498 as a double is 0.1498
-    text = f"{float(rounded):,.0f}" if 1000 <= rounded < 10**6 else f"{float(rounded):.4g}"
+    rounded = float(shown_up(value))
+    text = f"{rounded:,.0f}" if 1000 <= rounded < 10**6 else f"{rounded:.4g}"
     return text.replace("e+0", "e").replace("e+", "e")
 
 

@@ -18,6 +18,7 @@ LEAST_EPSILON = Fraction(1, 10**9)
 MOST_N = 10**15
 DIGITS, NEAR = 4, 1e-4
 Way = Central | Local
+_POWERS = [1 << i for i in range(MOST_EPSILON.bit_length())]
 
 
 def reached(way: Way, task: Task, goal: Goal, epsilon: Fraction, n: int | None) -> bool:
@@ -32,8 +33,8 @@ def reached(way: Way, task: Task, goal: Goal, epsilon: Fraction, n: int | None) 
 def least_epsilon(way: Way, task: Task, goal: Goal, n: int | None) -> Fraction | None:
     """The least ε, to four digits and rounded up, that reaches the goal; none if none up to MOST_EPSILON does."""
 
-    def good(epsilon: Fraction) -> bool:
-        return LEAST_EPSILON <= epsilon <= MOST_EPSILON and reached(way, task, goal, epsilon, n)
+    def good(epsilon: Fraction | int) -> bool:
+        return LEAST_EPSILON <= epsilon <= MOST_EPSILON and reached(way, task, goal, Fraction(epsilon), n)
 
     if isinstance(way, Central):
         divisor = n if task.divides and n is not None else 1
@@ -41,7 +42,9 @@ def least_epsilon(way: Way, task: Task, goal: Goal, n: int | None) -> Fraction |
         if found is not None:
             return found
     # Reports have no noise to be read off; and wider noise costs less, except for a discrete Gaussian that is all but zero.
-    return _settled(least(lambda epsilon: good(Fraction(epsilon)), nearness=NEAR / 10), good)
+    # Past MOST_EPSILON nothing is good, so the search may not leap: it begins at the first power of two that is.
+    start = next((power for power in _POWERS if good(power)), None)
+    return None if start is None else _settled(least(lambda epsilon: good(Fraction(epsilon)), start, NEAR / 10), good)
 
 
 def _settled(near: float, good: Callable[[Fraction], bool]) -> Fraction | None:
@@ -105,9 +108,11 @@ def least_whole(holds: Callable[[int], bool], most: int, scanned: int = 64) -> i
 def rounded_up(exact: Fraction, digits: int = DIGITS) -> Fraction:
     """At or above, with so many leading digits.
 
-    >>> rounded_up(Fraction(123456, 10**6)), rounded_up(Fraction(1, 4))
-    (Fraction(247, 2000), Fraction(1, 4))
+    >>> rounded_up(Fraction(123456, 10**6)), rounded_up(Fraction(1, 4)), rounded_up(Fraction(0))
+    (Fraction(247, 2000), Fraction(1, 4), Fraction(0, 1))
     """
+    if exact == 0:
+        return exact
     unit = _unit(exact, digits)
     return ceil(exact / unit) * unit
 

@@ -1,9 +1,12 @@
 """guarantee.md: what a reader of the tables needs to know, in words."""
 
-from math import exp, isfinite
+from collections.abc import Sequence
 from typing import Any
 
-from discreet.exact import ceil_float, shown
+from discreet.accounting.approx import Point
+from discreet.accounting.elementary import exp_bounds
+from discreet.accounting.textbook import group
+from discreet.exact import rational, shown_down, shown_up
 from discreet.formats import rounded
 from discreet.publisher.pay import Answers
 from discreet.publisher.solve import Solved
@@ -12,17 +15,20 @@ from discreet.query.release import explain
 from discreet.query.write import written
 from discreet.units import Neighbours
 
+LARGEST_FACTOR = 600
+"""Above this ε the factor e^ε is not written out."""
 
-def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> str:
+
+def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None, undrawn: Sequence[str] = ()) -> str:
     """The card of a publication. It depends on the plan and the answers only: the same of both is the same card."""
     workload = solved.workload
     parts = [
         f"# {workload.title or 'A publication'}: what is promised",
         _whose(solved),
-        _promise(solved),
-        _not_promised(solved),
+        _promise(solved, answers),
+        _not_promised(solved, answers),
         _intervals(solved),
-        _tables(solved, answers),
+        _tables(solved, answers, undrawn),
         _made(solved, answers, signed),
     ]
     return "\n\n".join(parts) + "\n"
@@ -40,34 +46,82 @@ def _whose(solved: Solved) -> str:
     )
 
 
-def _promise(solved: Solved) -> str:
-    price, unit = solved.price, solved.session.table.unit
-    epsilon, delta = price.epsilon.upper, ceil_float(price.delta)
-    most = exp(epsilon) if epsilon < 700 else float("inf")
-    times = f"{most:.3g}" if isfinite(most) else "more than 10^300"
-    guess = most / (1 + most) if isfinite(most) else 1.0
+def _promise(solved: Solved, answers: Answers) -> str:
+    unit, point = solved.session.table.unit, _point(answers)
     lines = [
         "## The promise, in numbers\n",
-        f"All {len(solved.bounded)} tables together are differentially private with **ε = {epsilon:.4g}**"
-        + (f" and **δ = {delta:.3g}**." if delta else "."),
+        f"All {len(solved.bounded)} tables together are differentially private with **ε = {shown_up(point.epsilon)}**"
+        + (f" and **δ = {shown_up(point.delta, 3)}**." if point.delta else "."),
         "",
-        f"- ε in words: whatever else somebody knows, any conclusion drawn from these tables is at most {times} times as "
-        f"likely with one {unit}'s real data as with it changed. Who was fifty-fifty about one {unit} before can be at most "
-        f"{100 * guess:.3g}% sure afterwards.",
+        *(_replaced if solved.session.neighbours is Neighbours.REPLACE else _added_or_removed)(unit, point),
     ]
-    if delta:
-        lines.append(f"- δ in words: on top of that factor, nothing becomes more likely by more than {delta:.3g}.")
+    if point.delta:
+        lines.append(
+            "- δ in words: it is the exception. Something may become more likely than the factor allows, but by no more "
+            f"than {shown_up(point.delta, 3)}."
+        )
     lines.append(f"- Smaller ε protects more. Other publications about the same {unit}s add to it.")
     return "\n".join(lines)
 
 
-def _not_promised(solved: Solved) -> str:
-    unit = solved.session.table.unit
+def _point(answers: Answers) -> Point:
+    return Point(answers.price.epsilon.upper, answers.price.delta)
+
+
+def _replaced(unit: str, point: Point) -> list[str]:
+    return [
+        f"- ε in words: whatever else somebody knows, any conclusion drawn from these tables is{_but(point)} at most "
+        f"{_times(point)} times as likely with one {unit}'s real data as with it changed. "
+        + _fifty(f"between two versions of one {unit}'s data", point)
+    ]
+
+
+def _added_or_removed(unit: str, point: Point) -> list[str]:
+    """Neighbours differ in whether a unit is there. Other rows in place of its own are two steps: one goes, one comes."""
+    changed = group(point, 2)
+    grown = f", and the exception {shown_up(changed.delta, 3)}" if changed.delta else ""
+    return [
+        f"- ε in words, about taking part: whatever else somebody knows, any conclusion drawn from these tables "
+        f"is{_but(point)} at most {_times(point)} times as likely as it would be had the rows of one {unit} not been "
+        f"there, and the other way round. {_fifty(f'about whether one {unit} is in the data', point)}",
+        f"- About what the rows of one {unit} say, for somebody who knows that they are there: other rows in their place "
+        f"are one {unit} less and one more, so the factor is e^(2ε), at most {_times(changed)}{grown}. "
+        + _fifty(f"between two versions of one {unit}'s rows", changed),
+    ]
+
+
+def _but(point: Point) -> str:
+    return ", except for δ," if point.delta else ""
+
+
+def _times(point: Point) -> str:
+    """e^ε, rounded up."""
+    large = point.epsilon > LARGEST_FACTOR
+    return f"e^{shown_up(point.epsilon)}" if large else shown_up(exp_bounds(rational(point.epsilon))[1], 3)
+
+
+def _fifty(about: str, point: Point) -> str:
+    """What is left of a doubt of a half. With a δ single outcomes may settle it, and the guess is bounded on average only:
+    half of P(S) + 1 − Q(S) is at most (e^ε + δ)/(e^ε + 1), by P(S) ≤ e^ε·Q(S) + δ and the same for the complements."""
+    most = exp_bounds(rational(min(point.epsilon, LARGEST_FACTOR)))[1]
+    sure = "100" if point.epsilon > LARGEST_FACTOR else shown_up(100 * (most + point.delta) / (most + 1), 3)
+    if point.delta:
+        return f"Who was fifty-fifty {about} before guesses right afterwards with a probability of at most {sure}%."
+    return f"Who was fifty-fifty {about} before can be at most {sure}% sure afterwards."
+
+
+def _not_promised(solved: Solved, answers: Answers) -> str:
+    unit, point = solved.session.table.unit, _point(answers)
+    three = group(point, 3)
+    growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
+    figures = f"ε = {shown_up(three.epsilon)}" + (f" and δ = {shown_up(three.delta, 3)}" if point.delta else "")
+    nothing = " (which promises nothing)" if three.delta >= 1 else ""
     return (
         "## What is not protected\n\n"
         "- What is true of groups: that is what the tables are for. If all of a department earn alike, its mean says so, "
         f"with or without any one {unit}.\n"
-        f"- Several {unit}s at once: for a family of k, or somebody who is k {unit}s in the data, ε is k times as large.\n"
+        f"- Several {unit}s at once: for a family of k, or somebody who is k {unit}s in the data, ε is k times as large"
+        f"{growth}: for three of them {figures}{nothing}.\n"
         "- What was declared and is public: the names and types of the columns, the keys that are shown, the bounds, the "
         "caps.\n"
         "- Whatever was or will be published from the same data elsewhere."
@@ -75,7 +129,7 @@ def _not_promised(solved: Solved) -> str:
 
 
 def _intervals(solved: Solved) -> str:
-    share = f"{100 * float(solved.workload.confidence):.4g}%"
+    share = f"{shown_down(100 * float(solved.workload.confidence))}%"
     return (
         "## How to read the tables\n\n"
         "Every value has random noise in it. Beside a column `n` stand `n_lower` and `n_upper`, the ends of an interval. "
@@ -87,26 +141,26 @@ def _intervals(solved: Solved) -> str:
     )
 
 
-def _tables(solved: Solved, answers: Answers) -> str:
+def _tables(solved: Solved, answers: Answers, undrawn: Sequence[str]) -> str:
     lines = ["## The tables\n", "| table | question | cells | reliable | first cell |", "|---|---|---|---|---|"]
     for asked, bounded, answer in zip(solved.workload.questions, solved.bounded, answers.releases, strict=True):
         cells = [cell for _, row in answer.rows for cell in row]
         sure = sum(cell.reliable for cell in cells)
         first = rounded(cells[0].value, cells[0].lower, cells[0].upper) if cells else "none shown"
         sql = written(bounded.query, bounded.table.unit).replace("|", "\\|").replace("\n", " ")
-        lines.append(
-            f"| [{asked.name}]({asked.name}.csv) ([picture]({asked.name}.png)) | `{sql}` | {len(cells)} | {sure} | {first} |"
-        )
+        drawn = "its picture could not be drawn" if asked.name in undrawn else f"[picture]({asked.name}.png)"
+        lines.append(f"| [{asked.name}]({asked.name}.csv) ({drawn}) | `{sql}` | {len(cells)} | {sure} | {first} |")
     return "\n".join(lines)
 
 
 def _made(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> str:
-    terms = solved.terms
-    how = "a point of the certified privacy curve of the whole plan" if terms.at else f"the sum in {name_of(terms.currency)}"
+    price, at = answers.price, shown_up(answers.at, 3)
+    curve = f"a point of the certified privacy curve of the whole plan, ε at δ = {at}"
+    how = curve if answers.at else f"the sum in {name_of(price.currency)}"
     lines = [
         "## How it was made\n",
         f"All noise was fixed before the first row was read, and paid for as one plan: {how}, "
-        f"{shown(solved.charge)} of the budget. It is drawn exactly, in whole numbers.",
+        f"{shown_up(price.amount, 6)} of the budget. It is drawn exactly, in whole numbers.",
     ]
     if solved.workload.text:
         lines.append("`plan.toml` says what was asked for; `python again.py FOLDER` makes it again.")

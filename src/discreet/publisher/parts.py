@@ -66,14 +66,19 @@ class Part:
     @property
     def drawable(self) -> bool:
         """Whether the samplers are made for it."""
+        return self.refusal is None
+
+    @property
+    def refusal(self) -> QuestionRefused | None:
+        """Why they are not."""
         found = self.measurement
         widths = [noise.sigma if isinstance(noise, Gaussian) else noise.scale for _, noise in found.noises]
         try:
             for width in (*widths, *([] if found.selection is None else [found.selection.scale])):
                 drawable(width)
-        except QuestionRefused:
-            return False
-        return True
+        except QuestionRefused as refused:
+            return refused
+        return None
 
     def _selection(self, rule: Threshold, by: Fraction) -> Threshold:
         bounded = self.base.bounded

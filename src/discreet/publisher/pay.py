@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 
+from discreet.accounting.filters import Pure
+from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import answer_bytes
-from discreet.ledger.entry import measurement_hash, whose_of
+from discreet.ledger.entry import Debit, measurement_hash, whose_of
 from discreet.ledger.store import Recorded
 from discreet.mechanisms.quantile import confident
 from discreet.noise import Bits
 from discreet.publisher.solve import Solved
+from discreet.query.price import Price
 from discreet.query.record import Paper, described, from_record, to_record
 from discreet.query.release import Receipt, Release
 from discreet.till import Manner, Shape
@@ -24,6 +28,8 @@ class Answers:
     releases: tuple[Release, ...]
     paper: Paper
     free: bool  # they were recorded before, and nothing was paid now
+    price: Price  # of the debit that they belong to, which may have been made under another δ
+    at: Fraction  # the δ of the certified point that was charged; 0 where a sum was
 
 
 def pay_and_look(
@@ -75,4 +81,17 @@ def _recorded(solved: Solved, told: dict[str, Any], entry: int, kept: bytes, *, 
     releases = tuple(from_record(each, measurement.loss) for each, measurement in pairs)
     for answer in releases:
         Shape(confident(solved.workload.confidence)).check(answer)
-    return Answers(releases, Paper(entry, told, record), free)
+    price, at = _price_of(solved, entry)
+    return Answers(releases, Paper(entry, told, record), free, price, at)
+
+
+def _price_of(solved: Solved, entry: int) -> tuple[Price, Fraction]:
+    """What the debit with this number cost, and at which point. A plan's own budget knows no other debit than its own."""
+    account, terms, now = solved.session.account, solved.terms, solved.price
+    if not isinstance(account, LedgerAccount):
+        return now, terms.at
+    with account.store.reading() as pages:
+        debit = pages.by_number(entry)
+    assert isinstance(debit, Debit)
+    delta = debit.at if isinstance(terms.currency, Pure) else terms.delta
+    return Price(solved.loss, delta, terms.currency, debit.price, now.left), debit.at

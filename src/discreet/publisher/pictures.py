@@ -3,10 +3,12 @@
 What is not reliable is pale and hatched, so that the eye is not led by it. Colours are Okabe and Ito's, safe for all eyes.
 """
 
+import warnings
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from discreet.engines.owner import log
 from discreet.query.cells import Cell
 from discreet.query.release import Release
 
@@ -15,8 +17,24 @@ MOST_PANELS, MOST_LABELS, MOST_BARS, MOST_CELLS = 6, 24, 60, 1_000
 PANEL = 2.8  # inches
 
 
-def picture(answer: Release, name: str, path: Path) -> None:
-    """Draw the answer into a PNG file."""
+def picture(answer: Release, name: str, path: Path) -> bool:
+    """Draw the answer into a PNG file. False, and there is no file, if that fails: the numbers are paid for by now, and no
+    picture may keep them from being written."""
+    from matplotlib import style
+
+    try:
+        with style.context("default"), warnings.catch_warnings():  # nobody's settings; a letter without a glyph is a box
+            warnings.simplefilter("ignore")
+            drawn(answer, name).savefig(path, metadata={"Software": "discreet"})
+    except Exception as failed:
+        log.warning("no picture of %s: %s", name, failed)
+        path.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def drawn(answer: Release, name: str) -> Any:
+    """The answer as a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -29,12 +47,15 @@ def picture(answer: Release, name: str, path: Path) -> None:
     rooms = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (title, bars) in zip(rooms, panels, strict=True):
         _draw(axes, title, bars)
-    rooms[-1].set_xlabel(" · ".join(answer.groups))
+    rooms[-1].set_xlabel(" · ".join(map(_plain, answer.groups)), parse_math=False)
     doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; pale: not reliable"
     figure.suptitle(
-        f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}", fontsize=11, y=1 - 0.12 / height
+        f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}",
+        fontsize=11,
+        y=1 - 0.12 / height,
+        parse_math=False,
     )
-    figure.savefig(path, metadata={"Software": "discreet"})
+    return figure
 
 
 Bars = list[tuple[str, Cell]]
@@ -53,7 +74,12 @@ def _panels(answer: Release) -> list[tuple[str, Bars]]:
 def _label(keys: tuple[Any, ...], cell: str) -> str:
     parts = ["NULL" if key is None else str(key) for key in keys]
     text = " · ".join([*parts, *([cell] if cell else [])]) or "all"
-    return text if len(text) <= 24 else f"{text[:23]}…"
+    return _plain(text if len(text) <= 24 else f"{text[:23]}…")
+
+
+def _plain(text: str) -> str:
+    """What no font has a shape for, such as line ends, tabs and half of a pair, as a box."""
+    return "".join(letter if letter.isprintable() else "□" for letter in text)
 
 
 def _ticks(bars: Bars) -> tuple[range, list[str]]:
@@ -78,7 +104,9 @@ def _draw(axes: Any, title: str, bars: Bars) -> None:
         else:
             axes.bar(places, values, yerr=reach, color=colour, edgecolor=BLUE, hatch=hatch, ecolor=BLACK, capsize=4)
     crowded = _crowded(bars)
-    axes.set_xticks(*_ticks(bars), rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9)
-    axes.set_ylabel(title)
+    axes.set_xticks(
+        *_ticks(bars), rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9, parse_math=False
+    )
+    axes.set_ylabel(_plain(title), parse_math=False)
     axes.axhline(0, color=BLACK, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -28,8 +28,9 @@ from discreet.query.price import Price
 from discreet.query.release import Release
 
 CARD = "guarantee.md"
-AGAIN = '''"""Makes this publication again: python again.py FOLDER, the folder that the paths in plan.toml start from.
+AGAIN = '''"""Makes this publication again, into the folder `again`: python again.py FOLDER [KEY]
 
+FOLDER is where the paths in plan.toml start from; KEY is the file of the ledger's key, if it is not beside the ledger.
 From the same ledger come the same answers, and nothing is paid. Without one, new noise is drawn: that is a second
 publication, and costs as much as the first.
 """
@@ -37,9 +38,9 @@ publication, and costs as much as the first.
 import sys
 from pathlib import Path
 
-from discreet import publish, read_plan
+from discreet.publisher.again import again
 
-publish(read_plan(Path(__file__).with_name("plan.toml"), beside=sys.argv[1]), "again")
+again(Path(__file__).parent, sys.argv[1:])
 '''
 
 
@@ -52,6 +53,7 @@ class Published:
     price: Price
     entry: int
     free: bool  # the ledger had the answers, and nothing was paid now
+    undrawn: tuple[str, ...] = ()  # the questions whose picture could not be drawn
 
 
 def publish(
@@ -85,26 +87,30 @@ def publish(
         raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")
     for library, extra in (("pyarrow", "discreet[arrow]"), ("matplotlib", "discreet[plot]")):
         _installed(library, extra)
-    secret = None if workload.ledger is None else key_at(_key_place(workload.ledger, key))
-    with _new_folder(Path(to), force) as place:
+    secret = None if workload.ledger is None else key_at(key_place(workload.ledger, key))
+    folder = _resolved(Path(to))
+    with _new_folder(folder, force) as place:
         answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
-        _write(place, solved, answers, secret)
+        undrawn = _write(place, solved, answers, secret)
     named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
-    return Published(Path(to), named, solved.price, answers.paper.entry, answers.free)
+    return Published(folder, named, answers.price, answers.paper.entry, answers.free, undrawn)
 
 
-def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> None:
-    for asked, answer in zip(solved.workload.questions, answers.releases, strict=True):
-        answer.to_csv(place / f"{asked.name}.csv")
-        answer.to_parquet(place / f"{asked.name}.parquet")
-        picture(answer, asked.name, place / f"{asked.name}.png")
+def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> tuple[str, ...]:
+    """Everything; the pictures last, but for the card, which says which of them are missing."""
+    named = [(asked.name, answer) for asked, answer in zip(solved.workload.questions, answers.releases, strict=True)]
+    for name, answer in named:
+        answer.to_csv(place / f"{name}.csv")
+        answer.to_parquet(place / f"{name}.parquet")
     signed = None if secret is None else _certificate(solved, answers, secret)
     if signed is not None:
         _text(place / "release.json", json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
     if solved.workload.text:
         _text(place / "plan.toml", solved.workload.text)
         _text(place / "again.py", AGAIN)
-    _text(place / CARD, card(solved, answers, signed))
+    undrawn = tuple(name for name, answer in named if not picture(answer, name, place / f"{name}.png"))
+    _text(place / CARD, card(solved, answers, signed, undrawn))
+    return undrawn
 
 
 def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any]:
@@ -116,12 +122,23 @@ def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any
     )  # fmt: skip
 
 
+def _resolved(to: Path) -> Path:
+    """The folder itself, wherever a link to it stands."""
+    try:
+        return to.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):  # a link to itself, nobody's home, a NUL
+        raise BadParameter("folder", repr(str(to)), "it leads nowhere", "name another place") from None
+
+
 @contextmanager
 def _new_folder(to: Path, force: bool) -> Iterator[Path]:
-    """A folder to fill, which gets its name once it is full. Nothing half written is ever seen under that name."""
-    if os.path.lexists(to) and not force:
+    """A folder to fill, which gets its name once it is full. Nothing half written is ever seen under that name, and what had
+    the name before is gone only when this has it."""
+    if os.path.exists(to) and not force:
         raise BadParameter("folder", str(to), "it exists", "name another, or replace it with --force (force=True)")
-    if os.path.lexists(to) and not (to / CARD).is_file():
+    if os.path.exists(to) and Path.cwd().is_relative_to(to):
+        raise BadParameter("folder", str(to), "you are in it, so it is not replaced", "name another, or go elsewhere")
+    if os.path.exists(to) and not (to / CARD).is_file():
         raise BadParameter("folder", str(to), f"no publication (it has no {CARD}), so it is not replaced", "name another")
     part, old = (to.with_name(f".{to.name}.{what}") for what in ("part", "old"))
     try:
@@ -131,16 +148,34 @@ def _new_folder(to: Path, force: bool) -> Iterator[Path]:
         raise BadParameter("folder", str(to), f"cannot be made ({error.strerror})", "name another place") from None
     try:
         yield part
-        if to.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            to.rename(old)
-        part.rename(to)
+        _put(part, to, old)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
-def _key_place(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None") -> Path:
+def _put(part: Path, to: Path, old: Path) -> None:
+    """Give the full folder its name."""
+    replaced = os.path.exists(to)
+    try:
+        if replaced:
+            shutil.rmtree(old, ignore_errors=True)
+            to.rename(old)
+        try:
+            part.rename(to)
+        except OSError:
+            if replaced:
+                old.rename(to)
+            raise
+    except OSError as error:
+        raise BadParameter(
+            "folder", str(to), f"cannot get its name ({error.strerror})",
+            "publish to another place; what a ledger has recorded is not paid for again",
+        ) from None  # fmt: skip
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def key_place(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None" = None) -> Path:
+    """The file of the ledger's key: the one that is named, or the one beside the ledger."""
     if key is not None:
         return Path(key)
     if str(ledger).startswith(("postgresql://", "postgres://")):

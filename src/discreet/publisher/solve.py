@@ -154,11 +154,7 @@ def solve(workload: Workload) -> Solved:
     drafts = [_Draft.of(empty, wanted, kind, leak) for wanted, kind in _choices(pieces, terms, leak)]
     plans = [plan for draft in _promising(drafts) if (plan := draft.filled()) is not None]
     if not plans:
-        names = dict.fromkeys(piece.asked.key() for piece in pieces if piece.wanted is None)
-        raise QuestionRefused(
-            f"the wanted errors use up budget.epsilon, and nothing is left for {', '.join(names)}",
-            "raise the budget, allow larger errors, or leave these questions out",
-        )
+        raise _nothing_fits(drafts[0])
     return min(plans, key=lambda plan: (not plan.fits, _loudness_of_the_rest(plan), plan.charge))
 
 
@@ -218,6 +214,22 @@ class _Draft:
             return self.at(1.0)
         found = self.empty.terms.least_noise(self.loss, self.empty.terms.most, self.near)
         return self.at(found) if found < WIDEST and all(part.drawable for part in self.at(found).parts) else None
+
+
+def _nothing_fits(draft: _Draft) -> QuestionRefused:
+    """Why no noise for the free columns is both within the budget and drawable."""
+    free = [piece for piece, is_free in zip(draft.empty.pieces, draft.free, strict=True) if is_free]
+    names = ", ".join(dict.fromkeys(piece.asked.key() for piece in free))
+    for piece, part in zip(draft.empty.pieces, draft.at(draft.near).parts, strict=True) if draft.near < WIDEST else ():
+        if piece in free and (refusal := part.refusal) is not None:
+            way_out = "lower budget.epsilon" if "narrower" in refusal.reason else "raise its weight or budget.epsilon"
+            return QuestionRefused(f"budget.epsilon: {refusal.reason} ({piece.asked.key()})", way_out)
+    if all(draft.free):
+        return QuestionRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
+    return QuestionRefused(
+        f"the wanted errors use up budget.epsilon, and nothing is left for {names}",
+        "raise the budget, allow larger errors, or leave these questions out",
+    )
 
 
 def _promising(drafts: Sequence[_Draft]) -> list[_Draft]:

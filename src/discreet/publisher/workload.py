@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ from discreet.units import Neighbours
 Error: TypeAlias = str | Number
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 MOST_QUESTIONS = 1_000
+MOST_WEIGHT = Fraction(10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,8 @@ class Asked:
                 "name", repr(self.name), "it names files", "take up to 60 letters, digits, - and _, a letter or digit first"
             )
         with under(self.key()):
-            positive(self.weight, "weight")
+            if not 1 / MOST_WEIGHT <= positive(self.weight, "weight") <= MOST_WEIGHT:
+                raise BadParameter("weight", self.weight, "not between 10^-9 and 10^9", "1, 2, 3 say who gets more")
             wanted = self.error.values() if isinstance(self.error, Mapping) else [self.error]
             for error in wanted:
                 if error is not None:
@@ -125,7 +128,9 @@ class Workload:
             budget(self.epsilon, self.delta, self._currency())
             self._checked_account()
         confident(self.confidence)
-        for name, place in (("source", self.source), ("budget.ledger", self.ledger)):
+        public = self.public if isinstance(self.public, Mapping) else {}
+        places = {"source": self.source, "budget.ledger": self.ledger, "policy": self.policy, "path": self.path}
+        for name, place in (places | {f"public.{name}": place for name, place in public.items()}).items():
             if isinstance(place, str) and _PASSWORD.search(place):
                 raise BadParameter(
                     name, "an address with a password", "the plan is published too", "put the password into PGPASSWORD"
@@ -156,17 +161,29 @@ class Workload:
 
     def _declared(self) -> Declared:
         try:
-            declared = declare(
-                self.source, unit=self.unit, policy=self.policy, table=self.table, path=self.path, bounds=self.bounds,
-                keys=self.keys, max_groups=self.max_groups, max_rows=self.max_rows, unique=self.unique, public=self.public,
-            )  # fmt: skip
+            declared = self._declared_with(self.public)
         except SourceRefused as refused:
-            raise SourceRefused(f"source: {refused.reason}", refused.way_out) from None
+            raise SourceRefused(f"{self._refused_place()}: {refused.reason}", refused.way_out) from None
         if declared.auto:
             raise BadParameter(
                 "bounds", "auto", "a plan is fixed beforehand, and bounds that are found are an answer", "declare them"
             )
         return declared
 
+    def _declared_with(self, public: Mapping[str, Any] | None) -> Declared:
+        return declare(
+            self.source, unit=self.unit, policy=self.policy, table=self.table, path=self.path, bounds=self.bounds,
+            keys=self.keys, max_groups=self.max_groups, max_rows=self.max_rows, unique=self.unique, public=public,
+        )  # fmt: skip
 
-_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|[?&]password=", re.IGNORECASE)
+    def _refused_place(self) -> str:
+        """What could not be opened: the source, or the first public table with which it cannot be."""
+        for name, public in [("source", {}), *((f"public.{name}", {name: p}) for name, p in (self.public or {}).items())]:
+            try:
+                self._declared_with(public)
+            except SourceRefused:
+                return name
+        return "public"
+
+
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.filters import Currency, Pure
-from discreet.exact import Bounds, ceil_float, floor_float
+from discreet.exact import Bounds, ceil_float, floor_float, shown_down, shown_up
 from discreet.loss import Loss
 from discreet.query.currency import certified_epsilon, name_of, plain
 
@@ -36,9 +36,13 @@ class Price:
         }
 
     def __str__(self) -> str:
-        failing = "" if self.delta == 0 else f" at δ = {ceil_float(self.delta):.3g}"
+        """Prices rounded up, what is left rounded down.
+
+        >>> print(Price(Bounds(0.1, 0.1200001), Fraction(1, 10**6), Pure(), 0.1200001, Fraction(2, 3)))
+        ε = 0.120001 at δ = 1e-06; 0.666666 left
+        """
+        failing = "" if self.delta == 0 else f" at δ = {shown_up(self.delta, 3)}"
+        cost, left = f"ε = {shown_up(self.epsilon.upper, 6)}{failing}", shown_down(self.left, 6)
         if isinstance(self.currency, Pure):
-            return f"ε = {self.epsilon.upper:.6g}{failing}; {floor_float(self.left):.6g} left"
-        unit = name_of(self.currency)
-        spent, left = ceil_float(self.amount), floor_float(self.left)
-        return f"ε = {self.epsilon.upper:.6g}{failing}; charged {spent:.6g} of {unit}, {left:.6g} left"
+            return f"{cost}; {left} left"
+        return f"{cost}; charged {shown_up(self.amount, 6)} of {name_of(self.currency)}, {left} left"

@@ -18,7 +18,7 @@ def publish(
     to: Annotated[str, typer.Option(help="The folder to make.")] = "published",
     yes: Annotated[bool, typer.Option("--yes", help="Pay and publish without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the price and what it buys; read and pay nothing.")
+        bool, typer.Option("--dry-run", help="Show the price and what it buys; ask and pay nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier publication in that folder.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise; needs budget.id in the plan.")] = False,

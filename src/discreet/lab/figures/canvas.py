@@ -54,6 +54,8 @@ def png(figure: Figure, numbers: Numbers | None = None) -> bytes:
 
 def save(figure: Figure, path: str | Path, numbers: Numbers | None = None) -> None:
     """Write the picture into a file."""
+    if Path(path).suffix.lower() != ".png":
+        raise BadParameter("path", path, "figures are PNG files", "end its name with .png")
     picture = png(figure, numbers)
     try:
         Path(path).write_bytes(picture)
