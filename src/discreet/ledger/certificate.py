@@ -114,7 +114,7 @@ def guarantee(opened: Opened, debit: Debit, measurement: Mapping[str, Any], earl
 
 def words(promise: Mapping[str, Any]) -> str:
     """The promise as a sentence."""
-    failing = f" at δ = {promise['delta']:.3g}" if promise["delta"] else ""
+    failing = f" at δ = {promise['delta']:.12g}" if promise["delta"] else ""
     before = promise["so_far"]
     rests = f", and of those that it rests on (entries {', '.join(map(str, promise['after']))})," if promise["after"] else ""
     return (

@@ -14,7 +14,7 @@ from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, floor_float, from_text, rational, sqrt_up
+from discreet.exact import Bounds, ceil_float, floor_float, from_text, rational, shown_up, sqrt_up
 from discreet.loss import Loss
 
 ORDERS = (Fraction(2), Fraction(8), Fraction(32))
@@ -78,8 +78,8 @@ class Reading:
         return {self.field: ends if self.name == "epsilon" else ends["upper"], "delta": ceil_float(self.delta)}
 
     def __str__(self) -> str:
-        beside = f" at δ = {ceil_float(self.delta):.3g}" if self.delta else ""
-        return f"{self.symbol} = {self.value.upper:.4g}{beside}"
+        beside = f" at δ = {shown_up(self.delta, 3)}" if self.delta else ""
+        return f"{self.symbol} = {shown_up(self.value.upper)}{beside}"
 
 
 @lru_cache(maxsize=64)
