@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
+from discreet.engines.address import shown_ending
 from discreet.engines.csv_file import place_csv
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
@@ -84,7 +85,7 @@ class DuckDB(SqlEngine):
             return cls(_locked(connection), table, place=_home(connection, table))
         if suffix not in READERS:
             raise SourceRefused(
-                f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
+                f"{shown_ending(path, suffix)} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
             )
         connection = duckdb.connect()
         try:
