@@ -4,6 +4,7 @@ The connection is locked down once the source is in place: no file, no network, 
 through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -221,7 +222,7 @@ def _home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
     if len(meant) != 1 or any(temporary for *_, temporary in found):
         return None
     [(path, schema, *_)] = meant
-    return None if path is None else f"{_absolute(path)} {schema}"
+    return None if path is None else f"{_absolute(path)} {json.dumps(schema)}"
 
 
 def _letters(column: exp.Expr) -> exp.Expr:

@@ -65,7 +65,7 @@ class Postgres(SqlEngine):
             except psycopg.Error:
                 link.widen()
                 types = _types(link, found)
-        return cls(link, found, types, found.identity(f"postgresql://{info.host}:{info.port}/{info.dbname}"))
+        return cls(link, found, types, found.identity(info.host, info.port, info.dbname))
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""

@@ -29,13 +29,12 @@ class Seen:
     role: str | None
     columns: tuple[tuple[Any, ...], ...]
 
-    def identity(self, server: str) -> str:
+    def identity(self, *server: object) -> str:
         """On a server: schema and name as it has them, and the role if rows are shown by role. A temporary table is like
         nothing else."""
         if self.temporary:
             return f"a temporary table, {uuid4().hex}"
-        shown = f" as {json.dumps(self.role)}" if self.role is not None else ""
-        return f"{server} {json.dumps(self.place)}{shown}"
+        return f"postgresql {json.dumps((*server, *self.place, *(() if self.role is None else (self.role,))))}"
 
 
 def seen(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> Seen | None:

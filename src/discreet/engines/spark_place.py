@@ -32,7 +32,7 @@ def table_at(session: SparkSession, name: str) -> tuple[tuple[str, ...], str]:
     if found.isTemporary:
         return place, f"spark view {uuid4().hex}"
     home = _public(session.conf.get("spark.sql.warehouse.dir") or "")
-    return place, f"spark {session.sparkContext.master} {home} {json.dumps(place)}"
+    return place, f"spark {json.dumps((session.sparkContext.master, home, *place))}"
 
 
 def files_at(session: SparkSession, path: str) -> str:
