@@ -14,6 +14,7 @@ MALFORMED = [
     f"postgresql://u:{SECRET}\x00@h/d", f"postgresql://u:12/{SECRET}@127.0.0.1:1/db", f"postgresql://u:x@{SECRET}@h/db",
     f"postgresql://u:x/{SECRET}@h/db", f"postgresql://u:p@h/db?{SECRET}=1", f"host=db user=u password='{SECRET}",
     f"host=db password=hun.{SECRET} nothing", f"PostgreSQL://u:{SECRET}@[::1/db",
+    f"postgresql://127.0.0.1:{SECRET}/db",
 ]  # fmt: skip
 UNREACHABLE = [
     f"host=127.0.0.1 port=1 user=u password={SECRET}", f"port=1 host=127.0.0.1 password=a.{SECRET} connect_timeout=2",
