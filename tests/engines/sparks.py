@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow
@@ -40,19 +40,20 @@ ODD = {
 def spark(*, adaptive: bool, home: Path | None = None) -> Iterator[SparkSession]:
     """A session as somebody may have it, who set everything otherwise than we need it."""
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{QUICK}" pyspark-shell'
-    own = {
-        "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": str(adaptive).lower(),
-        "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.globalTempDatabase": SHARED,
-        "spark.sql.warehouse.dir": str(home or Path(gettempdir()) / "discreet-warehouse"),
-    }  # fmt: skip
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in (ODD | own).items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    if session.sparkContext._jsc is not None:
-        session.stop()
+    with TemporaryDirectory() as spare:
+        own = {
+            "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": str(adaptive).lower(),
+            "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.globalTempDatabase": SHARED,
+            "spark.sql.warehouse.dir": str(home or spare),
+        }  # fmt: skip
+        builder = SparkSession.builder.master("local[2]")
+        for name, value in (ODD | own).items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        if session.sparkContext._jsc is not None:
+            session.stop()
 
 
 def opened(session: SparkSession, place: World) -> Spark:

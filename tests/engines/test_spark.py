@@ -217,14 +217,16 @@ def test_two_threads_are_quiet_each_by_itself() -> None:
     said: list[str] = []
     loggers, listening = [PySparkLogger.getLogger(name) for name in LOUD], logging.Handler()
     listening.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    both, first_left = threading.Barrier(2), threading.Event()
+    first_in, both, first_left = threading.Event(), threading.Barrier(2), threading.Event()
 
     def first() -> None:
         with quiet():
+            first_in.set()
             both.wait(60)
         first_left.set()
 
     def second() -> None:
+        first_in.wait(60)
         with quiet():
             both.wait(60)
             first_left.wait(60)
