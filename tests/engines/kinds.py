@@ -14,6 +14,7 @@ TYPES: dict[str, tuple[str, str, str]] = {
     "double": ("DOUBLE", "DOUBLE PRECISION", "DOUBLE"),
     "flag": ("BOOLEAN", "BOOLEAN", "BOOLEAN"),
     "name": ("VARCHAR", "TEXT", "STRING"),
+    "code": ("CHAR(5)", "CHAR(5)", "CHAR(5)"),
     "day": ("DATE", "DATE", "DATE"),
     "noted": ("TIMESTAMP", "TIMESTAMP", "TIMESTAMP_NTZ"),
     "moment": ("TIMESTAMPTZ", "TIMESTAMPTZ", "TIMESTAMP"),
@@ -23,8 +24,8 @@ TYPES: dict[str, tuple[str, str, str]] = {
 }
 SHOWN = {
     "small": Kind.INTEGER, "whole": Kind.INTEGER, "long": Kind.INTEGER, "amount": Kind.REAL, "single": Kind.REAL,
-    "double": Kind.REAL, "flag": Kind.BOOLEAN, "name": Kind.TEXT, "day": Kind.DATE, "noted": Kind.TIMESTAMP,
-    "moment": Kind.TIMESTAMP,
+    "double": Kind.REAL, "flag": Kind.BOOLEAN, "name": Kind.TEXT, "code": Kind.TEXT, "day": Kind.DATE,
+    "noted": Kind.TIMESTAMP, "moment": Kind.TIMESTAMP,
 }  # fmt: skip
 
 

@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow
 from pyspark.sql import SparkSession
 
 from discreet.engines.spark import Spark
-from discreet.engines.spark_session import started
 from tests.query.worlds import World
 
 TYPES = {"HUGEINT": "DECIMAL(38,0)", "UBIGINT": "DECIMAL(20,0)", "TIMESTAMP": "TIMESTAMP_NTZ", "VARCHAR": "STRING"}
@@ -24,18 +25,35 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that starts fast and never gets very fast: hundreds of small statements, each compiled once."""
 
 
+SHARED = "shared"
+"""What this user calls the schema of global views."""
+ODD = {
+    "spark.sql.ansi.enabled": "false", "spark.sql.caseSensitive": "false", "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.variable.substitute": "true", "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "true", "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "true",
+}  # fmt: skip
+"""Settings of the whole context, so that a new session begins with them."""
+
+
 @contextmanager
-def spark(*, adaptive: bool) -> Iterator[SparkSession]:
-    """A session as somebody may have it: with a zone of its own, and without ANSI."""
+def spark(*, adaptive: bool, home: Path | None = None) -> Iterator[SparkSession]:
+    """A session as somebody may have it, who set everything otherwise than we need it."""
     os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{QUICK}" pyspark-shell'
-    session = started("local[2]")
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    session.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
-    session.conf.set("spark.sql.session.timeZone", "America/New_York")
-    session.conf.set("spark.sql.ansi.enabled", "false")
-    yield session
-    if session.sparkContext._jsc is not None:
-        session.stop()
+    with TemporaryDirectory() as spare:
+        own = {
+            "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": str(adaptive).lower(),
+            "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.globalTempDatabase": SHARED,
+            "spark.sql.warehouse.dir": str(home or spare),
+        }  # fmt: skip
+        builder = SparkSession.builder.master("local[2]")
+        for name, value in (ODD | own).items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        if session.sparkContext._jsc is not None:
+            session.stop()
 
 
 def opened(session: SparkSession, place: World) -> Spark:

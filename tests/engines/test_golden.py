@@ -28,7 +28,13 @@ ENGINES: dict[str, tuple[Dialect, dict[str, Reading]]] = {
             "at": lambda column: exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")),
         },
     ),
-    "spark": (SPARK, {"price": reading_of(types.DecimalType(18, 3)), "at": reading_of(types.TimestampType())}),
+    "spark": (
+        SPARK,
+        {
+            "uid": reading_of(types.StringType()), "dept": reading_of(types.StringType(), padded=True),
+            "price": reading_of(types.DecimalType(18, 3)), "at": reading_of(types.TimestampType()),
+        },
+    ),
 }  # fmt: skip
 COLUMNS = {
     "uid": Column(Kind.TEXT), "dept": Column(Kind.TEXT, keys=("a", "b's", None)), "city": Column(Kind.INTEGER),

@@ -219,16 +219,3 @@ def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: p
         session.ask("SELECT SUM(pay) AS s FROM frail", epsilon=1)
     assert str(failure.value) == str(EngineFailed())
     assert "invalid input syntax" in caplog.text
-
-
-def test_tables_of_one_name_are_told_apart(postgres: Server) -> None:
-    """A recorded answer is shown for the same table only: its schema counts, however the table is named."""
-    for schema in ("one", "two"):
-        postgres.run(f"CREATE SCHEMA IF NOT EXISTS {schema}", f"CREATE TABLE IF NOT EXISTS {schema}.t (id int)")
-
-    def identity(table: str, path: str = "public") -> str:
-        address = f"{postgres.address}&options=-csearch_path%3D{path}"
-        return connect(address, table=table, unit="id", epsilon=1).engine.identity
-
-    assert identity("t", "one") == identity("one.t") != identity("t", "two") == identity("two.t")
-    assert "@" not in identity("one.t")

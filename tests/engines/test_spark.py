@@ -4,26 +4,32 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from datetime import date, datetime
 from functools import partial
 from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import duckdb
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
+from discreet.engines.spark_place import table_at
+from discreet.engines.spark_session import LOUD, quiet
 from discreet.query.table import Kind
 from tests.auditor.replaying import AGGREGATES, everything_replayed
 from tests.end_to_end.test_cli import DISCREET
 from tests.engines.kinds import declared, unmarked
 from tests.engines.retries import COUNTS, Ledger
 from tests.engines.retries import asked as asked_again
-from tests.engines.sparks import jobs, opened, spark
+from tests.engines.spark_places import places
+from tests.engines.sparks import SHARED, jobs, opened, spark
 from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
 
@@ -32,7 +38,7 @@ MOST_JOBS = 150
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
-    with spark(adaptive=False) as session:
+    with spark(adaptive=False, home=tmp_path / "home") as session:
         same_totals(session)
         replays(session)
         types(session)
@@ -40,11 +46,12 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         saturation(session)
         many_conditions(session)
         sources(session, tmp_path)
+        places(session, tmp_path)
         silence(session, caplog, capfd)
         assert jobs(session) <= MOST_JOBS
         ledger = Ledger(tmp_path)
         stopped(session, ledger, caplog)
-    with spark(adaptive=True) as session:
+    with spark(adaptive=True, home=tmp_path / "home") as session:
         started_again(session, ledger, caplog)
 
 
@@ -64,7 +71,8 @@ def replays(session: SparkSession) -> None:
 
 
 def types(session: SparkSession) -> None:
-    assert unmarked("spark", Spark.of(session.createDataFrame([], declared("spark")), "kinds")) == {}
+    session.sql(f"CREATE TABLE kinds ({declared('spark')}) USING parquet")
+    assert unmarked("spark", Spark.connect("spark:local[2]", "kinds", None, None)) == {}
     frame = session.sql(
         "SELECT * FROM VALUES "
         "('a', 1Y, 2S, CAST('NaN' AS FLOAT), 7BD, 1.25BD, 'Ann' COLLATE UTF8_LCASE, DATE '2024-02-29', TIMESTAMP "
@@ -140,7 +148,7 @@ def sources(session: SparkSession, folder: Path) -> None:
     assert {keys[0]: int(row[0].value) for keys, row in found} == {"up": 300, "down": 600}
     assert all(0 <= share <= 1 for share in told)
     assert by_path.engine.progress() == 1
-    by_name = connect("spark:local[2]", table="global_temp.staff", **DECLARED)
+    by_name = connect("spark:local[2]", table=f"{SHARED}.staff", **DECLARED)
     assert counts(by_name, "staff") == {"a": 300, "b": 600}
     assert session.conf.get("spark.sql.session.timeZone") == "America/New_York"
     assert session.conf.get("spark.sql.ansi.enabled") == "false"
@@ -169,25 +177,32 @@ def silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd: pyte
 def stopped(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
     """The context is stopped while a job runs, and another question finds it stopped: paid, no answer."""
     slow = "SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 1000000000000)"
+    session.sql(f"CREATE VIEW shift AS {slow}")
     session.sql(slow).createOrReplaceGlobalTempView("shift")
-    running = ledger.session("spark:local[2]", table="global_temp.shift")
+    running = ledger.session("spark:local[2]", table="shift")
+    by_view = ledger.session("spark:local[2]", table=f"{SHARED}.shift")
     by_path = ledger.session(session.read.parquet(str(ledger.path.parent / "people.parquet")), table="people")
     by_frame = ledger.session(people(session), table="people")
     ledger.fails(running, caplog, progress=lambda _: session.stop())
     ledger.fails(by_path, caplog, id="files")
     ledger.fails(by_frame, caplog, id="frame")
+    ledger.fails(by_view, caplog, id="view")
 
 
 def started_again(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
-    """The same id on a new context is answered and paid once. What a frame computes is known by nothing that outlives it."""
-    people(session).createOrReplaceGlobalTempView("shift")
+    """The same id on a new context is answered and paid once. What a frame computes, or a view that went with the context,
+    is known by nothing that outlives it."""
     files = str(ledger.path.parent / "people.parquet")
-    ledger.is_answered(ledger.session("spark:local[2]", table="global_temp.shift"))
+    session.sql(f"CREATE VIEW shift AS SELECT * FROM parquet.`{files}`")  # the catalog was in memory
+    session.table("shift").createOrReplaceGlobalTempView("shift")
+    ledger.is_answered(ledger.session("spark:local[2]", table="shift"))
     paid = ledger.spent
     by_frame = ledger.session(session.read.parquet(files), table="people")
     assert asked_again(by_frame, id="files") == COUNTS
     with pytest.raises(BadParameter, match="another measurement"):
         asked_again(ledger.session(people(session), table="people"), id="frame")
+    with pytest.raises(BadParameter, match="another measurement"):
+        asked_again(ledger.session("spark:local[2]", table=f"{SHARED}.shift"), id="view")
     assert ledger.spent == paid
     session.sparkContext._jsc.sc().stop()  # type: ignore[union-attr]  # it ends by itself, and Python is not told
     ledger.fails(by_frame, caplog, id="later", fresh=True)
@@ -195,6 +210,59 @@ def started_again(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptu
     active = SparkSession.getActiveSession()
     assert active is not None
     active.stop()
+
+
+def test_two_threads_are_quiet_each_by_itself() -> None:
+    """Whoever leaves first neither lets the other's values out nor silences anybody for good."""
+    said: list[str] = []
+    loggers, listening = [PySparkLogger.getLogger(name) for name in LOUD], logging.Handler()
+    listening.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    first_in, both, first_left = threading.Event(), threading.Barrier(2), threading.Event()
+
+    def first() -> None:
+        with quiet():
+            first_in.set()
+            both.wait(60)
+        first_left.set()
+
+    def second() -> None:
+        first_in.wait(60)
+        with quiet():
+            both.wait(60)
+            first_left.wait(60)
+            for logger in loggers:
+                logger.error("secret")
+
+    for logger in loggers:
+        logger.addHandler(listening)
+    threads = [threading.Thread(target=each) for each in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert said == []
+    for logger in loggers:
+        logger.error("mine")
+        logger.removeHandler(listening)
+    assert said == ["mine"] * len(LOUD)
+
+
+def test_names_with_dots_are_told_apart() -> None:
+    """Spark's own catalog has no such names; others may."""
+
+    def at(name: str) -> tuple[tuple[str, ...], str]:
+        def table(full: str) -> Any:
+            *space, last = (part.strip("`") for part in full.split("`.`"))
+            return SimpleNamespace(catalog="lake", namespace=space, name=last, isTemporary=False)
+
+        context, conf = SimpleNamespace(master="yarn"), {"spark.sql.warehouse.dir": "s3a://key:hunter2@lake/home"}
+        return table_at(SimpleNamespace(catalog=SimpleNamespace(getTable=table), conf=conf, sparkContext=context), name)  # type: ignore[arg-type]
+
+    assert at('"a.b".c')[0] == ("lake", "a.b", "c")
+    assert at('"a.b".c')[1] != at('a."b.c"')[1]
+    assert "hunter2" not in at("a.b")[1]
+    with pytest.raises(SourceRefused, match="several parts"):
+        at("a.b.c")
 
 
 def test_without_java_it_says_so(tmp_path: Path) -> None:
@@ -217,8 +285,8 @@ ledger, killed = sys.argv[1], sys.argv[2] == "killed"
 session = started("local[2]")
 rows = 1_000_000_000_000 if killed else 901
 table = f"SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept FROM range(1, {rows})"
-session.sql(table).createOrReplaceGlobalTempView("shift")
-shift = {"table": "global_temp.shift", "unit": "id", "keys": {"dept": ("a", "b")}, "unique": True}
+session.sql(f"CREATE VIEW shift AS {table}")
+shift = {"table": "shift", "unit": "id", "keys": {"dept": ("a", "b")}, "unique": True}
 asked = connect("spark:local[2]", ledger=ledger, account="hr", **shift)
 kill = (lambda _: session.sparkContext._gateway.proc.kill()) if killed else None
 question = "SELECT dept, COUNT(*) AS n FROM shift GROUP BY dept"
@@ -240,7 +308,7 @@ def test_a_killed_jvm_is_asked_again_by_another_process(tmp_path: Path) -> None:
 
     def ran(how: str) -> list[str]:
         command = [sys.executable, "-W", "ignore", "-c", KILLED, str(ledger.path), how]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
 
     assert ran("killed") == [
         str(EngineFailed()), "Spark's Java process is gone; start this program again, and ask again"

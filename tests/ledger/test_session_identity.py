@@ -103,6 +103,15 @@ def test_tables_of_one_name_are_told_apart(place: Path) -> None:
     assert all("x.duckdb" in identity for identity in seen[:2])
 
 
+def test_a_file_and_a_schema_do_not_run_together(place: Path) -> None:
+    seen = []
+    for file, schema in (("x.duckdb", "y.duckdb z"), ("x.duckdb y.duckdb", "z")):
+        with duckdb.connect(str(place / file)) as made:
+            made.execute(f'CREATE SCHEMA "{schema}"; CREATE TABLE "{schema}".t AS SELECT 1 AS id; USE "{schema}"')
+            seen.append(connect(made, table="t", unit="id", epsilon=1).engine.identity)
+    assert len(set(seen)) == 2
+
+
 class Rival:
     """An engine during whose work somebody else asks the same question."""
 

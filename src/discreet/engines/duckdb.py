@@ -4,6 +4,7 @@ The connection is locked down once the source is in place: no file, no network, 
 through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
+from discreet.engines.address import shown_ending
 from discreet.engines.csv_file import place_csv
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
@@ -84,7 +86,7 @@ class DuckDB(SqlEngine):
             return cls(_locked(connection), table, place=_home(connection, table))
         if suffix not in READERS:
             raise SourceRefused(
-                f"{suffix or 'no ending'} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
+                f"{shown_ending(path, suffix)} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
             )
         connection = duckdb.connect()
         try:
@@ -220,7 +222,7 @@ def _home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
     if len(meant) != 1 or any(temporary for *_, temporary in found):
         return None
     [(path, schema, *_)] = meant
-    return None if path is None else f"{_absolute(path)} {schema}"
+    return None if path is None else f"{_absolute(path)} {json.dumps(schema)}"
 
 
 def _letters(column: exp.Expr) -> exp.Expr:

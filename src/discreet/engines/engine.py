@@ -18,6 +18,7 @@ from discreet.query.table import Column, Lookup
 from discreet.sql.dialects import Dialect
 from discreet.sql.lower import lower
 from discreet.sql.spread import lower_counts
+from discreet.sql.values import short
 
 Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
@@ -133,13 +134,13 @@ class SqlEngine(ABC):
         added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
         own = {name: read for name, read in self._readings().items() if name in bounded.table.columns and name not in added}
         source = self._place()
-        if any(own.values()):
+        if any(read or short(name) != name for name, read in own.items()):
             source = exp.select(*(read_column(name, read) for name, read in own.items())).from_(source).subquery()
         return self._joined(source, list(own), bounded) if joins else source
 
     def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
-        homes = {name: _column(name, "own") for name in own}
+        homes = {name: _column(short(name), "own") for name in own}
         select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
         for i, join in enumerate(bounded.query.joins):
             same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
@@ -148,7 +149,7 @@ class SqlEngine(ABC):
             homes |= {
                 f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
             }
-        return select.select(*(exp.alias_(column, name, quoted=True) for name, column in homes.items())).subquery()
+        return select.select(*(exp.alias_(column, short(name), quoted=True) for name, column in homes.items())).subquery()
 
 
 def quoted(*names: str) -> exp.Table:
@@ -158,9 +159,9 @@ def quoted(*names: str) -> exp.Table:
 
 
 def read_column(name: str, read: Reading) -> exp.Expr:
-    """A column under its own name, read as it must be."""
+    """A column under its own name, if that is not too long, read as it must be."""
     column = exp.Column(this=exp.to_identifier(name, quoted=True))
-    return exp.alias_(read(column), name, quoted=True) if read else column
+    return exp.alias_(read(column) if read else column, short(name), quoted=True) if read or short(name) != name else column
 
 
 def _column(name: str, table: str) -> exp.Column:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from discreet.engines.address import as_libpq, is_postgres
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.table import Kind
 
-POSTGRES = ("postgresql://", "postgres://")
 SPARK = ("spark:", "local[")
 
 
@@ -21,15 +21,16 @@ def open_engine(
     path: str | Path | None = None,
     name: str | None = None,
 ) -> Engine:
-    """The engine for a source: an address of PostgreSQL ("postgresql://…") or Spark ("spark:local[2]", "spark://…"), a Spark
-    frame, or whatever DuckDB opens. `table` names the table in it, `path` the files that Spark shall read; `name` is what
-    questions call a source that has no name of its own. `kinds` says what the columns of a CSV file hold."""
+    """The engine for a source: an address of PostgreSQL ("postgresql://…", "host=… dbname=…") or Spark ("spark:local[2]",
+    "spark://…"), a Spark frame, or whatever DuckDB opens. `table` names the table in it, `path` the files that Spark shall
+    read; `name` is what questions call a source that has no name of its own. `kinds` says what the columns of a CSV file
+    hold."""
     text = source if isinstance(source, str) else ""
     spark = text.startswith(SPARK) or type(source).__module__.startswith("pyspark.")
     if path is not None and not text.startswith(SPARK):
         raise BadParameter("path", repr(str(path)), "only Spark reads files by path=", "give the file as the source itself")
-    if text.startswith(POSTGRES):
-        return _postgres(text, table or name)
+    if is_postgres(text):
+        return _postgres(as_libpq(text), table or name)
     if spark:
         return _spark(source, table, path, name)
     return DuckDB.open(source, table or _name(source) or name, kinds)

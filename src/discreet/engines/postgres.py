@@ -14,9 +14,11 @@ from sqlglot import exp
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Reading, SqlEngine, quoted
-from discreet.engines.lookup import described, held_values
+from discreet.engines.lookup import described as described_lookup
+from discreet.engines.lookup import held_values
 from discreet.engines.names import parts_of
 from discreet.engines.postgres_link import Link, refused
+from discreet.engines.postgres_table import Seen, described, seen
 from discreet.engines.postgres_types import TYPES, kind_of, reading_of
 from discreet.errors import SourceRefused
 from discreet.query.table import Column, Kind, Lookup
@@ -31,13 +33,13 @@ class Postgres(SqlEngine):
     def __init__(
         self,
         link: Link,
-        place: tuple[str, ...],
+        seen: Seen,
         types: Mapping[str, tuple[Kind, Reading]],
         identity: str,
         public: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.link, self.place, self.types, self.public = link, place, types, public
-        self.table, self.turn = place[-1], link.turn
+        self.link, self.seen, self.types, self.public = link, seen, types, public
+        self.table, self.turn = seen.place[-1], link.turn
         self.identity = identity
 
     @classmethod
@@ -46,13 +48,24 @@ class Postgres(SqlEngine):
         if table is None:
             raise SourceRefused("a database holds many tables", "say which with table=")
         place = parts_of(table, 2)
+        link = Link(address)
         with refused("this database cannot be reached", "check the address and the role; the owner's log says more"):
-            link = Link(address)
-            encoding = link.open().info.parameter_status("server_encoding")
-            if encoding != "UTF8":
+            info = link.open().info
+            if info.parameter_status("server_encoding") != "UTF8":
                 raise SourceRefused("this database is not in UTF-8", "hashes of its texts would differ; use one that is")
+        with refused("this server computes no md5", "it bounds what a person adds; a server in FIPS mode cannot be used"):
+            link.open().execute("SELECT pg_catalog.md5('')")
         with refused("this table cannot be read", "check its name and GRANT SELECT; the owner's log says more"):
-            return cls(link, place, _types(link, place), link.where(place))
+            with link.reading() as connection:
+                found = seen(connection, place)
+            if found is None:
+                raise SourceRefused("there is no such table", "check its name, its schema and the search_path of the role")
+            try:
+                types = _types(link, found)
+            except psycopg.Error:
+                link.widen()
+                types = _types(link, found)
+        return cls(link, found, types, found.identity(info.host, info.port, info.dbname))
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -68,16 +81,16 @@ class Postgres(SqlEngine):
             places[name] = f"discreet {len(places)} {name}"
             with refused(f"the public table {name} cannot be copied", "GRANT TEMPORARY; the owner's log says more"):
                 self.link.prepare(_copying(places[name], kinds, values))
-                unique = _unique(self.link.open(), places[name], kinds)
-            lookups[name] = described(name, kinds, values, unique)
-        return Postgres(self.link, self.place, self.types, self.identity, MappingProxyType(places)), lookups
+                unique = _unique(self.link, places[name], kinds)
+            lookups[name] = described_lookup(name, kinds, values, unique)
+        return Postgres(self.link, self.seen, self.types, self.identity, MappingProxyType(places)), lookups
 
     def progress(self) -> float | None:
         """PostgreSQL keeps no count of it."""
         return None
 
     def _place(self) -> exp.Expr:
-        return quoted(*self.place)
+        return quoted(*self.seen.place)
 
     def _readings(self) -> dict[str, Reading]:
         return {name: read for name, (_, read) in self.types.items()}
@@ -86,20 +99,23 @@ class Postgres(SqlEngine):
         return quoted("pg_temp", self.public[name])
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        return self.link.rows(statement)
+        return self.link.rows(statement, self._is_still_there)
+
+    def _is_still_there(self, connection: psycopg.Connection[Any]) -> bool:
+        described(connection, self.seen.place)  # from here on it stays as it is
+        return seen(connection, self.seen.place) == self.seen
 
 
-def _types(link: Link, place: tuple[str, ...]) -> dict[str, tuple[Kind, Reading]]:
-    """Described by the server: a domain counts as what it is made of."""
-    with link.reading() as connection:
-        described = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*place))).description
+def _types(link: Link, found: Seen) -> dict[str, tuple[Kind, Reading]]:
+    with link.pinned() as connection:
+        columns = described(connection, found.place)
         enums = {row[0] for row in connection.execute("SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e'")}
-    found = {}
-    for column in described or ():
+    types = {}
+    for column in columns:
         kind = Kind.TEXT if column.type_code in enums else kind_of(column)
         if kind is not None:
-            found[column.name] = (kind, reading_of(column, kind))
-    return found
+            types[column.name] = (kind, reading_of(column, kind))
+    return types
 
 
 def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> Any:
@@ -119,12 +135,13 @@ def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[An
     return copy
 
 
-def _unique(connection: psycopg.Connection[Any], place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+def _unique(link: Link, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Asked of the engine, whose equality is the one that will join."""
     found = set()
-    for name, kind in kinds.items():
-        counts = sql.SQL("SELECT COUNT({0}), COUNT(DISTINCT {0}) FROM {1}")
-        row = connection.execute(counts.format(sql.Identifier(name), sql.Identifier("pg_temp", place))).fetchone()
-        if kind is not Kind.REAL and row is not None and row[0] == row[1]:
-            found.add(name)
+    with link.pinned() as connection:
+        for name, kind in kinds.items():
+            counts = sql.SQL("SELECT COUNT({0}), COUNT(DISTINCT {0}) FROM {1}")
+            row = connection.execute(counts.format(sql.Identifier(name), sql.Identifier("pg_temp", place))).fetchone()
+            if kind is not Kind.REAL and row is not None and row[0] == row[1]:
+                found.add(name)
     return frozenset(found)

@@ -23,7 +23,7 @@ KINDS = {
 """By the number of the type, which is the same on every server."""
 
 SAFE = 300
-"""A numeric of so many digits is within the range of a double."""
+"""A numeric of so many digits on either side of its point is within the range of a double."""
 
 
 def kind_of(column: Column) -> Kind | None:
@@ -43,8 +43,12 @@ def reading_of(column: Column, kind: Kind) -> Reading:
         return None
     if kind is Kind.INTEGER:
         return _whole
-    narrow = column.precision is not None and column.precision <= SAFE and (column.scale or 0) <= SAFE
-    return _double if narrow else _guarded_double
+    return _double if _is_narrow(column.precision, column.scale) else _guarded_double
+
+
+def _is_narrow(precision: int | None, scale: int | None) -> bool:
+    """Whether a double holds the size of every value. numeric(3, -400) has few digits before many noughts."""
+    return precision is not None and scale is not None and 0 <= scale <= SAFE and precision - scale <= SAFE
 
 
 def _bytewise(text: exp.Expr) -> exp.Expr:

@@ -6,6 +6,7 @@ expressions are the owner's: they run as the frame's session has them.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -19,11 +20,11 @@ from sqlglot import exp
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Reading, SqlEngine, quoted
 from discreet.engines.lookup import described, held_values
-from discreet.engines.names import parts_of
 from discreet.engines.owner import log
-from discreet.engines.spark_place import files_at, frame_at
+from discreet.engines.spark_place import files_at, frame_at, table_at
 from discreet.engines.spark_session import Job, own_session, refused, started
-from discreet.engines.spark_types import kind_of, public_frame, reading_of
+from discreet.engines.spark_types import is_padded, kind_of, public_frame, reading_of
+from discreet.engines.spark_view import View
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import SPARK
@@ -39,15 +40,16 @@ class Spark(SqlEngine):
         session: SparkSession,
         place: tuple[str, ...],
         table: str,
+        identity: str,
         public: Mapping[str, str] = MappingProxyType({}),
-        identity: str | None = None,
+        view: View | None = None,
     ) -> None:
-        self.session, self.place, self.table, self.public = session, place, table, public
-        self.identity = identity or f"spark {session.sparkContext.master} {'.'.join(place)}"
+        self.session, self.place, self.table, self.identity, self.public = session, place, table, identity, public
+        self.view = view  # kept for as long as the table is read
         self.turn, self.job = threading.Lock(), Job(session)
         with refused("this table cannot be read", "check its name; the owner's log says more"):
             fields = session.table(".".join(f"`{part.replace('`', '``')}`" for part in place)).schema.fields
-        found = {field.name: (kind_of(field.dataType), reading_of(field.dataType)) for field in fields}
+        found = {field.name: (kind_of(field.dataType), reading_of(field.dataType, is_padded(field))) for field in fields}
         self.types: dict[str, tuple[Kind, Reading]] = {
             name: (kind, read) for name, (kind, read) in found.items() if kind is not None
         }
@@ -57,28 +59,29 @@ class Spark(SqlEngine):
         """A table of the catalog, or Parquet files, on "spark:local[2]" or "spark://…"."""
         if (table is None) == (path is None):
             raise SourceRefused("a cluster holds many tables", "say which with table=, or where its files are with path=")
-        session = own_session(started(source if source.startswith("spark://") else source.removeprefix("spark:")))
+        running = started(source if source.startswith("spark://") else source.removeprefix("spark:"))
         if path is None:
-            place = parts_of(table or "", 3)
-            return cls(session, place, place[-1])
+            with refused("this table cannot be read", "check its name; the owner's log says more"):
+                place, identity = table_at(running, table or "")
+            return cls(own_session(running), place, place[-1], identity)
         if PurePosixPath(path).suffix.lower() not in (".parquet", ""):
             raise SourceRefused("Spark reads Parquet here", "types of text files are guessed from values; convert it first")
-        view = f"discreet_{uuid4().hex}"
+        session, view = own_session(running), f"discreet_{uuid4().hex}"
         with refused("these files cannot be read", "check the path and the format; the owner's log says more"):
             session.read.parquet(path).createOrReplaceTempView(view)
             identity = files_at(session, path)
         called = name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data"
-        return cls(session, (view,), called, identity=identity)
+        return cls(session, (view,), called, identity)
 
     @classmethod
     def of(cls, frame: Any, table: str) -> "Spark":
         """A frame of the user's own session."""
         if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
             raise SourceRefused("this is no frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
-        view = f"discreet_{uuid4().hex}"
         with refused("this frame cannot be read", "the owner's log says more"):
-            frame.createGlobalTempView(view)
-            return cls(own_session(frame.sparkSession), ("global_temp", view), table, identity=frame_at(frame))
+            _refuse_odd(frame)
+            view = View(frame)
+            return cls(own_session(frame.sparkSession), view.place, table, frame_at(frame), view=view)
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -95,7 +98,7 @@ class Spark(SqlEngine):
                 public_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
                 unique = self._unique(places[name], kinds)
             lookups[name] = described(name, kinds, values, unique)
-        return Spark(self.session, self.place, self.table, MappingProxyType(places), self.identity), lookups
+        return Spark(self.session, self.place, self.table, self.identity, MappingProxyType(places), self.view), lookups
 
     def _unique(self, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
         """Asked of the engine, whose equality is the one that will join."""
@@ -126,11 +129,19 @@ class Spark(SqlEngine):
                 frame = self.session.sql(statement)
                 frame._jdf.queryExecution().executedPlan()  # here: a plan that fails in the serving thread is waited for
                 found = frame.toArrow()
+            for batch in found.to_batches():
+                yield from zip(*(_whole(column.to_pylist()) for column in batch.columns), strict=True)
         except Exception as mistake:  # a stopped context raises whatever comes first
             log.warning("%s", mistake)
             raise EngineFailed from None
-        for batch in found.to_batches():
-            yield from zip(*(_whole(column.to_pylist()) for column in batch.columns), strict=True)
+
+
+def _refuse_odd(frame: DataFrame) -> None:
+    """What no question could be asked of."""
+    if frame.isStreaming:
+        raise SourceRefused("this frame is a stream, which has no end", "write it to a table, and connect to that")
+    if twice := [name for name, times in Counter(frame.columns).items() if times > 1]:
+        raise SourceRefused(f"two columns of this frame are called {twice[0]!r}", "rename one with toDF()")
 
 
 def _whole(values: list[Any]) -> list[Any]:

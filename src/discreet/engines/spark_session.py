@@ -1,9 +1,11 @@
 """A session of our own on a Spark context, and a statement that runs in it."""
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +22,8 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # "${…}" in a constant is that text
     "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # `a.b` is that name, and no pattern
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are values: no type is guessed
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 """What the generated SQL counts on."""
@@ -33,13 +37,12 @@ LOCAL = {
 
 
 def started(master: str) -> SparkSession:
-    """The session that is running, or a new one on this master."""
-    with refused("Spark's Java process is gone", "start this program again, and ask again"):
-        context: Any = SparkContext._active_spark_context
-        if context is not None and context._jsc.sc().isStopped():
-            context.stop()  # it ended by itself, and this side was not told
-        running = SparkSession.getActiveSession()
+    """The session that is running, as it is, or a new one on this master."""
+    running = _running()
     if running is not None:
+        if running.sparkContext.master != master:
+            at = running.sparkContext.master
+            raise SourceRefused(f"Spark runs on {at} in this process, not on {master}", "say that one, or stop it first")
         return running
     if shutil.which("java", path=_java_path()) is None:
         raise SourceRefused("Spark needs Java 17 or later, and there is none", "install it, or set JAVA_HOME")
@@ -50,6 +53,17 @@ def started(master: str) -> SparkSession:
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")  # a failed task prints values
     return session
+
+
+def _running() -> SparkSession | None:
+    """This thread's session, or else the first of the context that is alive."""
+    with refused("Spark's Java process is gone", "start this program again, and ask again"):
+        context: Any = SparkContext._active_spark_context
+        if context is not None and context._jsc.sc().isStopped():
+            context.stop()  # it ended by itself, and this side was not told
+        if SparkContext._active_spark_context is None:
+            return None
+        return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
 
 def _java_path() -> str:
@@ -81,18 +95,29 @@ def refused(reason: str, way_out: str) -> Iterator[None]:
         raise SourceRefused(reason, way_out) from None
 
 
+_ours: ContextVar[bool] = ContextVar("_ours", default=False)
+
+
+class _NotOurs(logging.Filter):
+    """Lets pass what other threads say."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _ours.get()
+
+
+_not_ours = _NotOurs()
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Spark prints no statement and no value meanwhile."""
-    loggers = [PySparkLogger.getLogger(name) for name in LOUD]
-    before = [logger.disabled for logger in loggers]
+    """Spark prints no statement and no value of this thread's meanwhile. Nothing is changed that another thread reads."""
+    for name in LOUD:
+        PySparkLogger.getLogger(name).addFilter(_not_ours)  # once, however often it is said
+    before = _ours.set(True)
     try:
-        for logger in loggers:
-            logger.disabled = True
         yield
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
-            logger.disabled = disabled
+        _ours.reset(before)
 
 
 class Job:

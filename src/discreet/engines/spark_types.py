@@ -1,9 +1,11 @@
 """Which types of Spark are read, and as what. Whatever is not named here (arrays, maps, binaries, intervals …) is not shown.
 
-decimal(p, 0) holds whole numbers; any other decimal is a real.
+decimal(p, 0) holds whole numbers; any other decimal is a real. char(n) is read without its padding. A text whose bytes are
+no UTF-8 is missing: nothing could show it, and one row must not decide whether there is an answer.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow
@@ -44,17 +46,33 @@ def kind_of(kind: types.DataType) -> Kind | None:
             return None
 
 
-def reading_of(kind: types.DataType) -> Reading:
+def reading_of(kind: types.DataType, padded: bool = False) -> Reading:
     """How it is read."""
     match kind:
         case types.DecimalType() if kind.scale != 0:
             return lambda number: exp.cast(number, exp.DType.DOUBLE)
-        case types.StringType() if not kind.isUTF8BinaryCollation():
-            return lambda text: exp.Anonymous(this="COLLATE", expressions=[text, exp.Literal.string("UTF8_BINARY")])
+        case types.StringType() | types.CharType() | types.VarcharType():
+            plain = not isinstance(kind, types.StringType) or kind.isUTF8BinaryCollation()
+            return partial(_text, plain=plain, padded=padded or isinstance(kind, types.CharType))
         case types.TimestampType():
             return lambda moment: exp.cast(moment, exp.DType.TIMESTAMPNTZ)  # the session's zone is UTC
         case _:
             return None
+
+
+def is_padded(field: types.StructField) -> bool:
+    """Whether it is a char(n), which Spark shows as a plain text."""
+    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
+
+
+def _text(text: exp.Expr, plain: bool, padded: bool) -> exp.Expr:
+    """Byte by byte, whatever the collation."""
+    if not plain:
+        text = exp.Anonymous(this="COLLATE", expressions=[text, exp.Literal.string("UTF8_BINARY")])
+    if padded:
+        text = exp.Anonymous(this="RTRIM", expressions=[text])
+    valid = exp.Anonymous(this="IS_VALID_UTF8", expressions=[text])
+    return exp.Case(ifs=[exp.If(this=valid, true=text.copy())])
 
 
 def public_frame(session: SparkSession, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> DataFrame:

@@ -27,6 +27,7 @@ class Dialect:
     wide: str  # the type of sums of 64-bit integers
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
     tame: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a double that may be multiplied by a small constant
+    bytewise: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a text that is ordered by its bytes, whatever the collation
     by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
 
 
@@ -40,6 +41,11 @@ def _without_underflow(value: exp.Expr) -> exp.Expr:
     tiny = exp.LT(this=exp.Abs(this=value.copy()), expression=exp.cast(exp.Literal.string("1e-200"), exp.DType.DOUBLE))
     zero = exp.cast(exp.Literal.string("0.0"), exp.DType.DOUBLE)
     return exp.Case(ifs=[exp.If(this=tiny, true=zero)], default=value)
+
+
+def _collated(value: exp.Expr) -> exp.Expr:
+    """A database of PostgreSQL may order texts as a language does, and digits in them as numbers."""
+    return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
 
 def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
@@ -61,6 +67,7 @@ POSTGRES = Dialect(
     divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
     wide="NUMERIC",
     tame=_without_underflow,
+    bytewise=_collated,
 )
 SPARK = Dialect(
     "spark",

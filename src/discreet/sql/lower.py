@@ -93,7 +93,9 @@ class _Statement:
         return distance if measure.power == 1 else exp.Mul(this=distance, expression=distance.copy())
 
     def _ranked(self) -> exp.Select:
-        rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=by_hash(self.bounded, *self.keys))
+        rank = exp.Window(
+            this=exp.RowNumber(), partition_by=[column(UNIT)], order=by_hash(self.bounded, self.dialect, *self.keys)
+        )
         return exp.select(exp.Star(), named(rank, RANK)).from_(self.pairs, copy=False)
 
     def _totals_of_pairs(self) -> list[SQL]:

@@ -11,6 +11,7 @@ from sqlglot import exp
 from discreet.query import plan
 from discreet.query.bound import Bounded, keys_of
 from discreet.query.table import Key
+from discreet.sql.dialects import Dialect
 from discreet.sql.values import SOURCE, SQL, Lowering, cast, column, constant, declared_column, named
 
 UNIT = "unit"
@@ -84,7 +85,7 @@ def needs_rank(bounded: Bounded) -> bool:
     return bool(bounded.query.groups) and (bounded.keys is None or len(bounded.keys) > bounded.groups)
 
 
-def by_hash(bounded: Bounded, *names: str) -> exp.Order:
+def by_hash(bounded: Bounded, dialect: Dialect, *names: str) -> exp.Order:
     """In the order of md5 of salt, unit and these columns, ties broken by the columns themselves. Each part of the hashed
     text is preceded by its length, so that no two inputs run together."""
     salt = bounded.table.salt
@@ -92,7 +93,7 @@ def by_hash(bounded: Bounded, *names: str) -> exp.Order:
     for name in names:
         missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
         parts.append(exp.Case(ifs=[missing], default=_joined(_sized(name))))
-    hashed = exp.MD5(this=_joined(parts))
+    hashed = dialect.bytewise(exp.MD5(this=_joined(parts)))
     return exp.Order(expressions=[exp.Ordered(this=hashed), *(exp.Ordered(this=column(n)) for n in names)])
 
 

@@ -49,20 +49,20 @@ def lower_counts(bounded: Bounded, counts: Counts, source: exp.Expr, dialect: Di
         result = result.where(exp.LTE(this=column(RANK), expression=whole(bounded.groups)), copy=False)
     result = result.group_by(column(CELL), *_copies(keys), copy=False).with_(kept, as_=rows, copy=False)
     result = result.with_(cells, as_=counted.group_by(*_copies(columns), copy=False), copy=False)
-    return result.with_(ranked, as_=_ranked(bounded).from_(cells, copy=False), copy=False)
+    return result.with_(ranked, as_=_ranked(bounded, dialect).from_(cells, copy=False), copy=False)
 
 
-def _ranked(bounded: Bounded) -> exp.Select:
+def _ranked(bounded: Bounded, dialect: Dialect) -> exp.Select:
     keys = key_names(bounded)
     missing = exp.If(this=exp.Is(this=column(CELL), expression=exp.Null()), true=whole(0))
     frame = exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW")
     running = exp.Window(
         this=exp.Sum(this=exp.Case(ifs=[missing], default=column(ROWS))),
         partition_by=[column(UNIT), *(column(key) for key in keys)],
-        order=by_hash(bounded, *keys, CELL),
+        order=by_hash(bounded, dialect, *keys, CELL),
         spec=frame,
     )
-    rank = exp.Window(this=exp.DenseRank(), partition_by=[column(UNIT)], order=by_hash(bounded, *keys))
+    rank = exp.Window(this=exp.DenseRank(), partition_by=[column(UNIT)], order=by_hash(bounded, dialect, *keys))
     places = [named(rank, RANK)] if needs_rank(bounded) else []
     return exp.select(exp.Star(), named(running, RUNNING), *places)
 

@@ -6,6 +6,7 @@ before any clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above eve
 
 from datetime import date, datetime
 from fractions import Fraction
+from hashlib import sha256
 from math import ceil, floor
 from typing import assert_never
 
@@ -46,6 +47,9 @@ def double(number: Fraction) -> SQL:
 
 SOURCE = "source"
 
+LONGEST = 63
+"""Bytes of a name that every engine keeps."""
+
 LONG = 100
 """Conditions joined by AND that engines are left to take apart."""
 
@@ -58,9 +62,19 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
+def short(name: str) -> str:
+    """A column's name inside a statement. PostgreSQL cuts names off after 63 bytes, where two long ones may become one.
+
+    >>> short("depts.floor"), short("p" * 70)
+    ('depts.floor', 'pppppppppppppppppppppppppppppppppppppppp d79ad4b575f328af')
+    """
+    held = name.encode(errors="surrogatepass")
+    return name if len(held) <= LONGEST else f"{held[:40].decode(errors='ignore')} {sha256(held).hexdigest()[:16]}"
+
+
 def declared_column(name: str) -> exp.Column:
     """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
-    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=SOURCE, quoted=True))
+    return exp.Column(this=exp.Identifier(this=short(name), quoted=True), table=exp.Identifier(this=SOURCE, quoted=True))
 
 
 class Lowering:

@@ -78,7 +78,7 @@ WITH kept AS (
             ELSE CONCAT(CAST(LENGTH(CAST("cell" AS VARCHAR)) AS VARCHAR), ':', CAST("cell" AS VARCHAR))
           END
         )
-      ), "key0", "cell"
+      ) COLLATE "C", "key0", "cell"
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS "running"
   FROM cells

@@ -96,7 +96,7 @@ WITH kept AS (
             ELSE CONCAT(CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR), ':', CAST("key0" AS VARCHAR))
           END
         )
-      ), "key0"
+      ) COLLATE "C", "key0"
     ) AS "rank"
   FROM pairs
 )

@@ -4,8 +4,8 @@ WITH kept AS (
     `source`.`uid` AS `unit`
   FROM (
     SELECT
-      `uid`,
-      `dept`,
+      CASE WHEN IS_VALID_UTF8(`uid`) THEN `uid` END AS `uid`,
+      CASE WHEN IS_VALID_UTF8(RTRIM(`dept`)) THEN RTRIM(`dept`) END AS `dept`,
       `city`,
       `age`,
       `pay`,

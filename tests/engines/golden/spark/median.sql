@@ -18,8 +18,8 @@ WITH kept AS (
     ) AS `cell`
   FROM (
     SELECT
-      `uid`,
-      `dept`,
+      CASE WHEN IS_VALID_UTF8(`uid`) THEN `uid` END AS `uid`,
+      CASE WHEN IS_VALID_UTF8(RTRIM(`dept`)) THEN RTRIM(`dept`) END AS `dept`,
       `city`,
       `age`,
       `pay`,

@@ -1,0 +1,57 @@
+"""Addresses as libpq writes them: postgresql://… or host=… dbname=…. They hold passwords, so no message repeats one."""
+
+import re
+
+SCHEMES = ("postgresql://", "postgres://")
+WORDS = frozenset(
+    {
+        "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "require_auth", "channel_binding", "options",
+        "connect_timeout", "client_encoding", "application_name", "fallback_application_name", "keepalives", "replication",
+        "gssencmode", "sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert", "sslnegotiation", "krbsrvname",
+        "target_session_attrs", "load_balance_hosts", "service",
+    }
+)  # fmt: skip
+_FIRST = re.compile(r"\s*(\w+)\s*=")
+_FILE = re.compile(r"\s*\w+=[^\s']*\.(csv|tsv|parquet|duckdb|db)", re.IGNORECASE)
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
+
+
+def is_postgres(text: str) -> bool:
+    """Whether PostgreSQL is meant: by the scheme in any letters, or by a first word of libpq's. A path may begin like that.
+
+    >>> [is_postgres(text) for text in ("PostgreSQL://db/shop", "host=db user=u", "user=7/people.parquet", "people.csv")]
+    [True, True, False, False]
+    """
+    first = _FIRST.match(text)
+    said = first is not None and first[1] in WORDS and _FILE.fullmatch(text) is None
+    return said or text.lower().startswith(SCHEMES)
+
+
+def as_libpq(text: str) -> str:
+    """The same with the scheme in small letters, which libpq insists on."""
+    scheme, mark, rest = text.partition("://")
+    return f"{scheme.lower()}{mark}{rest}" if text.lower().startswith(SCHEMES) else text
+
+
+def runs_together(address: str) -> bool:
+    """Whether an @ or / of a password ended it too early: what follows would be taken for a host, a port or a database, and
+    be named in errors.
+
+    >>> [runs_together(f"postgresql://u:{word}@db/shop") for word in ("hunter2", "hun@ter2", "1/2", "hun%40ter2")]
+    [False, True, True, False]
+    """
+    if not address.startswith(SCHEMES):
+        return False
+    place, _, rest = address.partition("://")[2].partition("?")[0].partition("/")
+    return place.count("@") > 1 or "@" in rest
+
+
+def shown_ending(path: str, suffix: str) -> str:
+    """The ending of a file, for a message; not that of a text that may be an address.
+
+    >>> shown_ending("people.xls", ".xls"), shown_ending("mysql://u:hun.ter2", ".ter2"), shown_ending("people", "")
+    ('.xls', 'this', 'no ending')
+    """
+    if not suffix:
+        return "no ending"
+    return suffix if _ENDING.fullmatch(suffix) and not any(mark in path for mark in ("://", "=", "@")) else "this"

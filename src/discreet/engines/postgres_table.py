@@ -1,0 +1,53 @@
+"""Which table of PostgreSQL is meant, and whether it is still the one that was opened.
+
+A name without a schema is looked up once; from then on the table goes by its full name. What was seen of it when it was
+opened must hold in the transaction of every question: types may change, and so may whose rows a role is shown.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+
+_FOUND = """SELECT n.nspname, c.relname, c.oid, c.relpersistence = 't',
+    CASE WHEN c.relkind IN ('v', 'f') OR pg_catalog.row_security_active(c.oid) THEN current_user END
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE c.oid = pg_catalog.to_regclass(%s)"""
+_COLUMNS = """SELECT attname, atttypid, atttypmod, attcollation FROM pg_catalog.pg_attribute
+  WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A table or view, its columns' types, and the role where the rows may depend on it."""
+
+    place: tuple[str, str]
+    temporary: bool
+    role: str | None
+    columns: tuple[tuple[Any, ...], ...]
+
+    def identity(self, *server: object) -> str:
+        """On a server: schema and name as it has them, and the role if rows are shown by role. A temporary table is like
+        nothing else."""
+        if self.temporary:
+            return f"a temporary table, {uuid4().hex}"
+        return f"postgresql {json.dumps((*server, *self.place, *(() if self.role is None else (self.role,))))}"
+
+
+def seen(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> Seen | None:
+    """What is there now under this name; None if nothing is."""
+    row = connection.execute(_FOUND, [sql.Identifier(*place).as_string(connection)]).fetchone()
+    if row is None:
+        return None
+    schema, name, number, temporary, role = row
+    return Seen((schema, name), temporary, role, tuple(connection.execute(_COLUMNS, [number])))
+
+
+def described(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> list[psycopg.Column]:
+    """The columns, as the server describes them: a domain counts as what it is made of. Nothing is read, but until the
+    transaction ends nobody can change the table."""
+    found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*place))).description
+    return found or []

@@ -1,0 +1,62 @@
+"""An address reaches the engine that it is for, and its password reaches nobody."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from discreet import SourceRefused, connect
+from discreet.engines.address import is_postgres, runs_together
+
+SECRET = "hunter2"
+MALFORMED = [
+    f"postgresql://u:{SECRET}@[::1/db", f"postgresql://u:{SECRET}%zz@h/db", f"postgresql://u:{SECRET}@h:9{SECRET}/db",
+    f"postgresql://u:{SECRET}\x00@h/d", f"postgresql://u:12/{SECRET}@127.0.0.1:1/db", f"postgresql://u:x@{SECRET}@h/db",
+    f"postgresql://u:x/{SECRET}@h/db", f"postgresql://u:p@h/db?{SECRET}=1", f"host=db user=u password='{SECRET}",
+    f"host=db password=hun.{SECRET} nothing", f"PostgreSQL://u:{SECRET}@[::1/db",
+    f"postgresql://127.0.0.1:{SECRET}/db",
+]  # fmt: skip
+UNREACHABLE = [
+    f"host=127.0.0.1 port=1 user=u password={SECRET}", f"port=1 host=127.0.0.1 password=a.{SECRET} connect_timeout=2",
+    f"PostgreSQL://u:{SECRET}@127.0.0.1:1/db", f"POSTGRES://u:{SECRET}@127.0.0.1:1/db",
+]  # fmt: skip
+STRANGE = [
+    f"mysql://u:{SECRET}@db.example",
+    f"mysql://u:hun.{SECRET}",
+    f"pwd=hun.{SECRET}",
+    f"u@h.{SECRET}",
+    f"a.b {SECRET}",
+]
+
+
+@pytest.mark.parametrize("address", MALFORMED + UNREACHABLE + STRANGE)
+def test_a_password_is_shown_to_nobody(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), pytest.raises(SourceRefused) as refusal:
+        connect(address, table="people", unit="id", epsilon=1)
+    assert SECRET not in f"{refusal.value} {caplog.text}"
+    assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+    assert is_postgres(address) == (address not in STRANGE)
+    assert ("database" in str(refusal.value)) == is_postgres(address)
+    assert bool(caplog.messages) == is_postgres(address)
+
+
+def test_the_ending_of_a_file_is_named() -> None:
+    with pytest.raises(SourceRefused, match=r"^\.xls is not a kind"):
+        connect("people.xls", unit="id", epsilon=1)
+
+
+def test_what_looks_like_an_address_may_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "user=7").mkdir()
+    (tmp_path / "user=7" / "people.csv").write_text("id\n1\n")
+    assert connect("user=7/people.csv", unit="id", epsilon=1).table.name == "people"
+
+
+def test_good_addresses_are_not_refused() -> None:
+    good = (
+        "postgresql://",
+        "postgresql:///db",
+        "postgresql://u:p@h:5432,i:5433/db?sslmode=require",
+        "postgresql://u%40x@h/d",
+    )
+    assert not any(map(runs_together, good))
