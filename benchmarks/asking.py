@@ -35,10 +35,10 @@ ABOUT = (
 )
 
 
-def once(command: list[str], patience: int = PATIENCE) -> dict[str, Any]:
-    """What a process says about itself, or why it says nothing."""
+def once(command: list[str], patience: int = PATIENCE, folder: str | None = None) -> dict[str, Any]:
+    """What a process says about itself, or why it says nothing. It runs in `folder`, or here."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder)
     except subprocess.TimeoutExpired:
         return {"failure": f"over {patience} s"}
     if done.returncode:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet import SourceRefused, connect
-from discreet.engines.address import is_postgres, runs_together
+from discreet import BadParameter, LedgerFailed, SourceRefused, connect
+from discreet.address import is_postgres, runs_together
+from discreet.ledger import ledger_at
 
 SECRET = "hunter2"
 MALFORMED = [
@@ -60,3 +61,13 @@ def test_good_addresses_are_not_refused() -> None:
         "postgresql://u%40x@h/d",
     )
     assert not any(map(runs_together, good))
+
+
+@pytest.mark.parametrize("address", MALFORMED + UNREACHABLE)
+def test_a_ledgers_address_is_no_file_either(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or its password would be the name of a new one."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((LedgerFailed, BadParameter)) as refused:
+        ledger_at(address, create=True)
+    assert SECRET not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from discreet.address import is_postgres
 from discreet.cli.output import number, print_json
 from discreet.errors import BadParameter
 from discreet.ledger import ledger_at
@@ -77,7 +78,7 @@ def key_place(place: str, key: str | None) -> Path:
     """Where the ledger's secret key is."""
     if key is not None:
         return Path(key)
-    if place.startswith(("postgresql://", "postgres://")):
+    if is_postgres(place):
         raise BadParameter("--key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
     return key_beside(place)
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.address import shown_ending
+from discreet.address import shown_ending
 from discreet.engines.csv_file import place_csv
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table

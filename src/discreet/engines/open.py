@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.engines.address import as_libpq, is_postgres
+from discreet.address import as_libpq, is_postgres
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, SourceRefused

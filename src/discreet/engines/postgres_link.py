@@ -4,7 +4,6 @@ Every question runs in a read-only transaction, with settings that hold for that
 dates and the meaning of constants and functions depend. A connection that was lost is opened again for the next question.
 """
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
-from discreet.engines.address import runs_together
+from discreet.address import well_meant
 from discreet.engines.owner import log
 from discreet.errors import EngineFailed, SourceRefused
 
@@ -117,10 +116,10 @@ class Link:
 def _understood(address: str) -> str:
     """An address that libpq can take apart. Its own message would repeat what it could not, which may be the password."""
     try:
-        parts = None if runs_together(address) else psycopg.conninfo.conninfo_to_dict(address)
+        known = well_meant(address, psycopg.conninfo.conninfo_to_dict(address))
     except (psycopg.Error, ValueError):
-        parts = None
-    if parts is None or not re.fullmatch(r"[\d\s,]*", str(parts.get("port") or "")):
+        known = False
+    if not known:
         log.warning("the address of a database could not be taken apart")
         raise SourceRefused(
             "this address of a database cannot be read", "write @, / and : in a password as %40, %2F and %3A, and check it"

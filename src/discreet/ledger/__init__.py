@@ -7,6 +7,8 @@ protocol between them (`store`, `book`), and what anyone can check afterwards (`
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from discreet.address import as_libpq, is_postgres
+
 if TYPE_CHECKING:
     from discreet.ledger.book import Ledger
 
@@ -15,10 +17,10 @@ def ledger_at(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger"
     """The ledger in a file or at postgresql://…; made there if it is missing and `create` says so."""
     from discreet.ledger.book import Ledger
 
-    if str(place).startswith(("postgresql://", "postgres://")):
+    if is_postgres(str(place)):
         from discreet.ledger.postgres import PostgresStore
 
-        return Ledger(PostgresStore(str(place), create=create))
+        return Ledger(PostgresStore(as_libpq(str(place)), create=create))
     from discreet.ledger.sqlite import SqliteStore
 
     return Ledger(SqliteStore(place, create=create))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from discreet.address import well_meant
 from discreet.errors import BadParameter, LedgerBroken, LedgerFailed
 from discreet.ledger.pages import Pages
 from discreet.ledger.schema import NEWEST, absent, known, upgrade
@@ -160,5 +161,7 @@ def _shown(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except Exception:
-        raise BadParameter("ledger", "postgresql://…", "not an address", "write postgresql://user@host/database") from None
+        parts = None
+    if parts is None or not well_meant(url, parts):
+        raise BadParameter("ledger", "postgresql://…", "not an address", "write postgresql://user@host/database")
     return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"

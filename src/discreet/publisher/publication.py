@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from discreet.address import is_postgres
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.formats import missing
 from discreet.ledger.book import LedgerAccount
@@ -178,7 +179,7 @@ def key_place(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | N
     """The file of the ledger's key: the one that is named, or the one beside the ledger."""
     if key is not None:
         return Path(key)
-    if str(ledger).startswith(("postgresql://", "postgres://")):
+    if is_postgres(str(ledger)):
         raise BadParameter("key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
     return key_beside(ledger)
 

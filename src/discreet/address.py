@@ -1,6 +1,8 @@
 """Addresses as libpq writes them: postgresql://… or host=… dbname=…. They hold passwords, so no message repeats one."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 SCHEMES = ("postgresql://", "postgres://")
 WORDS = frozenset(
@@ -13,6 +15,7 @@ WORDS = frozenset(
 )  # fmt: skip
 _FIRST = re.compile(r"\s*(\w+)\s*=")
 _FILE = re.compile(r"\s*\w+=[^\s']*\.(csv|tsv|parquet|duckdb|db)", re.IGNORECASE)
+_PORTS = re.compile(r"[\d\s,]*")
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
@@ -44,6 +47,11 @@ def runs_together(address: str) -> bool:
         return False
     place, _, rest = address.partition("://")[2].partition("?")[0].partition("/")
     return place.count("@") > 1 or "@" in rest
+
+
+def well_meant(address: str, parts: Mapping[str, Any]) -> bool:
+    """Whether libpq took an address apart as it was meant, so that its messages repeat no password for a host or a port."""
+    return not runs_together(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
 
 
 def shown_ending(path: str, suffix: str) -> str:
