@@ -113,7 +113,7 @@ def fill(place: Path) -> None:
     with ledger.store.writing() as pages:
         for i in range(LONG):
             loss, facts, charge = charges[i % KINDS]
-            account._debit(pages, f"q{i}", f"m{i}", loss, facts, charge, Fraction(0))
+            account._debit(pages, f"q{i}", f"m{i}", loss, facts, charge, Fraction(0), "id: add or remove one unit")
     ledger.close()
 
 
