@@ -22,7 +22,7 @@ from discreet.query.bound import bound
 from discreet.query.constant import number_of
 from discreet.query.currency import named
 from discreet.query.measures import Rows, Total, Units, Values
-from discreet.query.parse import parse
+from discreet.query.parse import DUCKDB, parse
 from discreet.query.policy import read_policy
 from discreet.query.table import Column, Kind, Table
 from discreet.testing import seeded
@@ -289,3 +289,17 @@ def test_an_outline_needs_no_bounds_that_are_still_to_be_found() -> None:
     assert asked.outline("SELECT SUM(pay) AS s FROM people").groups == 1
     assert asked.account.budget.spent == 0
     assert asked.ask("SELECT SUM(pay) AS s FROM people", epsilon=8, bits=seeded(1)).rows
+
+
+def test_a_reader_that_cannot_be_taught_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled sqlglot's attributes are read-only, and its own QUANTILE(x, 0.5, 7) loses the 7."""
+
+    class Compiled:
+        __slots__ = ()
+
+    class Dialect:
+        tokenize, parser = DUCKDB.tokenize, Compiled
+
+    monkeypatch.setattr("discreet.query.parse.DUCKDB", Dialect)
+    with pytest.raises(QuestionRefused, match="pip uninstall sqlglotc"):
+        session().quote("SELECT COUNT(*) AS n FROM people", epsilon=1)

@@ -56,6 +56,8 @@ def parse(text: str, table: Table) -> plan.Query:
     try:
         tokens = DUCKDB.tokenize(text)
         statements = _parser().parse(tokens, text) if _one_select(tokens) else []
+    except QuestionRefused:
+        raise
     except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
         raise _unreadable(mistake) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
@@ -73,7 +75,12 @@ FUNCTION_PARSERS = {name: read for name, read in DUCKDB.parser().FUNCTION_PARSER
 def _parser() -> Parser:
     """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
     parser = DUCKDB.parser()
-    parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
+    try:
+        parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
+    except AttributeError:
+        raise QuestionRefused(
+            "the compiled sqlglot would lose arguments, and cannot be taught not to", "pip uninstall sqlglotc"
+        ) from None
     return parser
 
 
