@@ -28,7 +28,7 @@ PEERS = {
     "PipelineDP": ("pipeline-dp", ["pipeline-dp==0.3.1", "pyarrow"], "peer_pipelinedp.py"),
     "qrlew": ("qrlew", ["pyqrlew==0.9.27", "duckdb"], "peer_qrlew.py"),
 }
-TURNS = {10**6: 10, 10**7: 3}
+TURNS = {10**6: 10, 10**7: 5}
 ABOUT = (
     "Parquet; at most 3 groups of 10 rows per person; ε = 1, δ = 10⁻⁶ for unknown keys. Plain is DuckDB's GROUP BY, bounded "
     "the two-level query of benchmarks/asking_sql.py without noise."

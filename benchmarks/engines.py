@@ -35,7 +35,7 @@ DECLARED: dict[str, Any] = {
     "unit": "user", "keys": {"dept": DEPARTMENTS}, "bounds": {"amount": (0, 500)}, "max_groups": 3, "max_rows": 10,
     "epsilon": 10**6, "delta": 1e-6,
 }  # fmt: skip
-SIZES = {10**6: (4, ("count", "sum", "city")), 10**7: (2, ("count", "sum"))}
+SIZES = {10**6: (6, ("count", "sum", "city")), 10**7: (2, ("count", "sum"))}
 """Rows, and how often which questions are asked of them."""
 PATIENCE = 1200
 TMLT = ["tmlt.analytics==0.21.0"]

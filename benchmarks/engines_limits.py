@@ -51,9 +51,11 @@ def largest(folder: Path) -> Iterator[list[int]]:
 
     thread = threading.Thread(target=look)
     thread.start()
-    yield most
-    done.set()
-    thread.join()
+    try:
+        yield most
+    finally:
+        done.set()
+        thread.join()
 
 
 def spill(rows: int) -> dict[str, Any]:
