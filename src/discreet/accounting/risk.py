@@ -16,7 +16,7 @@ from math import exp, inf
 
 from discreet.accounting.curve import delta, epsilon
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, nearest_float, rational, shown
+from discreet.exact import Bounds, Number, nearest_float, rational, shown, shown_up
 from discreet.loss import Loss
 
 _POINTS = 40
@@ -123,10 +123,10 @@ def words(loss: Loss, alpha: Number = 0.05) -> str:
     >>> from fractions import Fraction
     >>> from discreet.loss import Claim
     >>> words(Claim(Fraction(1), Fraction(0)))
-    'an attacker with 5% false alarms is right about at most 13.6% of those present (advantage at most 46.2%)'
+    'an attacker with 5% false alarms is right about at most 13.6% of those present (advantage at most 46.3%)'
     """
-    rate = _probability(alpha)
+    rate, right = _probability(alpha), shown_up(100 * hits(loss, alpha).upper, 3)
     return (
-        f"an attacker with {100 * rate:.3g}% false alarms is right about at most {100 * hits(loss, alpha).upper:.3g}% of "
-        f"those present (advantage at most {100 * advantage(loss).upper:.3g}%)"
+        f"an attacker with {100 * rate:.3g}% false alarms is right about at most {right}% of "
+        f"those present (advantage at most {shown_up(100 * advantage(loss).upper, 3)}%)"
     )

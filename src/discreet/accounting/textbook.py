@@ -14,7 +14,7 @@ from discreet.accounting.divergences import Discrete, pairs
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, log_bounds
 from discreet.accounting.group import group_delta
 from discreet.errors import BadParameter, HypothesisFails
-from discreet.exact import Bounds, Number, ceil_float, floor_float, open_unit, positive, rational, sqrt_up, whole
+from discreet.exact import Bounds, Number, ceil_float, floor_float, open_unit, positive, rational, shown_up, sqrt_up, whole
 from discreet.units import Neighbours
 
 
@@ -61,7 +61,7 @@ def _refuse_short(eps: Fraction, times: int, slack: Fraction) -> None:
 
     left = float(times) ** 0.5 * float(exp_bounds(min(eps, Fraction(64)))[1] - 1)
     right = (2 * float(-log_bounds(slack)[0])) ** 0.5
-    answer = f": it gives ε = {optimal(eps, times, slack).epsilon:.6g}" if times <= LARGEST_K else ""
+    answer = f": it gives ε = {shown_up(optimal(eps, times, slack).epsilon, 6)}" if times <= LARGEST_K else ""
     raise HypothesisFails(
         "the short form of advanced composition",
         f"√k·(e^ε − 1) ≤ √(2·ln(1/δ)), here {left:.4g} ≤ {right:.3g}",

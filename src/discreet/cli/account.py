@@ -10,7 +10,7 @@ from discreet.accounting.side_by_side import readings
 from discreet.accounting.vocabulary import LAWS
 from discreet.cli.output import number, print_json, table
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, positive, shown
+from discreet.exact import Bounds, ceil_float, positive, shown, shown_down, shown_up
 from discreet.loss import Loss, Subsampled, repeat
 
 SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
@@ -28,9 +28,9 @@ def account(expression: str, delta: str, *, show_readings: bool, plot: str | Non
     if as_json:
         print_json({"epsilon": _interval(bounds), "delta": float(target), "readings": sides})
         return
-    rows = [("certified", f"[{bounds.lower:.12g}, {bounds.upper:.12g}]", "")]
+    rows = [("certified", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]", "")]
     best = float(bounds)
-    rows += [(name, f"{value:.6g}", _excess(value, best)) for name, value in sides.items()]
+    rows += [(name, shown_up(value, 6), _excess(value, best)) for name, value in sides.items()]
     table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
     if "laplace(" in expression.replace("discrete_laplace(", ""):
         note("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
@@ -62,7 +62,7 @@ def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str,
     table(
         f"the least noise for ε = {shown(eps)}, δ = {float(target):g}, {times:,} times",
         ["mechanism", field, "certified ε"],
-        [(name, f"{ceil_float(scale):.12g}", f"[{bounds.lower:.12g}, {bounds.upper:.12g}]")],
+        [(name, f"{ceil_float(scale):.12g}", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]")],
     )
     note(law.meaning)
 

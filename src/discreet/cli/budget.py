@@ -5,7 +5,7 @@ from typing import Any
 
 from discreet import codec
 from discreet.cli.output import print_json
-from discreet.exact import Bounds, ceil_float, floor_float
+from discreet.exact import Bounds, ceil_float, floor_float, shown_down, shown_up
 from discreet.ledger import ledger_at
 from discreet.ledger.account import Account
 from discreet.ledger.book import Ledger
@@ -68,17 +68,21 @@ def _plain(account: Account, price: Price) -> dict[str, Any]:
 def _lines(account: Account, price: Price) -> list[str]:
     kept, unit = account.kept, name_of(account.kept.currency)
     lines = [
-        f"spent {ceil_float(kept.spent):.6g} of {floor_float(kept.limit):.6g} ({unit}), {floor_float(kept.left):.6g} left, "
+        f"spent {shown_up(kept.spent, 6)} of {shown_down(kept.limit, 6)} ({unit}), {shown_down(kept.left, 6)} left, "
         f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"
     ]
     if kept.leak_limit:
-        lines.append(f"δ for selections and claims: {floor_float(kept.leak_left):.3g} of {float(kept.leak_limit):.3g} left")
+        lines.append(
+            f"δ for selections and claims: {shown_down(kept.leak_left, 3)} of {shown_down(kept.leak_limit, 3)} left"
+        )
     if account.whose:
         lines.append(f"speaks of: {account.whose}")
     if account.parent:
-        lines.append(f"capped by {account.parent.name}: {floor_float(account.parent.kept.left):.6g} left there")
-    failing = f" at δ = {ceil_float(account.delta):.3g}" if account.delta else ""
-    lines.append(f"report: what was spent is certified as ε ≤ {price.epsilon.upper:.6g}{failing} (not what is charged)")
+        lines.append(f"capped by {account.parent.name}: {shown_down(account.parent.kept.left, 6)} left there")
+    failing = f" at δ = {shown_up(account.delta, 3)}" if account.delta else ""
+    lines.append(
+        f"report: what was spent is certified as ε ≤ {shown_up(price.epsilon.upper, 6)}{failing} (not what is charged)"
+    )
     return lines
 
 

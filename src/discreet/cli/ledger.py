@@ -7,6 +7,7 @@ from typing import Any
 from discreet.address import is_postgres
 from discreet.cli.output import number, print_json
 from discreet.errors import BadParameter
+from discreet.exact import shown_down
 from discreet.ledger import ledger_at
 from discreet.ledger.account import Account
 from discreet.ledger.check import check as recompute
@@ -34,9 +35,9 @@ def opened(
             }
         )
         return
-    print(f"account {made.name}: {float(made.kept.limit):.6g} of {unit}, for life")
+    print(f"account {made.name}: {shown_down(made.kept.limit, 6)} of {unit}, for life")
     if made.kept.leak_limit:
-        print(f"δ = {float(made.kept.leak_limit):.3g} of it is reserved for selections and claims")
+        print(f"δ = {shown_down(made.kept.leak_limit, 3)} of it is reserved for selections and claims")
 
 
 def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:

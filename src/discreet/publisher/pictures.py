@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.engines.owner import log
+from discreet.exact import shown_down
 from discreet.query.cells import Cell
 from discreet.query.release import Release
 
@@ -50,7 +51,7 @@ def drawn(answer: Release, name: str) -> Any:
     rooms[-1].set_xlabel(" · ".join(map(_plain, answer.groups)), parse_math=False)
     doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; pale: not reliable"
     figure.suptitle(
-        f"{name}: intervals cover with probability {answer.confidence:.4g}{doubt}",
+        f"{name}: intervals cover with probability {shown_down(answer.confidence)}{doubt}",
         fontsize=11,
         y=1 - 0.12 / height,
         parse_math=False,

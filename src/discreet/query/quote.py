@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from discreet import formats
 from discreet.errors import BadParameter
-from discreet.exact import ceil_float, nearest_float, shown, sqrt_up, whole
+from discreet.exact import ceil_float, nearest_float, shown, shown_down, sqrt_up, whole
 from discreet.loss import Composition
 from discreet.mechanisms import Laplace
 from discreet.mechanisms.quantile import confident
@@ -92,7 +92,7 @@ class Quote:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
-        header = ["column", "noise", *(["size"] if sized else []), f"± at {float(self.confidence):.4g}"]
+        header = ["column", "noise", *(["size"] if sized else []), f"± at {shown_down(float(self.confidence))}"]
         return header, [line for promise in self.promises for line in _lines(promise, sized)]
 
     def _below(self) -> list[str]:
@@ -206,7 +206,7 @@ def _selection(measurement: Measurement, confidence: float) -> str | None:
     enough = rule.error(confidence) if confidence >= 0.5 else float(rule.threshold)
     return (
         f"Keys are not known: one is shown if its noisy number of units reaches {rule.threshold}; "
-        f"a key with {enough:.0f} units is shown with probability at least {max(float(confidence), 0.5):.4g}."
+        f"a key with {enough:.0f} units is shown with probability at least {shown_down(max(float(confidence), 0.5))}."
     )
 
 

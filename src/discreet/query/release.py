@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from discreet import formats
-from discreet.exact import Number
+from discreet.exact import Number, shown_down
 from discreet.loss import Composition, compose
 from discreet.mechanisms.quantile import confident
 from discreet.noise import SYSTEM, Bits
@@ -210,7 +210,7 @@ def explain(bounded: Bounded) -> str:
 
 
 def _meaning(confidence: float, simultaneous: bool) -> str:
-    share = f"{float(confidence):.6g}"
+    share = shown_down(float(confidence), 6)
     which = "All intervals together" if simultaneous else "Each interval"
     cover = "cover their bounded totals" if simultaneous else "covers its bounded total"
     return f"{which} {cover} with probability at least {share}; they say nothing about rows that the bounds left out."
