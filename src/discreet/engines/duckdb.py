@@ -6,11 +6,12 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -22,7 +23,9 @@ from discreet.engines.csv_file import place_csv
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
+from discreet.engines.parts import WHOLE, OutOfMemory, Part, added_up
 from discreet.errors import EngineFailed, SourceRefused
+from discreet.query.bound import Bounded
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 
@@ -60,6 +63,8 @@ class DuckDB(SqlEngine):
         self.collated = collated  # whether a text column may take different texts for equal
         self.identity = place or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
         self.public = public  # where the copies of public tables are
+        self.part = WHOLE  # the units that are read
+        self.running = WHOLE  # the part that the running statement reads
 
     @classmethod
     def open(cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None) -> "DuckDB":
@@ -104,7 +109,7 @@ class DuckDB(SqlEngine):
                 "this file cannot be read", "check the path and the format; the owner's log says more"
             ) from None
 
-    def with_public(self, sources: Mapping[str, Any]) -> "tuple[DuckDB, dict[str, Lookup]]":
+    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
         """The same source beside copies of these public tables, which may be whatever a source can be. They pass through
         Python, so that the locked connection needs to reach nothing new."""
         places, lookups = dict(self.public), {}
@@ -115,7 +120,7 @@ class DuckDB(SqlEngine):
             except duckdb.Error as mistake:
                 log.warning("%s", mistake)
                 raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
-        return DuckDB(self.connection, self.table, MappingProxyType(places), self.identity, self.collated), lookups
+        return type(self)(self.connection, self.table, MappingProxyType(places), self.identity, self.collated), lookups
 
     def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Every row. Only a public table is read like this."""
@@ -159,12 +164,43 @@ class DuckDB(SqlEngine):
     def _lookup(self, name: str) -> exp.Expr:
         return lookup_table(self.public[name])
 
+    def _source(self, bounded: Bounded) -> exp.Expr:
+        return self.part.of(super()._source(bounded), bounded.table.unit)
+
+    def _groups(self, statement: str, width: int, write: Callable[[SqlEngine], str]) -> Iterator[tuple[Any, ...]]:
+        """If memory does not suffice for the whole, part by part."""
+
+        def run(part: Part) -> Iterable[tuple[Any, ...]]:
+            self.running = part
+            return self._rows(write(self._only(part)))
+
+        begun = False
+        try:
+            for row in self._rows(statement):
+                begun = True
+                yield row
+        except OutOfMemory:
+            if begun:
+                raise
+            try:
+                yield from added_up(run, width)
+            finally:
+                self.running = WHOLE
+
+    def _only(self, part: Part) -> "DuckDB":
+        other = copy(self)
+        other.part = part
+        return other
+
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """In batches, so that a million keys are never held at once."""
         try:
             result = self.connection.execute(statement)
             while batch := result.fetchmany(BATCH):
                 yield from batch
+        except duckdb.OutOfMemoryException as mistake:
+            log.warning("%s", mistake)
+            raise OutOfMemory from None
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
@@ -172,7 +208,7 @@ class DuckDB(SqlEngine):
     def progress(self) -> float | None:
         """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
         percent = self.connection.query_progress()
-        return min(percent, 100.0) / 100 if percent >= 0 else None
+        return (self.running.index + min(percent, 100.0) / 100) / self.running.count if percent >= 0 else None
 
 
 _turns: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()

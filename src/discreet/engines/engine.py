@@ -109,24 +109,31 @@ class SqlEngine(ABC):
         """Everything that a release of `bounded` needs, read when it is needed."""
         statements = self.statements(bounded)
         spreads = statements[1:] if bounded.totals else statements
-        totals = self._totals(statements[0], len(bounded.totals)) if bounded.totals else ()
-        return Exact(totals, dict(zip(bounded.spreads, map(self._counts, spreads), strict=True)), statements)
+        totals = self._totals(bounded, statements[0]) if bounded.totals else ()
+        counts = {spread: self._counts(bounded, spread, text) for spread, text in zip(bounded.spreads, spreads, strict=True)}
+        return Exact(totals, counts, statements)
 
     def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """(totals, keys) per group. A group without rows in the engine does not appear."""
-        return self._totals(self.statement(bounded), len(bounded.totals)) if bounded.totals else iter(())
+        return self._totals(bounded, self.statement(bounded)) if bounded.totals else iter(())
 
     def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """(count, cell, keys) for the cells that have rows."""
-        return self._counts(self.statement_of(bounded, counts))
+        return self._counts(bounded, counts, self.statement_of(bounded, counts))
 
-    def _totals(self, statement: str, width: int) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        for row in self._rows(statement):
+    def _totals(self, bounded: Bounded, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        width = len(bounded.totals)
+        for row in self._groups(statement, width, lambda engine: engine.statement(bounded)):
             yield row[:width], row[width:]
 
-    def _counts(self, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        for count, cell, *keys in self._rows(statement):
+    def _counts(self, bounded: Bounded, counts: Counts, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._groups(statement, 1, lambda engine: engine.statement_of(bounded, counts)):
             yield count, cell, tuple(keys)
+
+    def _groups(self, statement: str, width: int, write: "Callable[[SqlEngine], str]") -> Iterator[tuple[Any, ...]]:
+        """`width` totals over units and what they are of, in each row. `write` writes the same for a part of the table, for
+        an engine that may need it."""
+        return self._rows(statement)
 
     def _source(self, bounded: Bounded) -> exp.Expr:
         """The table, with the columns of unusual types cast, joined to the public tables that the question names."""

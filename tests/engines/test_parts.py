@@ -1,0 +1,138 @@
+"""In parts or at once: the same integers. A question that memory does not suffice for is still answered."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from discreet.engines import parts
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.owner import log
+from discreet.engines.parts import COUNTS, WHOLE, OutOfMemory, Part, added_up
+from discreet.errors import EngineFailed
+from discreet.query.bound import bound
+from discreet.query.parse import parse
+from discreet.query.table import Table
+from discreet.units import Neighbours
+from tests.engines.suites import differences, joined_differences
+from tests.query.worlds import World, stored
+
+ROWS = 2_000_000
+COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
+
+
+class Small(DuckDB):
+    """An engine that has never enough memory for a whole table."""
+
+    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        if "HASH(" not in statement:
+            raise OutOfMemory
+        return super()._rows(statement)
+
+
+def small(place: World) -> Small:
+    return Small(stored(place, duckdb.connect()).connection, "people")
+
+
+def by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
+    """The wrong twin: a unit's rows are in several parts, and each part takes its first groups for the first."""
+    if part == WHOLE:
+        return source
+    numbered = exp.select("*", exp.alias_(exp.maybe_parse("row_number() OVER ()"), "row")).from_(source).subquery()
+    kept = exp.select("* EXCLUDE (row)", dialect="duckdb").from_(numbered)
+    return kept.where(f"HASH(row) % {part.count} = {part.index}", dialect="duckdb").subquery()
+
+
+def test_in_parts_or_at_once_the_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "COUNTS", (3,))
+    assert differences(small, range(20), 3) == []
+    assert joined_differences(small, range(3), 2) == []
+
+
+def test_parts_that_tear_a_unit_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "COUNTS", (3,))
+    monkeypatch.setattr(Part, "of", by_row)
+    assert len(differences(small, range(8), 3)) >= 3
+
+
+def test_a_question_that_memory_does_not_suffice_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"memory_limit": "20MB", "threads": "2", "temp_directory": str(tmp_path)}
+    with duckdb.connect(config=settings) as little, duckdb.connect() as ample:
+        for connection in (little, ample):
+            connection.execute(
+                "CREATE TABLE t AS SELECT i % 700000 AS person, 'd' || hash(i) % 50 AS dept "
+                f"FROM range({ROWS}) r(i)"
+            )  # fmt: skip
+        log.addHandler(caplog.handler)
+        found = [_totals(DuckDB(connection, "t")) for connection in (little, ample)]
+        log.removeHandler(caplog.handler)
+    assert found[0] == found[1]
+    assert len(found[0]) == 50
+    assert "Out of Memory" in caplog.text  # so the whole did not fit
+
+
+def _totals(engine: DuckDB) -> dict[Any, Any]:
+    table = Table("t", "person", engine.columns(), max_groups=2, max_rows=3)
+    return {keys: row for row, keys in engine.totals(bound(parse(COUNT, table), table, Neighbours.ADD_REMOVE))}
+
+
+def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
+    tried: list[int] = []
+
+    def run(part: Part, enough: int) -> list[tuple[Any, ...]]:
+        tried.append(part.count)
+        if part.count < enough:
+            raise OutOfMemory
+        return [(1, part.index % 2)]
+
+    assert sorted(added_up(lambda part: run(part, 64), 1)) == [(32, 0), (32, 1)]
+    assert tried == [8, *[64] * 64]
+    with pytest.raises(EngineFailed) as failed:
+        added_up(lambda part: run(part, 10**9), 1)
+    assert str(failed.value) == str(EngineFailed())
+    assert tried[-3:] == list(COUNTS)
+
+
+def test_sums_over_parts_are_cut_off_as_everywhere() -> None:
+    assert list(added_up(lambda part: [(2**63 - 1, -(2**63 - 1), 7, "key")], 3)) == [(2**63 - 1, 1 - 2**63, 56, "key")]
+
+
+def test_what_has_begun_to_be_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(self: DuckDB, statement: str) -> Iterator[tuple[Any, ...]]:
+        yield (1, "a")
+        raise OutOfMemory
+
+    monkeypatch.setattr(DuckDB, "_rows", rows)
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS person, 'a' AS dept")
+    with pytest.raises(OutOfMemory):
+        _totals(DuckDB(connection, "t"))
+
+
+def test_progress_goes_on_over_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float | None] = []
+
+    class Watched(Small):
+        def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+            rows = super()._rows(statement)
+            seen.append(self.progress())
+            return rows
+
+    class Half:
+        def __init__(self, inner: duckdb.DuckDBPyConnection) -> None:
+            self.execute, self.sql = inner.execute, inner.sql
+
+        def query_progress(self) -> float:
+            return 50.0
+
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range AS person, 'a' AS dept FROM range(9)")
+    monkeypatch.setattr(parts, "COUNTS", (2,))
+    engine = Watched(connection, "t")
+    engine.connection = Half(connection)  # type: ignore[assignment]
+    assert _totals(engine) == {("a",): (9, 9)}
+    assert seen == [0.25, 0.75]
+    assert engine.progress() == 0.5
