@@ -1,5 +1,6 @@
 """Every kind of source gives the same columns and the same exact answers; what is not declared is refused or is one."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,23 @@ def test_connect_is_exported_and_loaded_only_when_it_is_used() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
     with pytest.raises(AttributeError):
         _ = discreet.nothing  # type: ignore[attr-defined]
+
+
+def test_two_sessions_on_one_file_and_a_connection_beside_them(tmp_path: Path) -> None:
+    path = tmp_path / written("duckdb", tmp_path)
+    with duckdb.connect(path, read_only=True) as beside:
+        first, second = (connect(path, table="people", **DECLARED) for _ in range(2))
+        assert exact(first) == exact(second) == COUNTS
+        beside.execute("SET threads = 1")  # its settings are still its own
+        with pytest.raises(duckdb.Error, match="locked"):
+            first.engine.connection.execute("SET threads = 1")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "pandas"])
+def test_rows_that_memory_does_not_hold_go_where_nobody_else_can_read(kind: str, tmp_path: Path) -> None:
+    asked = connect(written(kind, tmp_path), table="people", **DECLARED)
+    [[place]] = asked.engine.connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    assert Path(place).stat().st_mode & 0o077 == 0
+    del asked
+    gc.collect()
+    assert not Path(place).exists()

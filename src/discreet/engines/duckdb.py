@@ -4,9 +4,8 @@ The connection is locked down once the source is in place: no file, no network, 
 through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from sqlglot import exp
 
 from discreet.address import shown_ending
 from discreet.engines.csv_file import place_csv
+from discreet.engines.duckdb_place import READERS, absolute, attached, begun, copied, home, locked, placed, refuse_collation
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
@@ -29,7 +29,6 @@ from discreet.query.bound import Bounded
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 
-READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 KINDS = {
     "BOOLEAN": Kind.BOOLEAN, "VARCHAR": Kind.TEXT, "DATE": Kind.DATE, "UUID": Kind.TEXT, "TINYINT": Kind.INTEGER,
     "SMALLINT": Kind.INTEGER, "INTEGER": Kind.INTEGER, "BIGINT": Kind.INTEGER, "UTINYINT": Kind.INTEGER,
@@ -75,11 +74,11 @@ class DuckDB(SqlEngine):
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
-            _refuse_collation(source)
-            return cls(source, table, place=_home(source, table))
+            refuse_collation(source)
+            return cls(source, table, place=home(source, table))
         if isinstance(source, str | Path):
             return cls._file(str(source), table, kinds)
-        return cls(_locked(_copied(source, table or "data")), table or "data", collated=False)
+        return cls(locked(copied(source, table or "data")), table or "data", collated=False)
 
     @classmethod
     def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None) -> "DuckDB":
@@ -87,22 +86,20 @@ class DuckDB(SqlEngine):
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
-            connection = _connected(path)
-            return cls(_locked(connection), table, place=_home(connection, table))
+            connection = attached(path)
+            return cls(locked(connection), table, place=home(connection, table))
         if suffix not in READERS:
             raise SourceRefused(
                 f"{shown_ending(path, suffix)} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
             )
-        connection = duckdb.connect()
+        connection = begun()
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [path]).fetchall()]
             if kinds is not None and suffix != ".parquet" and files:
                 place_csv(connection, name, files, kinds)
             else:
-                _place(connection, name, suffix, files)
-            return cls(
-                _locked(connection, files if suffix == ".parquet" else []), name, place=_absolute(path), collated=False
-            )
+                placed(connection, name, suffix, files)
+            return cls(locked(connection, files if suffix == ".parquet" else []), name, place=absolute(path), collated=False)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused(
@@ -214,53 +211,6 @@ class DuckDB(SqlEngine):
 _turns: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()
 
 
-def _copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
-    """A frame, read once into a table: a value that the engine cannot hold is the steward's to mend when the source is
-    opened, and must not make a question fail later."""
-    connection = duckdb.connect()
-    try:
-        connection.register("given", source)
-        connection.execute(f"CREATE TABLE {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
-        connection.unregister("given")
-    except (duckdb.Error, TypeError, ValueError) as mistake:
-        log.warning("%s", mistake)
-        raise SourceRefused(
-            "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
-        ) from None
-    return connection
-
-
-def _refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
-    found = connection.execute("SELECT current_setting('default_collation')").fetchone()
-    if found is not None and found[0]:
-        raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
-
-
-def _absolute(path: str) -> str:
-    """Where a source is, however it was named."""
-    return str(Path(path).resolve())
-
-
-PLACES = """
-    WITH named AS (
-        SELECT database_name, schema_name, table_name AS name, temporary FROM duckdb_tables()
-        UNION ALL SELECT database_name, schema_name, view_name, temporary FROM duckdb_views() WHERE NOT internal
-    )
-    SELECT path, schema_name, (database_name, schema_name) = (current_database(), current_schema()), temporary
-    FROM named JOIN duckdb_databases() USING (database_name) WHERE lower(name) = lower(?)
-"""
-
-
-def _home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
-    """The file and the schema of a table; None for one that is in memory, or if more than one could be meant."""
-    found = connection.execute(PLACES, [table]).fetchall()
-    meant = [row for row in found if row[2]] or found
-    if len(meant) != 1 or any(temporary for *_, temporary in found):
-        return None
-    [(path, schema, *_)] = meant
-    return None if path is None else f"{_absolute(path)} {json.dumps(schema)}"
-
-
 def _letters(column: exp.Expr) -> exp.Expr:
     """A text without its collation, which would make one group of texts that the hash and the keys tell apart: every
     person's share is bounded by the letters alone."""
@@ -287,31 +237,3 @@ def _reading(kind: str) -> Reading:
     if kind == ZONED:
         return _moment
     return None if other is None else lambda column: exp.cast(column, other, dialect="duckdb")
-
-
-def _place(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files: list[str]) -> None:
-    """Parquet stays in its files. CSV is read now: a line that does not parse is the steward's to mend, and must not make a
-    question fail later."""
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files])
-    reader = exp.Anonymous(this=READERS[suffix], expressions=[listed]).sql(dialect="duckdb")
-    kind = "VIEW" if suffix == ".parquet" else "TABLE"
-    connection.execute(f"CREATE {kind} {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM {reader}")
-
-
-def _locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """From here on the connection reaches these files and nothing else, and no setting can be changed back."""
-    allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
-    connection.execute(f"SET allowed_paths = {allowed}")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
-    connection.execute("SET enable_progress_bar_print = false")
-    connection.execute("SET lock_configuration = true")
-    return connection
-
-
-def _connected(path: str) -> duckdb.DuckDBPyConnection:
-    try:
-        return duckdb.connect(path, read_only=True)
-    except duckdb.Error as mistake:
-        log.warning("%s", mistake)
-        raise SourceRefused("this database cannot be opened", "check the path; the owner's log says more") from None

@@ -1,0 +1,115 @@
+"""Where DuckDB finds a source, and how its connection is closed to everything else.
+
+Frames and CSV files are read once, into a table of DuckDB's own; Parquet and DuckDB's files stay where they are.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+import duckdb
+from sqlglot import exp
+
+from discreet.engines.engine import quoted
+from discreet.engines.owner import log
+from discreet.errors import SourceRefused
+
+READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
+
+
+def begun() -> duckdb.DuckDBPyConnection:
+    """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
+    folder = mkdtemp(prefix="discreet-")
+    connection = duckdb.connect(config={"temp_directory": folder})
+    finalize(connection, rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def attached(path: str) -> duckdb.DuckDBPyConnection:
+    """A database's file, to be read only. Whoever else has it open in this process keeps their own settings."""
+    connection = begun()
+    try:
+        connection.execute(f"ATTACH {_text(absolute(path))} (READ_ONLY)")
+        [[name]] = connection.execute("SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
+        connection.execute(f"USE {quoted(name).sql(dialect='duckdb')}")
+    except duckdb.Error as mistake:
+        log.warning("%s", mistake)
+        raise SourceRefused(
+            "this database cannot be opened", "check the path, and that nobody is writing to it; the owner's log says more"
+        ) from None
+    return connection
+
+
+def copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
+    """A frame, read once into a table: a value that the engine cannot hold is the steward's to mend when the source is
+    opened, and must not make a question fail later."""
+    connection = begun()
+    try:
+        connection.register("given", source)
+        connection.execute(f"CREATE TABLE {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
+        connection.unregister("given")
+    except (duckdb.Error, TypeError, ValueError) as mistake:
+        log.warning("%s", mistake)
+        raise SourceRefused(
+            "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
+        ) from None
+    return connection
+
+
+def placed(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files: list[str]) -> None:
+    """Parquet stays in its files. CSV is read now: a line that does not parse is the steward's to mend, and must not make a
+    question fail later."""
+    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files])
+    reader = exp.Anonymous(this=READERS[suffix], expressions=[listed]).sql(dialect="duckdb")
+    kind = "VIEW" if suffix == ".parquet" else "TABLE"
+    connection.execute(f"CREATE {kind} {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM {reader}")
+
+
+def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+    """From here on the connection reaches these files and nothing else, and no setting can be changed back."""
+    allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
+    connection.execute(f"SET allowed_paths = {allowed}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _text(value: str) -> str:
+    return exp.Literal.string(value).sql(dialect="duckdb")
+
+
+def refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
+    found = connection.execute("SELECT current_setting('default_collation')").fetchone()
+    if found is not None and found[0]:
+        raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
+
+
+def absolute(path: str) -> str:
+    """Where a source is, however it was named."""
+    return str(Path(path).resolve())
+
+
+PLACES = """
+    WITH named AS (
+        SELECT database_name, schema_name, table_name AS name, temporary FROM duckdb_tables()
+        UNION ALL SELECT database_name, schema_name, view_name, temporary FROM duckdb_views() WHERE NOT internal
+    )
+    SELECT path, schema_name, (database_name, schema_name) = (current_database(), current_schema()), temporary
+    FROM named JOIN duckdb_databases() USING (database_name) WHERE lower(name) = lower(?)
+"""
+
+
+def home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
+    """The file and the schema of a table; None for one that is in memory, or if more than one could be meant."""
+    found = connection.execute(PLACES, [table]).fetchall()
+    meant = [row for row in found if row[2]] or found
+    if len(meant) != 1 or any(temporary for *_, temporary in found):
+        return None
+    [(path, schema, *_)] = meant
+    return None if path is None else f"{absolute(path)} {json.dumps(schema)}"
