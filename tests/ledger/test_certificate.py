@@ -235,6 +235,24 @@ def test_a_certificate_is_only_made_of_what_is_recorded(folder: Path) -> None:
         certificate(account, 1, **given)
 
 
+@pytest.mark.parametrize("whose", ["", "one house, added or removed"])
+def test_an_answer_about_others_than_its_account_is_not_certified(
+    folder: Path, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, key = ledger_at(folder / "l", create=True).open("hr", 2), key_at(key_beside(folder / "l"))
+    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), whose=whose)
+    assert isinstance(paid, Receipt)
+    account.record(paid, answer_bytes(RELEASE))
+
+    def made() -> dict[str, Any]:
+        return certificate(account, paid.entry, measurement=MEASUREMENT, release=RELEASE, software="discreet test", key=key)
+
+    with pytest.raises(BadParameter, match="something else"):
+        made()
+    monkeypatch.setattr("discreet.ledger.certificate.whose_of", lambda measurement: whose)  # one who does not look
+    assert failed(verify(json.loads(json.dumps(made())))) == ["the question, policy and noise are those that were paid for"]
+
+
 def test_files_that_are_no_certificates(folder: Path) -> None:
     found, _, _ = issued(folder)
     for wrong in (None, [], {}, found | {"format": "other"}, found | {"entry": "{}"}, found | {"facts": None}):
