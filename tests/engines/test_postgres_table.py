@@ -1,5 +1,6 @@
 """Which table of PostgreSQL is meant, what it is known by, and what of the server's settings could change an answer."""
 
+import gc
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -258,3 +259,14 @@ def test_columns_of_one_grant_need_a_view(server: Server) -> None:
         connect(server.reader, table="one.t", unit="id", epsilon=1)
     shown = connect(server.reader, table="one.shown", unit="id", unique=True, epsilon=10**6, keys={"dept": ("a",)})
     assert counts(shown, "shown") == {"a": 5}
+
+
+def test_a_link_that_nobody_holds_closes_its_connection(postgres: Server) -> None:
+    def opened() -> psycopg.Connection[Any]:
+        link = Link(postgres.reader)
+        link.prepare(lambda _: link.widen())  # it holds itself, as one does in a cycle
+        return link.open()
+
+    connection = opened()
+    gc.collect()
+    assert connection.closed

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
+from weakref import finalize
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
@@ -58,6 +59,7 @@ class Link:
             connection.close()  # half prepared, it would serve no later question either
             raise
         self._connection = connection
+        finalize(self, connection.close)  # holds it, so that it is not gone before it is closed
         return connection
 
     def prepare(self, step: Prepare) -> None:
@@ -109,8 +111,6 @@ class Link:
         """Leave the server alone."""
         if self._connection is not None:
             self._connection.close()
-
-    __del__ = close
 
 
 def _understood(address: str) -> str:
