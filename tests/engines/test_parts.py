@@ -1,5 +1,6 @@
 """In parts or at once: the same integers. A question that memory does not suffice for is still answered."""
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,25 @@ def test_sums_over_parts_are_cut_off_as_everywhere() -> None:
     assert list(added_up(lambda part: [(2**63 - 1, -(2**63 - 1), 7, "key")], 3)) == [(2**63 - 1, 1 - 2**63, 56, "key")]
 
 
+@pytest.mark.parametrize("unique", [True, False])
+def test_sums_that_no_part_can_hold_are_what_they_are_at_once(unique: bool) -> None:
+    """A part has either those far above or those far below: it must not cut off what the whole would not."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT range AS person, CASE WHEN hash(range) % 8 < 4 THEN 1 ELSE -1 END * 1125899906842624 AS x "
+        "FROM range(200000)"
+    )
+    found = []
+    for kind in (DuckDB, Small):
+        engine = kind(connection, "t")
+        columns = engine.columns() | {"x": engine.columns()["x"].within(-(2**50), 2**50)}
+        table = Table("t", "person", columns, unique=unique)
+        found += engine.totals(bound(parse("SELECT SUM(x) AS s FROM t", table), table, Neighbours.ADD_REMOVE))
+    assert found[0] == found[1]
+    [above] = connection.execute("SELECT SUM(x) FROM t WHERE x > 0").fetchall()[0]
+    assert abs(found[0][0][0]) < 2**63 - 1 < above
+
+
 def test_what_has_begun_to_be_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def rows(self: DuckDB, statement: str) -> Iterator[tuple[Any, ...]]:
         yield (1, "a")
@@ -108,8 +128,22 @@ def test_what_has_begun_to_be_read_is_not_read_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(DuckDB, "_rows", rows)
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT 1 AS person, 'a' AS dept")
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(EngineFailed) as failed:
         _totals(DuckDB(connection, "t"))
+    assert type(failed.value) is EngineFailed  # why is for the owner's log
+
+
+def test_memory_that_never_suffices_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(self: DuckDB, statement: str) -> Iterator[tuple[Any, ...]]:
+        raise OutOfMemory
+
+    monkeypatch.setattr(DuckDB, "_rows", rows)
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS person, 'a' AS dept")
+    with pytest.raises(EngineFailed) as failed:
+        _totals(DuckDB(connection, "t"))
+    assert type(failed.value) is EngineFailed
+    assert "OutOfMemory" not in "".join(traceback.format_exception(failed.value))
 
 
 def test_progress_goes_on_over_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Every kind of source gives the same columns and the same exact answers; what is not declared is refused or is one."""
 
 import gc
+import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -110,21 +112,47 @@ def test_connect_is_exported_and_loaded_only_when_it_is_used() -> None:
         _ = discreet.nothing  # type: ignore[attr-defined]
 
 
-def test_two_sessions_on_one_file_and_a_connection_beside_them(tmp_path: Path) -> None:
-    path = tmp_path / written("duckdb", tmp_path)
-    with duckdb.connect(path, read_only=True) as beside:
-        first, second = (connect(path, table="people", **DECLARED) for _ in range(2))
-        assert exact(first) == exact(second) == COUNTS
-        beside.execute("SET threads = 1")  # its settings are still its own
+def test_two_sessions_on_one_file(tmp_path: Path) -> None:
+    path = written("duckdb", tmp_path)
+    first, second = (connect(path, table="people", **DECLARED) for _ in range(2))
+    assert exact(first) == exact(second) == COUNTS
+    for asked in (first, second):
         with pytest.raises(duckdb.Error, match="locked"):
-            first.engine.connection.execute("SET threads = 1")
+            asked.engine.connection.execute("SET threads = 1")
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "pandas"])
+def test_a_file_whose_settings_somebody_else_has_locked(tmp_path: Path) -> None:
+    path = written("duckdb", tmp_path)
+    with duckdb.connect(path, read_only=True) as beside:
+        beside.execute("SET lock_configuration = true")
+        with pytest.raises(SourceRefused, match="open elsewhere"):
+            connect(path, table="people", **DECLARED)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "pandas"])
 def test_rows_that_memory_does_not_hold_go_where_nobody_else_can_read(kind: str, tmp_path: Path) -> None:
     asked = connect(written(kind, tmp_path), table="people", **DECLARED)
     [[place]] = asked.engine.connection.execute("SELECT current_setting('temp_directory')").fetchall()
-    assert Path(place).stat().st_mode & 0o077 == 0
+    folder = Path(place).parent
+    assert folder.stat().st_mode & 0o077 == 0
+    child = os.fork()
+    if not child:
+        os._exit(_finalized())
+    assert os.waitpid(child, 0)[1] == 0
+    assert folder.exists()  # it is not the child's to remove
     del asked
     gc.collect()
-    assert not Path(place).exists()
+    assert not folder.exists()
+
+
+def _finalized() -> int:
+    """What the end of a process would do."""
+    weakref.finalize._exitfunc()  # type: ignore[attr-defined]
+    return 0
+
+
+def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written("csv", tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(SourceRefused, match="TMPDIR"):
+        connect(path, **DECLARED)

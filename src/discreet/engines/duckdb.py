@@ -7,6 +7,7 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from sqlglot import exp
 
 from discreet.address import shown_ending
 from discreet.engines.csv_file import place_csv
-from discreet.engines.duckdb_place import READERS, absolute, attached, begun, copied, home, locked, placed, refuse_collation
+from discreet.engines.duckdb_place import READERS, absolute, begun, connected, copied, home, locked, placed, refuse_collation
 from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
@@ -86,7 +87,7 @@ class DuckDB(SqlEngine):
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
-            connection = attached(path)
+            connection = connected(path)
             return cls(locked(connection), table, place=home(connection, table))
         if suffix not in READERS:
             raise SourceRefused(
@@ -171,22 +172,23 @@ class DuckDB(SqlEngine):
             self.running = part
             return self._rows(write(self._only(part)))
 
-        begun = False
+        shown = 0
         try:
             for row in self._rows(statement):
-                begun = True
+                shown += 1
                 yield row
+            return
         except OutOfMemory:
-            if begun:
-                raise
-            try:
-                yield from added_up(run, width)
-            finally:
-                self.running = WHOLE
+            if shown:
+                raise EngineFailed from None
+        try:
+            yield from added_up(run, width)
+        finally:
+            self.running = WHOLE
 
     def _only(self, part: Part) -> "DuckDB":
         other = copy(self)
-        other.part = part
+        other.part, other.dialect = part, replace(self.dialect, cut_off=False)
         return other
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:

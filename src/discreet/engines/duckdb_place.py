@@ -5,6 +5,7 @@ Frames and CSV files are read once, into a table of DuckDB's own; Parquet and Du
 
 import json
 from collections.abc import Sequence
+from os import getpid
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -23,25 +24,31 @@ READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 
 def begun() -> duckdb.DuckDBPyConnection:
     """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
-    folder = mkdtemp(prefix="discreet-")
-    connection = duckdb.connect(config={"temp_directory": folder})
-    finalize(connection, rmtree, folder, ignore_errors=True)
+    try:
+        folder = mkdtemp(prefix="discreet-")
+    except OSError as mistake:
+        log.warning("%s", mistake)
+        raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
+    connection = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # made by DuckDB, closed by the folder above it
+    finalize(connection, _removed, folder, getpid())
     return connection
 
 
-def attached(path: str) -> duckdb.DuckDBPyConnection:
-    """A database's file, to be read only. Whoever else has it open in this process keeps their own settings."""
-    connection = begun()
+def _removed(folder: str, owner: int) -> None:
+    """Not by a fork of the process that made it, which still needs it."""
+    if getpid() == owner:
+        rmtree(folder, ignore_errors=True)
+
+
+def connected(path: str) -> duckdb.DuckDBPyConnection:
+    """A database's file, to be read only. All connections of a process to one file share their settings."""
     try:
-        connection.execute(f"ATTACH {_text(absolute(path))} (READ_ONLY)")
-        [[name]] = connection.execute("SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
-        connection.execute(f"USE {quoted(name).sql(dialect='duckdb')}")
+        return duckdb.connect(path, read_only=True)
     except duckdb.Error as mistake:
         log.warning("%s", mistake)
         raise SourceRefused(
             "this database cannot be opened", "check the path, and that nobody is writing to it; the owner's log says more"
         ) from None
-    return connection
 
 
 def copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
@@ -71,6 +78,10 @@ def placed(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files:
 
 def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """From here on the connection reaches these files and nothing else, and no setting can be changed back."""
+    if _setting(connection, "lock_configuration"):  # by an earlier session on the same file, or by its owner
+        if _setting(connection, "enable_external_access"):
+            raise SourceRefused("this database is open elsewhere, with settings that are locked", "close it there")
+        return connection
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
@@ -80,13 +91,13 @@ def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> 
     return connection
 
 
-def _text(value: str) -> str:
-    return exp.Literal.string(value).sql(dialect="duckdb")
+def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
+    [[value]] = connection.execute("SELECT current_setting(?)", [name]).fetchall()
+    return value
 
 
 def refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
-    found = connection.execute("SELECT current_setting('default_collation')").fetchone()
-    if found is not None and found[0]:
+    if _setting(connection, "default_collation"):
         raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
 
 

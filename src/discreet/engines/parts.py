@@ -1,8 +1,8 @@
 """A question in parts, for an engine that has too little memory for the whole.
 
-A part has some of the units, each with all its rows, and every unit is in one part alone. So a unit's share is bounded
-in its part just as it would be in the whole, and totals over all units are the sums of those over the parts. Where a sum is
-cut off at 64 bits in a part and again in the end, neither step moves two totals further apart.
+A part has some of the units, each with all its rows, and every unit is in one part alone. So a unit's share is bounded in
+its part just as it would be in the whole, and totals over all units are the sums of those over the parts. They are cut off
+at 64 bits once, in the end: how many parts there were depends on the data, and must make no difference to any total.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -7,6 +7,7 @@ dates and the meaning of constants and functions depend. A connection that was l
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from os import getpid
 from typing import Any, TypeAlias
 from weakref import finalize
 
@@ -59,7 +60,7 @@ class Link:
             connection.close()  # half prepared, it would serve no later question either
             raise
         self._connection = connection
-        finalize(self, connection.close)  # holds it, so that it is not gone before it is closed
+        finalize(self, _closed, connection, getpid())  # holds it, so that it is not gone before it is closed
         return connection
 
     def prepare(self, step: Prepare) -> None:
@@ -111,6 +112,12 @@ class Link:
         """Leave the server alone."""
         if self._connection is not None:
             self._connection.close()
+
+
+def _closed(connection: psycopg.Connection[Any], owner: int) -> None:
+    """Not by a fork of the process that opened it, which would end it for both."""
+    if getpid() == owner:
+        connection.close()
 
 
 def _understood(address: str) -> str:

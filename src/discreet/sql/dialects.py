@@ -28,6 +28,7 @@ class Dialect:
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
     tame: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a double that may be multiplied by a small constant
     bytewise: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a text that is ordered by its bytes, whatever the collation
+    cut_off: bool = True  # whether totals leave the engine in 64 bits
     by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
 
 

@@ -133,9 +133,9 @@ class _Statement:
             case Values(value=value):
                 return exp.Count(this=column(self.values[value]))
             case Total():
-                return saturated(self._sum(measure))
+                return saturated(self._sum(measure), self.dialect)
             case _:
                 assert_never(measure)
 
     def _total(self, i: int, measure: Scalar, share: SQL) -> SQL:
-        return named(saturated(self.dialect.add(share, self.bounded.largest(measure))), f"total{i}")
+        return named(saturated(self.dialect.add(share, self.bounded.largest(measure)), self.dialect), f"total{i}")

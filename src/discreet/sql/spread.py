@@ -68,7 +68,7 @@ def _ranked(bounded: Bounded, dialect: Dialect) -> exp.Select:
 
 
 def _total(dialect: Dialect, share: SQL, most: int) -> SQL:
-    return named(saturated(dialect.add(share, most)), "total0")
+    return named(saturated(dialect.add(share, most), dialect), "total0")
 
 
 def _copies(columns: Sequence[SQL]) -> list[SQL]:

@@ -270,10 +270,12 @@ def greatest(a: SQL, b: SQL) -> SQL:
     return exp.Anonymous(this="GREATEST", expressions=[a, b])
 
 
-def saturated(total: SQL) -> SQL:
+def saturated(total: SQL, dialect: Dialect) -> SQL:
     """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
     The sum of nothing is 0."""
     whole_sum = exp.Coalesce(this=total, expressions=[whole(0)])
+    if not dialect.cut_off:
+        return whole_sum
     return cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DType.BIGINT)
 
 
