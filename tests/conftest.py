@@ -1,8 +1,18 @@
-"""The oracles' precision is global state: every test starts from the same, and may ask for more inside itself."""
+"""The oracles' precision is global state: every test starts from the same, and may ask for more inside itself.
+
+What pytest has gathered lives to the end: frozen, it is not searched for garbage over and over.
+"""
+
+import gc
 
 import mpmath
 import pytest
 from flint import ctx
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

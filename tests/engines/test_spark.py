@@ -176,7 +176,8 @@ def silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd: pyte
 
 def stopped(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
     """The context is stopped while a job runs, and another question finds it stopped: paid, no answer."""
-    slow = "SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 1000000000000)"
+    slept = "reflect('java.lang.Thread', 'sleep', 10L)"  # a stopped context leaves its tasks running: they must cost little
+    slow = f"SELECT id, IF({slept} = 'never', 'a', 'b') AS dept, 50.0D AS pay FROM range(1, 4000)"
     session.sql(f"CREATE VIEW shift AS {slow}")
     session.sql(slow).createOrReplaceGlobalTempView("shift")
     running = ledger.session("spark:local[2]", table="shift")
