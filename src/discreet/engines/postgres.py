@@ -99,7 +99,7 @@ class Postgres(SqlEngine):
         return quoted("pg_temp", self.public[name])
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        return self.link.rows(statement, self._is_still_there)
+        return self.link.rows(statement, self._is_still_there, plain=self.seen.role is None)
 
     def _is_still_there(self, connection: psycopg.Connection[Any]) -> bool:
         described(connection, self.seen.place)  # from here on it stays as it is

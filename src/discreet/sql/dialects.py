@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from sqlglot import exp
 
@@ -17,6 +18,11 @@ def _sum(value: exp.Expr, most: int) -> exp.Expr:
     return exp.Sum(this=value)
 
 
+def _concat(texts: list[exp.Expr]) -> exp.Expr:
+    """In DuckDB a chain of || costs a fifth more."""
+    return exp.Anonymous(this="CONCAT", expressions=texts)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One engine's ways."""
@@ -29,6 +35,8 @@ class Dialect:
     tame: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a double that may be multiplied by a small constant
     bytewise: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a text that is ordered by its bytes, whatever the collation
     cut_off: bool = True  # whether totals leave the engine in 64 bits
+    concat: Callable[[list[exp.Expr]], exp.Expr] = _concat  # texts put together, none of them NULL
+    repeats: bool = False  # whether an expression is computed again for each aggregate over it
     by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
 
 
@@ -47,6 +55,11 @@ def _without_underflow(value: exp.Expr) -> exp.Expr:
 def _collated(value: exp.Expr) -> exp.Expr:
     """A database of PostgreSQL may order texts as a language does, and digits in them as numbers."""
     return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
+
+
+def _chained(texts: list[exp.Expr]) -> exp.Expr:
+    """CONCAT looks up how to write each of its arguments, row by row."""
+    return reduce(lambda before, text: exp.DPipe(this=before, expression=text, safe=True), texts)
 
 
 def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
@@ -69,6 +82,8 @@ POSTGRES = Dialect(
     wide="NUMERIC",
     tame=_without_underflow,
     bytewise=_collated,
+    concat=_chained,
+    repeats=True,
 )
 SPARK = Dialect(
     "spark",

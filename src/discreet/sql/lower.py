@@ -12,6 +12,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
+from discreet.query import plan
 from discreet.query.bound import Bounded
 from discreet.query.measures import Rows, Scalar, Total, Units, Values
 from discreet.query.span import ROOM
@@ -34,6 +35,8 @@ class _Statement:
         values = [m.value for m in bounded.scalars if isinstance(m, Values | Total)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
         self.summed = {m.value for m in bounded.scalars if isinstance(m, Total)}
+        apart = {v for v in self.summed if dialect.repeats and isinstance(v, plan.Ref)}  # being there is cheap to find
+        self.counted = {value: f"{name}_there" if value in apart else name for value, name in self.values.items()}
         self.kept, self.pairs, self.ranked = own_names(bounded, "kept", "pairs", "ranked")
 
     def select(self, source: exp.Expr) -> exp.Select:
@@ -60,18 +63,16 @@ class _Statement:
         )
 
     def _kept(self, source: exp.Expr) -> exp.Select:
-        steps = {
-            name: self.write.steps(value) if value in self.summed else self.write.presence(value)
-            for value, name in self.values.items()
-        }
+        steps = {name: self.write.steps(value) for value, name in self.values.items() if value in self.summed}
+        steps |= {name: self.write.presence(value) for value, name in self.counted.items() if name not in steps}
         return kept_rows(self.bounded, source, self.write, steps)
 
     def _pairs(self) -> exp.Select:
         columns: list[SQL] = [column(UNIT), *(column(name) for name in self.keys)]
         counted = any(isinstance(measure, Rows) for measure in self.bounded.scalars)
         sums: list[SQL] = [named(exp.Count(this=exp.Star()), ROWS)] if counted else []
-        for name in self.values.values():
-            sums.append(named(exp.Count(this=column(name)), f"{name}_n"))
+        for value, name in self.values.items():
+            sums.append(named(exp.Count(this=column(self.counted[value])), f"{name}_n"))
         for i, measure in enumerate(self.bounded.scalars):
             if isinstance(measure, Total):
                 sums.append(named(self._sum(measure), f"sum{i}"))
@@ -83,7 +84,7 @@ class _Statement:
             return self.dialect.add(self._power(measure), self.bounded.largest(measure) // self.bounded.rows)
         value = column(self.values[measure.value])
         centre = exp.cast(whole(measure.centre), self.dialect.wide, dialect=self.dialect.name)
-        taken = exp.Mul(this=centre, expression=exp.Count(this=value.copy()))
+        taken = exp.Mul(this=centre, expression=exp.Count(this=column(self.counted[measure.value])))
         return exp.Sub(this=self.dialect.add(value, self.bounded.span(measure).most), expression=taken)
 
     def _power(self, measure: Total) -> SQL:
@@ -131,7 +132,7 @@ class _Statement:
             case Rows() | Units():
                 return exp.Count(this=exp.Star())
             case Values(value=value):
-                return exp.Count(this=column(self.values[value]))
+                return exp.Count(this=column(self.counted[value]))
             case Total():
                 return saturated(self._sum(measure), self.dialect)
             case _:

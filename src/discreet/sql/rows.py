@@ -92,19 +92,14 @@ def by_hash(bounded: Bounded, dialect: Dialect, *names: str) -> exp.Order:
     parts = [exp.Literal.string(f"{len(salt)}:{salt}"), *_sized(UNIT)]  # a unit is never missing
     for name in names:
         missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
-        parts.append(exp.Case(ifs=[missing], default=_joined(_sized(name))))
-    hashed = dialect.bytewise(exp.MD5(this=_joined(parts)))
+        parts.append(exp.Case(ifs=[missing], default=dialect.concat(_sized(name))))
+    hashed = dialect.bytewise(exp.MD5(this=dialect.concat(parts)))
     return exp.Order(expressions=[exp.Ordered(this=hashed), *(exp.Ordered(this=column(n)) for n in names)])
 
 
 def _sized(name: str) -> list[SQL]:
     text = cast(column(name), exp.DType.VARCHAR)
     return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]
-
-
-def _joined(parts: list[SQL]) -> SQL:
-    """One CONCAT of texts, none of them NULL: a chain of || costs a fifth more."""
-    return exp.Anonymous(this="CONCAT", expressions=parts)
 
 
 def own_names(bounded: Bounded, *names: str) -> list[exp.Identifier]:

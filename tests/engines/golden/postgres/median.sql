@@ -62,22 +62,15 @@ WITH kept AS (
     SUM(CASE WHEN "cell" IS NULL THEN 0 ELSE "rows" END) OVER (
       PARTITION BY "unit", "key0"
       ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR),
-          ':',
-          CAST("unit" AS VARCHAR),
-          CASE
-            WHEN "key0" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR), ':', CAST("key0" AS VARCHAR))
-          END,
-          CASE
-            WHEN "cell" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("cell" AS VARCHAR)) AS VARCHAR), ':', CAST("cell" AS VARCHAR))
-          END
-        )
+        '8:discreet' || CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR) || ':' || CAST("unit" AS VARCHAR) || CASE
+          WHEN "key0" IS NULL
+          THEN '-'
+          ELSE CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR) || ':' || CAST("key0" AS VARCHAR)
+        END || CASE
+          WHEN "cell" IS NULL
+          THEN '-'
+          ELSE CAST(LENGTH(CAST("cell" AS VARCHAR)) AS VARCHAR) || ':' || CAST("cell" AS VARCHAR)
+        END
       ) COLLATE "C", "key0", "cell"
       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS "running"

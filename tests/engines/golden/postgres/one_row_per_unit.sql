@@ -31,7 +31,18 @@ FROM (
             )
           END * CAST('0.001953125' AS DOUBLE PRECISION) + CAST('0.5' AS DOUBLE PRECISION)
         ) AS BIGINT)
-      END AS "value0"
+      END AS "value0",
+      CASE
+        WHEN (
+          CASE
+            WHEN CAST("source"."pay" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
+            THEN NULL
+            ELSE CAST("source"."pay" AS DOUBLE PRECISION)
+          END
+        ) IS NULL
+        THEN NULL
+        ELSE CAST(0 AS BIGINT)
+      END AS "value0_there"
     FROM (
       SELECT
         CAST("uid" AS TEXT) COLLATE "C" AS "uid",
@@ -62,14 +73,14 @@ FROM (
   SELECT
     CAST(LEAST(
       GREATEST(
-        COALESCE(SUM("value0") - CAST(976562 AS DECIMAL) * COUNT("value0"), 0),
+        COALESCE(SUM("value0") - CAST(976562 AS DECIMAL) * COUNT("value0_there"), 0),
         (
           -9223372036854775807
         )
       ),
       9223372036854775807
     ) AS BIGINT) AS "total0",
-    COUNT("value0") AS "total1",
+    COUNT("value0_there") AS "total1",
     "key0"
   FROM kept
   GROUP BY

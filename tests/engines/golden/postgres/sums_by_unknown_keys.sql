@@ -32,6 +32,20 @@ WITH kept AS (
     CASE
       WHEN (
         CASE
+          WHEN CAST("source"."pay" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
+          THEN NULL
+          ELSE CAST("source"."pay" AS DOUBLE PRECISION)
+        END
+      ) IS NULL
+      THEN NULL
+      ELSE CAST(0 AS BIGINT)
+    END AS "value0_there",
+    CASE WHEN (
+      "source"."points"
+    ) IS NULL THEN NULL ELSE CAST(0 AS BIGINT) END AS "value1_there",
+    CASE
+      WHEN (
+        CASE
           WHEN CAST("source"."price" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
           THEN NULL
           ELSE CAST("source"."price" AS DOUBLE PRECISION)
@@ -70,8 +84,8 @@ WITH kept AS (
   SELECT
     "unit",
     "key0",
-    COUNT("value0") AS "value0_n",
-    COUNT("value1") AS "value1_n",
+    COUNT("value0_there") AS "value0_n",
+    COUNT("value1_there") AS "value1_n",
     COUNT("value2") AS "value2_n",
     SUM("value0") AS "sum0",
     SUM("value1") AS "sum1"
@@ -85,17 +99,11 @@ WITH kept AS (
     ROW_NUMBER() OVER (
       PARTITION BY "unit"
       ORDER BY MD5(
-        CONCAT(
-          '8:discreet',
-          CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR),
-          ':',
-          CAST("unit" AS VARCHAR),
-          CASE
-            WHEN "key0" IS NULL
-            THEN '-'
-            ELSE CONCAT(CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR), ':', CAST("key0" AS VARCHAR))
-          END
-        )
+        '8:discreet' || CAST(LENGTH(CAST("unit" AS VARCHAR)) AS VARCHAR) || ':' || CAST("unit" AS VARCHAR) || CASE
+          WHEN "key0" IS NULL
+          THEN '-'
+          ELSE CAST(LENGTH(CAST("key0" AS VARCHAR)) AS VARCHAR) || ':' || CAST("key0" AS VARCHAR)
+        END
       ) COLLATE "C", "key0"
     ) AS "rank"
   FROM pairs

@@ -15,7 +15,21 @@ WITH kept AS (
           CAST('1.0' AS DOUBLE PRECISION)
         ) * CAST('1048576.0' AS DOUBLE PRECISION) + CAST('0.5' AS DOUBLE PRECISION)
       ) AS BIGINT)
-    END AS "value1"
+    END AS "value1",
+    CASE WHEN (
+      "source"."age"
+    ) IS NULL THEN NULL ELSE CAST(0 AS BIGINT) END AS "value0_there",
+    CASE
+      WHEN (
+        CASE
+          WHEN CAST("source"."price" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
+          THEN NULL
+          ELSE CAST("source"."price" AS DOUBLE PRECISION)
+        END
+      ) IS NULL
+      THEN NULL
+      ELSE CAST(0 AS BIGINT)
+    END AS "value1_there"
   FROM (
     SELECT
       CAST("uid" AS TEXT) COLLATE "C" AS "uid",
@@ -45,15 +59,15 @@ WITH kept AS (
 ), pairs AS (
   SELECT
     "unit",
-    COUNT("value0") AS "value0_n",
-    COUNT("value1") AS "value1_n",
-    SUM("value0") - CAST(60 AS DECIMAL) * COUNT("value0") AS "sum0",
+    COUNT("value0_there") AS "value0_n",
+    COUNT("value1_there") AS "value1_n",
+    SUM("value0") - CAST(60 AS DECIMAL) * COUNT("value0_there") AS "sum0",
     SUM((
       "value0" - 60
     ) * (
       "value0" - 60
     )) AS "sum1",
-    SUM("value1") - CAST(524288 AS DECIMAL) * COUNT("value1") AS "sum3"
+    SUM("value1") - CAST(524288 AS DECIMAL) * COUNT("value1_there") AS "sum3"
   FROM kept
   GROUP BY
     "unit"
