@@ -148,7 +148,8 @@ def ratios() -> Section:
         for rows, (_, questions) in SIZES.items():
             took = told(engine, rows)
             for question in questions:
-                section.add(engine, question, f"{rows:,}", *_cells(took, question), "≤ 1.15 × bounded")
+                goal = "" if engine == "duckdb" else "≤ 1.15 × bounded"  # DuckDB's own is under asking
+                section.add(engine, question, f"{rows:,}", *_cells(took, question), goal)
     return section
 
 
