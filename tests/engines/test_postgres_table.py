@@ -2,6 +2,8 @@
 
 import gc
 import logging
+import os
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -270,3 +272,15 @@ def test_a_link_that_nobody_holds_closes_its_connection(postgres: Server) -> Non
     connection = opened()
     gc.collect()
     assert connection.closed
+
+
+def test_a_fork_does_not_end_what_its_parent_opened(postgres: Server) -> None:
+    link = Link(postgres.reader)
+    connection = link.open()
+    child = os.fork()
+    if not child:
+        weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # what the end of a process would do
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+    link.close()

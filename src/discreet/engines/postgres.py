@@ -99,7 +99,8 @@ class Postgres(SqlEngine):
         return quoted("pg_temp", self.public[name])
 
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        return self.link.rows(statement, self._is_still_there, plain=self.seen.role is None)
+        plain = self.seen.role is None  # neither a view, a foreign table, nor shown by row-level security
+        return self.link.rows(statement, self._is_still_there, plain=plain)
 
     def _is_still_there(self, connection: psycopg.Connection[Any]) -> bool:
         described(connection, self.seen.place)  # from here on it stays as it is

@@ -35,6 +35,7 @@ class _Statement:
         values = [m.value for m in bounded.scalars if isinstance(m, Values | Total)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
         self.summed = {m.value for m in bounded.scalars if isinstance(m, Total)}
+        # What is counted is missing exactly where what is summed is: a unit's share is capped by that count (`_capped`).
         apart = {v for v in self.summed if dialect.repeats and isinstance(v, plan.Ref)}  # being there is cheap to find
         self.counted = {value: f"{name}_there" if value in apart else name for value, name in self.values.items()}
         self.kept, self.pairs, self.ranked = own_names(bounded, "kept", "pairs", "ranked")
