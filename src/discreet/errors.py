@@ -9,6 +9,7 @@ DiscreetError
 ├── BudgetExceeded       a release costs more than what is left
 ├── QuestionRefused      a question that is not in the language or cannot be answered safely
 ├── SourceRefused        a source that cannot be opened
+│   └── SourceQuarantined    a source on which a query failed; only its owner opens it again
 ├── EngineFailed         the engine raised; one constant message
 ├── LedgerFailed         a ledger that cannot be opened, read or written; nothing is shown
 └── LedgerBroken         a ledger whose chain, sums or file do not hold together
@@ -127,6 +128,30 @@ class SourceRefused(DiscreetError):
     def __init__(self, reason: str, way_out: str) -> None:
         self.reason, self.way_out = reason, way_out
         super().__init__(f"{reason}; {way_out}")
+
+
+class SourceQuarantined(SourceRefused):
+    """A query failed on this source. The message is the same whatever failed: the kind of failure may depend on a row.
+
+    >>> raise SourceQuarantined("people.csv")
+    Traceback (most recent call last):
+    discreet.errors.SourceQuarantined: The source 'people.csv' is quarantined because a query failed on it. The data owner \
+must read the owner's log, correct the source, and lift the quarantine with: discreet source lift SOURCE
+    """
+
+    see = "docs/ledger.md#quarantine"
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        super().__init__(f"The source {source!r} is quarantined because a query failed on it", _LIFT)
+
+    def __str__(self) -> str:
+        return f"{self.reason}. {self.way_out}"
+
+
+_LIFT = (
+    "The data owner must read the owner's log, correct the source, and lift the quarantine with: discreet source lift SOURCE"
+)
 
 
 class EngineFailed(DiscreetError):

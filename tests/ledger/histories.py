@@ -5,6 +5,7 @@ from pathlib import Path
 
 from discreet.ledger import ledger_at
 from discreet.ledger.book import Ledger
+from discreet.ledger.quarantine import FailureKind
 from discreet.loss import Claim, compose
 from discreet.query.release import Receipt
 
@@ -21,11 +22,14 @@ def ask(ledger: Ledger, number: int, answer: bytes = b"about 40", account: str =
 
 
 def small(place: str | Path, answered: int = 2) -> Ledger:
-    """Two accounts, some answers, and one debit without one."""
+    """Two accounts, some answers, one debit without one, and two sources with failures, one of them lifted."""
     ledger = ledger_at(place, create=True)
     ledger.open("all", 9)
     ledger.open("hr", 5, parent="all")
     for number in range(answered):
         ask(ledger, number)
     ledger.account("hr").reserve(THIRD, measurement="crashed", id="crashed")
+    ledger.quarantine.record_failure("slow.csv", FailureKind.RESOURCE)
+    ledger.quarantine.record_failure("corrected.csv", FailureKind.DECODING)
+    ledger.quarantine.lift("corrected.csv")
     return ledger

@@ -21,7 +21,8 @@ from typing import Any
 from discreet.errors import LedgerFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.check import check
-from discreet.ledger.entry import Answered, Debit
+from discreet.ledger.entry import Answered, Debit, FailureRecorded
+from discreet.ledger.quarantine import FailureKind
 from discreet.ledger.store import Recorded
 from discreet.loss import Claim, compose
 from tests.ledger.tracer import Fault, traced
@@ -60,6 +61,8 @@ class Scene:
                     os.write(tell, f"shown {i} {shown.decode()}\n".encode())
                 shown = hr.record(paid, shown)
             os.write(tell, f"shown {i} {shown.decode()}\n".encode())
+        ledger.quarantine.record_failure(self.names[1], FailureKind.RESOURCE)
+        os.write(tell, b"failure 0 recorded\n")
         ledger.close()
 
 
@@ -102,16 +105,19 @@ def wrong(scene: Scene, told: list[list[str]]) -> list[str]:
     report = check(ledger)
     if not report.holds:
         problems.append(f"does not hold: {report.problem}")
-    entries = [entry for entry in ledger.entries() if entry.account == scene.names[1]]
-    debits = {entry.id: entry.number for entry in entries if isinstance(entry, Debit)}
-    answers = {entry.debit: entry.answer for entry in entries if isinstance(entry, Answered)}
+    entries, mine = tuple(ledger.entries()), scene.names[1]
+    debits = {entry.id: entry.number for entry in entries if isinstance(entry, Debit) and entry.account == mine}
+    answers = {entry.debit: entry.answer for entry in entries if isinstance(entry, Answered) and entry.account == mine}
+    failures = sum(isinstance(entry, FailureRecorded) and entry.source == mine for entry in entries)
     for kind, i, rest in told:
-        if f"q{i}" not in debits:
+        if kind != "failure" and f"q{i}" not in debits:
             problems.append(f"free answer or lost debit: {kind} {i}")
         elif kind == "paid" and debits[f"q{i}"] != int(rest):
             problems.append(f"debit {i} moved")
         elif kind == "shown" and answers.get(debits[f"q{i}"]) != rest.encode():
             problems.append(f"shown and not recorded: {i}")
+    if failures < sum(kind == "failure" for kind, _, _ in told):
+        problems.append("lost failure")
     for account in report.accounts:
         if account.name in scene.names and account.kept.spent != len(debits) * PRICE:
             problems.append(f"{account.name} spent {account.kept.spent} for {len(debits)} debits")

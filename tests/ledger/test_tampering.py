@@ -31,7 +31,7 @@ def run(place: Path, sql: str, *values: Any) -> None:
 def test_an_untouched_ledger_holds(folder: Path) -> None:
     report = check(small(folder / "l"))
     assert report.holds
-    assert (report.entries, report.unanswered) == (7, ("crashed",))
+    assert (report.entries, report.unanswered) == (10, ("crashed",))
     assert [account.kept.spent for account in report.accounts] == [1, 1]
 
 

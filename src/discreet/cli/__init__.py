@@ -10,13 +10,14 @@ from discreet.cli.app import app
 # as `discreet --help` shows them
 from discreet.cli.commands import questions  # isort: skip
 from discreet.cli.commands import keeping  # isort: skip
+from discreet.cli.commands import sources  # isort: skip
 from discreet.cli.commands import planning  # isort: skip
 from discreet.cli.commands import publishing  # isort: skip
 from discreet.cli.commands import accounting  # isort: skip
 from discreet.cli.commands import auditing  # isort: skip
 from discreet.cli.commands import lab  # isort: skip
 
-__all__ = ["accounting", "app", "auditing", "keeping", "lab", "main", "planning", "publishing", "questions"]
+__all__ = ["accounting", "app", "auditing", "keeping", "lab", "main", "planning", "publishing", "questions", "sources"]
 
 
 def _print_anything() -> None:

@@ -48,8 +48,16 @@ def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> 
     if problem is None and head is not None:
         problem = contains(ledger, read_json(head, "--head"), None if key is None else read_public(key))
     if as_json:
-        found = {"entries": report.entries, "hash": report.hash, "unanswered": list(report.unanswered), "problem": problem}
-        print_json({"holds": problem is None, **found})
+        print_json(
+            {
+                "holds": problem is None,
+                "entries": report.entries,
+                "hash": report.hash,
+                "unanswered": list(report.unanswered),
+                "quarantined": list(report.quarantined),
+                "problem": problem,
+            }
+        )
         return problem is None
     if problem is not None:
         print(f"BROKEN: {problem}")
@@ -60,6 +68,8 @@ def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> 
         print("the ledger continues the signed head")
     for id in report.unanswered:
         print(f"paid for and not answered: {id} (a crash, or still under way; asking again with this id costs nothing)")
+    for source in report.quarantined:
+        print(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
     return True
 
 

@@ -14,6 +14,7 @@ from discreet.exact import Number
 from discreet.ledger.account import Account, proper
 from discreet.ledger.entry import Answered, Debit, Entry, Opened, decode
 from discreet.ledger.pages import Pages
+from discreet.ledger.quarantine import LedgerQuarantine
 from discreet.ledger.store import Recorded, Store, already_bound
 from discreet.loss import Composition, compose
 from discreet.query.release import Receipt
@@ -67,6 +68,11 @@ class Ledger:
         with self.store.reading() as pages:
             return tuple(self._known(pages, name) for name in pages.names())
 
+    @property
+    def quarantine(self) -> LedgerQuarantine:
+        """The sources that may not be queried, whoever pays."""
+        return LedgerQuarantine(self.store)
+
     def entries(self) -> Iterator[Entry]:
         """Every entry, in order."""
         with self.store.reading() as pages:
@@ -117,6 +123,11 @@ class LedgerAccount:
     def budget(self) -> Filter:
         """What was opened, and what is left of it, in the account itself; its parent may have less."""
         return self.account.kept
+
+    @property
+    def quarantine(self) -> LedgerQuarantine:
+        """The sources that may not be queried: the ledger's, for all its accounts."""
+        return LedgerQuarantine(self.store)
 
     def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
         """As in `Purse`."""

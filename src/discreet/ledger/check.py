@@ -8,7 +8,18 @@ from discreet import codec
 from discreet.errors import BadFact, BadParameter, BudgetExceeded, LedgerBroken
 from discreet.ledger.account import Account
 from discreet.ledger.book import Ledger
-from discreet.ledger.entry import GENESIS, Answered, Debit, Entry, Opened, decode, hash_of
+from discreet.ledger.entry import (
+    GENESIS,
+    Answered,
+    Debit,
+    Entry,
+    FailureRecorded,
+    Opened,
+    QuarantineLifted,
+    decode,
+    hash_of,
+)
+from discreet.ledger.failures import FailureCounts
 from discreet.ledger.pages import Pages, Row, columns_of
 
 SLACK = Fraction(1, 1 << 40)
@@ -23,6 +34,7 @@ class Report:
     hash: str  # of the last entry
     accounts: tuple[Account, ...]
     unanswered: tuple[str, ...]  # ids of debits without an answer: a crash, or a question still under way
+    quarantined: tuple[str, ...]  # sources that may not be queried until the owner lifts their quarantine
     problem: str | None  # the first thing that does not hold
 
     @property
@@ -44,7 +56,8 @@ def check(ledger: Ledger) -> Report:
         problem = problem or str(found)
     accounts = tuple(replay.account(name) for name in replay.accounts)
     unanswered = tuple(debit.id for debit in replay.open.values() if debit.measurement)
-    return Report(replay.number, replay.link.hex(), accounts, unanswered, problem)
+    quarantined = tuple(sorted(source for source, counts in replay.sources.items() if counts.quarantined))
+    return Report(replay.number, replay.link.hex(), accounts, unanswered, quarantined, problem)
 
 
 class Wrong(Exception):
@@ -62,6 +75,7 @@ class Replay:
     open: dict[int, Debit] = field(default_factory=dict)  # debits without an answer
     facts: dict[str, Counter[bytes]] = field(default_factory=dict)
     prices: dict[tuple[str, bytes, Fraction], tuple[Fraction, Fraction]] = field(default_factory=dict)
+    sources: dict[str, FailureCounts] = field(default_factory=dict)
 
     def account(self, name: str) -> Account:
         """An account whose parents have their totals of now."""
@@ -92,6 +106,8 @@ class Replay:
                 raise Wrong(f"the totals kept for account {name!r} are not the sums of its entries")
             if pages.facts(name) != self.facts.get(name, {}):
                 raise Wrong(f"the facts counted for account {name!r} are not those of its entries")
+        if pages.sources() != self.sources:
+            raise Wrong("the failures counted for the sources are not those of the entries")
 
     def _apply(self, entry: Entry, row: Row) -> None:
         match entry:
@@ -109,6 +125,12 @@ class Replay:
                 self._require(
                     paid is not None and paid.account == entry.account, row, "answers no open debit of its account"
                 )
+            case FailureRecorded():
+                self.sources[entry.source] = self.sources.get(entry.source, FailureCounts()).after(entry.failure)
+            case QuarantineLifted():
+                lifted = self.sources.get(entry.source, FailureCounts())
+                self._require(lifted.quarantined, row, "lifts the quarantine of a source that has none")
+                self.sources[entry.source] = FailureCounts()
 
     def _debit(self, entry: Debit, row: Row) -> None:
         self._require(entry.account in self.accounts, row, "debits an account that is not open")

@@ -15,6 +15,7 @@ from discreet.accounting.filters import Filter
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadFact
 from discreet.ledger.account import Account
+from discreet.ledger.failures import FailureKind
 from discreet.query.currency import name_of, named
 
 GENESIS = bytes(32)
@@ -24,10 +25,13 @@ GENESIS = bytes(32)
 class _Entry(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
     number: int
     previous: str
+
+
+class _AccountEntry(_Entry, frozen=True, kw_only=True):
     account: str
 
 
-class Opened(_Entry, frozen=True, tag="open", kw_only=True):
+class Opened(_AccountEntry, frozen=True, tag="open", kw_only=True):
     """An account was opened with this budget, in this currency, for life."""
 
     currency: str
@@ -51,7 +55,7 @@ class Opened(_Entry, frozen=True, tag="open", kw_only=True):
         )  # fmt: skip
 
 
-class Debit(_Entry, frozen=True, tag="debit", kw_only=True):
+class Debit(_AccountEntry, frozen=True, tag="debit", kw_only=True):
     """A measurement was paid for: the facts, their price, and what the account had spent after it."""
 
     id: str
@@ -70,14 +74,27 @@ class Debit(_Entry, frozen=True, tag="debit", kw_only=True):
         return self.about or ""
 
 
-class Answered(_Entry, frozen=True, tag="answer", kw_only=True):
+class Answered(_AccountEntry, frozen=True, tag="answer", kw_only=True):
     """What was released for a debit, byte for byte."""
 
     debit: int
     answer: bytes
 
 
-Entry: TypeAlias = Opened | Debit | Answered
+class FailureRecorded(_Entry, frozen=True, tag="failure", kw_only=True):
+    """A query on a source failed. A source belongs to no account: whoever pays, the same rows fail."""
+
+    source: str
+    failure: FailureKind
+
+
+class QuarantineLifted(_Entry, frozen=True, tag="lift", kw_only=True):
+    """The owner allowed queries on a source again; its failures are counted from 0."""
+
+    source: str
+
+
+Entry: TypeAlias = Opened | Debit | Answered | FailureRecorded | QuarantineLifted
 
 
 def encode(entry: Entry) -> bytes:

@@ -7,7 +7,20 @@ from typing import Any, TypeVar
 
 from discreet.errors import BadFact, LedgerBroken
 from discreet.ledger.account import Account
-from discreet.ledger.entry import GENESIS, Answered, Debit, Entry, Opened, decode, decode_debit, encode, hash_of
+from discreet.ledger.entry import (
+    GENESIS,
+    Answered,
+    Debit,
+    Entry,
+    FailureRecorded,
+    Opened,
+    QuarantineLifted,
+    decode,
+    decode_debit,
+    encode,
+    hash_of,
+)
+from discreet.ledger.failures import FailureCounts
 from discreet.ledger.schema import Run, tally
 
 Kind = TypeVar("Kind")
@@ -149,6 +162,29 @@ class Pages:
         """Count one more debit with these facts."""
         tally(self.run, account, facts)
 
+    def failures(self, source: str) -> FailureCounts:
+        """The failures that are counted for a source."""
+        row = self._one("SELECT decoding, resource FROM discreet_sources WHERE hash = ?", hash_of(source.encode()))
+        return FailureCounts() if row is None else FailureCounts(self._whole(row[0]), self._whole(row[1]))
+
+    def sources(self) -> dict[str, FailureCounts]:
+        """Every source for which a failure was ever recorded, with its counts."""
+        found: dict[str, FailureCounts] = {}
+        rows = self.run("SELECT hash, source, decoding, resource FROM discreet_sources", ()).fetchall()
+        for key, source, decoding, resource in rows:
+            if self._raw(key) != hash_of(str(source).encode()):
+                raise LedgerBroken(self.where, "a source's key is not the hash of the source")
+            found[source] = FailureCounts(self._whole(decoding), self._whole(resource))
+        return found
+
+    def save_failures(self, source: str, counts: FailureCounts) -> None:
+        """Write the counts of a source."""
+        self.run(
+            "INSERT INTO discreet_sources (hash, source, decoding, resource) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (hash) DO UPDATE SET decoding = excluded.decoding, resource = excluded.resource",
+            (hash_of(source.encode()), source, counts.decoding, counts.resource),
+        )
+
     def _debit(self, condition: str, *values: Any) -> Debit | None:
         row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)
         return self._read_debit(self._raw(row[0])) if row else None
@@ -188,6 +224,10 @@ def columns_of(entry: Entry) -> tuple[str, str, str | None, str | None, int | No
             return "debit", entry.account, entry.id, entry.measurement, None
         case Answered():
             return "answer", entry.account, None, None, entry.debit
+        case FailureRecorded():
+            return "failure", "", None, None, None
+        case QuarantineLifted():
+            return "lift", "", None, None, None
 
 
 def totalled(account: Account, row: Any) -> Account:

@@ -35,6 +35,11 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
         # Version 3 keeps whose rows an account speaks of. The entries of an older one do not say: its next debit does.
         "ALTER TABLE discreet_accounts ADD COLUMN whose TEXT NOT NULL DEFAULT ''",
     ),
+    (
+        # Version 4 counts the failures of each source. A source may be longer than an index allows, so its hash is the key.
+        "CREATE TABLE discreet_sources (hash {bytes} PRIMARY KEY, source TEXT NOT NULL, decoding BIGINT NOT NULL, "
+        "resource BIGINT NOT NULL)",
+    ),
 )
 """What each version adds to the one before it."""
 

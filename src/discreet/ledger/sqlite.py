@@ -137,12 +137,7 @@ class SqliteStore:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        with suppress(OSError):  # the name of a new file must survive too, where folders can be synced
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        sync_folder(self.path.parent)
 
     def _patiently(self, statement: str) -> Any:
         assert self._connection is not None
@@ -191,6 +186,16 @@ class SqliteStore:
             return LedgerFailed(self.where, "others have been writing to it for too long", "ask again with the same id")
         reason, way_out = _SAID.get(code, (f"SQLite says: {error}", "look at the file"))
         return LedgerFailed(self.where, f"{reason}, so nothing is shown", f"{way_out}, then ask again with the same id")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files in a folder durable, where folders can be synced."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -1,0 +1,74 @@
+"""Sources that are quarantined because a query on them failed: list them, and lift the quarantine. For the data owner."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.app import KEEPING, app
+from discreet.cli.options import Json
+
+if TYPE_CHECKING:
+    from discreet.ledger.quarantine import Quarantine
+
+source = typer.Typer(no_args_is_help=True, help="Quarantined sources, for the data owner.")
+app.add_typer(source, name="source", rich_help_panel=KEEPING)
+
+QuarantinePlace = Annotated[
+    str | None,
+    typer.Option("--ledger", help="The ledger that the queries pay from; the owner's state folder, unless given."),
+]
+
+
+@source.command("list", epilog="Example: [bold]discreet source list --ledger hr.ledger[/bold]")
+def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
+    """List the sources that may not be queried because a query on them failed. For the data owner only."""
+    from discreet.cli.output import print_json
+
+    listing = _open_quarantine(ledger).listing()
+    if json:
+        counts = [
+            {"source": each.source, "decoding": each.failures.decoding, "resource": each.failures.resource}
+            for each in listing
+        ]
+        print_json({"quarantined": counts})
+        return
+    for each in listing:
+        print(f"{each.source!r}: {each.failures.decoding} decoding and {each.failures.resource} resource failures")
+    if not listing:
+        print("No source is quarantined.")
+
+
+@source.command("lift", epilog="Example: [bold]discreet source lift people.csv --ledger hr.ledger[/bold]")
+def source_lift(
+    name: Annotated[str, typer.Argument(metavar="SOURCE", help="The source as listed, or the path of its file.")],
+    ledger: QuarantinePlace = None,
+    json: Json = False,
+) -> None:
+    """Allow queries on a source again. Read the owner's log and correct the source first: each failure tells one bit."""
+    from discreet.cli.output import print_json
+
+    quarantine = _open_quarantine(ledger)
+    listed = {each.source for each in quarantine.listing()}
+    lifted = next((known for known in (name, _absolute(name)) if known in listed), name)
+    quarantine.lift(lifted)
+    if json:
+        print_json({"lifted": lifted})
+    else:
+        print(f"Queries on {lifted!r} are allowed again.")
+
+
+def _open_quarantine(ledger: str | None) -> "Quarantine":
+    from discreet.ledger import ledger_at
+    from discreet.ledger.quarantine import FileQuarantine, default_state_path
+
+    return FileQuarantine(default_state_path()) if ledger is None else ledger_at(ledger).quarantine
+
+
+def _absolute(path: str) -> str:
+    """The path of a file as an engine names it."""
+    from pathlib import Path
+
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError):  # not a path at all
+        return path

@@ -1,0 +1,261 @@
+"""Sources that may not be queried because a query on them failed, until their owner says otherwise.
+
+`failures` states the rule and why it is needed. Here is where it is kept: in the ledger, as entries of its chain, so that
+`ledger check` covers it; without a ledger, in a ledger without accounts in the owner's state folder; and in memory for a
+source that ends with the process. A failure is durable before `record_failure` returns, and two processes that record at
+once count both.
+"""
+
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from discreet.errors import BadParameter, LedgerFailed, SourceQuarantined
+from discreet.ledger.entry import FailureRecorded, QuarantineLifted
+from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind
+from discreet.ledger.store import Store
+
+if TYPE_CHECKING:
+    from discreet.ledger.sqlite import SqliteStore
+
+__all__ = [
+    "RESOURCE_LIMIT",
+    "FailureCounts",
+    "FailureKind",
+    "FileQuarantine",
+    "LedgerQuarantine",
+    "MemoryQuarantine",
+    "Quarantine",
+    "QuarantinedSource",
+    "default_state_folder",
+    "default_state_path",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedSource:
+    """A source that may not be queried, and the failures that led to it. For its owner only."""
+
+    source: str
+    failures: FailureCounts
+
+
+class Quarantine(Protocol):
+    """Sources that may not be queried. A source is named by its identity, the text by which a ledger knows it."""
+
+    def check(self, source: str) -> None:
+        """Raise `SourceQuarantined` if the source may not be queried."""
+        ...
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """Count a failed query; the count is durable when this returns."""
+        ...
+
+    def lift(self, source: str) -> None:
+        """Allow queries again and count failures from 0. Raise `BadParameter` if the source is not quarantined."""
+        ...
+
+    def listing(self) -> tuple[QuarantinedSource, ...]:
+        """Every source that may not be queried, sorted by name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerQuarantine:
+    """A quarantine in a ledger's chain, for all its accounts.
+
+    >>> import tempfile
+    >>> from discreet.ledger import ledger_at
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = ledger_at(f"{folder.name}/hr.ledger", create=True)
+    >>> ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
+    >>> [each.source for each in ledger.quarantine.listing()]
+    ['people.csv']
+    >>> ledger.quarantine.lift("people.csv"); ledger.quarantine.check("people.csv")
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    store: Store
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        with self.store.reading() as pages:
+            counts = pages.failures(_storable(source))
+        if counts.quarantined:
+            raise SourceQuarantined(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`."""
+        name = _storable(source)
+        with self.store.writing() as pages:
+            number, link = pages.last()
+            pages.append(FailureRecorded(number=number + 1, previous=link.hex(), source=name, failure=kind))
+            pages.save_failures(name, pages.failures(name).after(kind))
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        name = _storable(source)
+        with self.store.writing() as pages:
+            if not pages.failures(name).quarantined:
+                raise _not_quarantined(source, _listing(pages.sources()))
+            number, link = pages.last()
+            pages.append(QuarantineLifted(number=number + 1, previous=link.hex(), source=name))
+            pages.save_failures(name, FailureCounts())
+
+    def listing(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        with self.store.reading() as pages:
+            return _listing(pages.sources())
+
+
+class FileQuarantine:
+    """A quarantine in the owner's state: a ledger without accounts, in one SQLite file.
+
+    The file is made when it is first needed, also by `check`: a source whose failures could not be recorded is not queried.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._store: SqliteStore | None = None
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        self._kept.check(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`."""
+        self._kept.record_failure(source, kind)
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        self._kept.lift(source)
+
+    def listing(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        return self._kept.listing()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+
+    @property
+    def _kept(self) -> LedgerQuarantine:
+        from discreet.ledger.sqlite import SqliteStore
+
+        with self._lock:
+            if self._store is None:
+                _make_folder(self.path.parent)
+                if not self.path.exists():
+                    _make_file(self.path)
+                if not self.path.stat().st_size:  # SQLite takes an empty file for an empty database
+                    raise LedgerFailed(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
+                self._store = SqliteStore(self.path)
+            return LedgerQuarantine(self._store)
+
+
+class MemoryQuarantine:
+    """A quarantine for sources that end with the process, such as a frame.
+
+    >>> quarantine = MemoryQuarantine()
+    >>> quarantine.record_failure("a frame", FailureKind.RESOURCE); quarantine.check("a frame")
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, FailureCounts] = {}
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        if self._counts.get(source, FailureCounts()).quarantined:
+            raise SourceQuarantined(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`; durable as long as the source is."""
+        with self._lock:
+            self._counts[source] = self._counts.get(source, FailureCounts()).after(kind)
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        with self._lock:
+            if not self._counts.get(source, FailureCounts()).quarantined:
+                raise _not_quarantined(source, _listing(self._counts))
+            self._counts[source] = FailureCounts()
+
+    def listing(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        with self._lock:
+            return _listing(self._counts)
+
+
+def default_state_folder() -> Path:
+    """The folder of the owner's state: $DISCREET_STATE, $XDG_STATE_HOME/discreet, or ~/.local/state/discreet.
+
+    It is made with mode 0700 if it is missing, and refused if other users have rights to it.
+    """
+    if chosen := os.environ.get("DISCREET_STATE"):
+        folder = Path(chosen)
+    elif home := os.environ.get("XDG_STATE_HOME"):
+        folder = Path(home) / "discreet"
+    else:
+        folder = Path(os.path.expanduser("~")) / ".local" / "state" / "discreet"
+    _make_folder(folder)
+    return folder
+
+
+def default_state_path() -> Path:
+    """The file of the quarantine in the owner's state."""
+    return default_state_folder() / "sources.ledger"
+
+
+_RESTORE = "restore it from a backup; if there is none, look into every source, then delete the file"
+_ELSEWHERE = "allow it, name another folder in DISCREET_STATE, or pay from a ledger"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        open_to_others = folder.stat().st_mode & 0o077
+    except OSError as error:
+        reason = f"the folder of the owner's state cannot be made ({error.strerror})"
+        raise LedgerFailed(str(folder), reason, _ELSEWHERE) from None
+    if open_to_others and os.name == "posix":
+        raise LedgerFailed(
+            str(folder), "other users have rights to the folder of the owner's state", f"take them away: chmod 700 {folder}"
+        )
+
+
+def _make_file(path: Path) -> None:
+    """Make an empty ledger under another name, then link it into place: no process ever opens one that is half made."""
+    from discreet.ledger.sqlite import SqliteStore, sync_folder
+
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        SqliteStore(draft, create=True).close()
+        with suppress(FileExistsError):  # another process was first
+            os.link(draft, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        reason = f"the file of the owner's state cannot be made ({error.strerror})"
+        raise LedgerFailed(str(path), reason, _ELSEWHERE) from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _storable(source: str) -> str:
+    """The source as every store can hold it: a path may hold bytes that are no text, and PostgreSQL's texts hold no NUL."""
+    return source.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def _listing(sources: dict[str, FailureCounts]) -> tuple[QuarantinedSource, ...]:
+    return tuple(QuarantinedSource(name, counts) for name, counts in sorted(sources.items()) if counts.quarantined)
+
+
+def _not_quarantined(source: str, listing: tuple[QuarantinedSource, ...]) -> BadParameter:
+    names = ", ".join(repr(each.source) for each in listing) or "none"
+    return BadParameter("source", repr(source), "it is not quarantined", f"the quarantined sources are: {names}")

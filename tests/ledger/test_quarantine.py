@@ -1,0 +1,300 @@
+"""Quarantine: the same rule wherever it is kept, durable, counted by all, and lifted by the owner alone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import BadParameter, LedgerBroken, LedgerFailed, SourceQuarantined, SourceRefused
+from discreet.ledger import ledger_at
+from discreet.ledger.check import check
+from discreet.ledger.quarantine import (
+    RESOURCE_LIMIT,
+    FailureKind,
+    FileQuarantine,
+    MemoryQuarantine,
+    Quarantine,
+    _storable,
+    default_state_folder,
+    default_state_path,
+)
+from tests.console import run
+from tests.ledger.histories import small
+
+PLACES = ["memory", "state", "sqlite", "postgres"]
+EXAMPLES = count()
+ODD = ["/data/people.csv", "ü/帳簿 #1?'\".csv", "a\0b", "\udc80.csv", "x" * 3000, ""]
+Maker = Callable[[], Quarantine]
+
+
+@pytest.fixture(params=PLACES)
+def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
+    """A function that opens the same quarantine again, as a new process would."""
+    match request.param:
+        case "memory":
+            kept = MemoryQuarantine()
+            return lambda: kept
+        case "state":
+            return lambda: FileQuarantine(folder / "state" / "sources.ledger")
+        case "sqlite":
+            small(folder / "l").close()
+            return lambda: ledger_at(folder / "l").quarantine
+    database = request.getfixturevalue("database")
+    small(database).close()
+    return lambda: ledger_at(database).account("hr").quarantine
+
+
+def is_quarantined(quarantine: Quarantine, source: str) -> bool:
+    try:
+        quarantine.check(source)
+    except SourceQuarantined as refused:
+        return refused.source == source
+    return False
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["decoding", "resource", "resource", "lift"]), st.integers(0, 2), st.integers(0, 1)),
+    max_size=12,
+)
+
+
+def agrees(hands: tuple[Quarantine, Quarantine], names: list[str], history: list[tuple[str, int, int]]) -> None:
+    """Every outcome is that of a model of three lines, whichever of two processes acts."""
+    failures: dict[str, list[str]] = {name: [] for name in names}
+
+    def expected(name: str) -> bool:
+        return "decoding" in failures[name] or failures[name].count("resource") >= RESOURCE_LIMIT
+
+    for action, source, hand in history:
+        name = names[source]
+        if action != "lift":
+            hands[hand].record_failure(name, FailureKind(action))
+            failures[name].append(action)
+        elif expected(name):
+            hands[hand].lift(name)
+            failures[name] = []
+        else:
+            with pytest.raises(BadParameter, match="is not quarantined"):
+                hands[hand].lift(name)
+        for each in names:
+            assert [is_quarantined(kept, each) for kept in hands] == [expected(each)] * 2
+        listed = {each.source for each in hands[0].listing()}
+        assert [not listed.isdisjoint({each, _storable(each)}) for each in names] == [expected(each) for each in names]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=operations, names=st.permutations(ODD))
+def test_every_quarantine_follows_the_rule(make: Maker, names: list[str], history: list[tuple[str, int, int]]) -> None:
+    hands, example = (make(), make()), next(EXAMPLES)  # an earlier example leaves its sources in the same place
+    agrees(hands, [f"{name} {example}" for name in names], history)
+    if hasattr(hands[0], "store"):
+        from discreet.ledger.book import Ledger
+
+        assert check(Ledger(hands[0].store)).holds
+
+
+class Forgetful(MemoryQuarantine):
+    """A mutant that forgets resource failures when a decoding failure of another source comes between."""
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        if kind is FailureKind.DECODING:
+            self._counts.clear()
+        super().record_failure(source, kind)
+
+
+class Lenient(MemoryQuarantine):
+    """A mutant that takes a decoding failure for one of resources."""
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        super().record_failure(source, FailureKind.RESOURCE)
+
+
+@pytest.mark.parametrize("mutant", [Forgetful, Lenient])
+def test_the_model_notices_a_mutant(mutant: type[MemoryQuarantine]) -> None:
+    history = [("decoding", 0, 0), *[("resource", 1, 0)] * 2, ("decoding", 2, 0), ("resource", 1, 0)]
+    kept = mutant()
+    with pytest.raises(AssertionError):
+        agrees((kept, kept), ODD[:3], history)
+
+
+def test_the_message_tells_nothing_but_the_source() -> None:
+    messages = set()
+    for kinds in ([FailureKind.DECODING], [FailureKind.RESOURCE] * 3, [FailureKind.RESOURCE] * 2 + [FailureKind.DECODING]):
+        kept = MemoryQuarantine()
+        for kind in kinds:
+            kept.record_failure("people.csv", kind)
+        with pytest.raises(SourceRefused) as refused:
+            kept.check("people.csv")
+        messages.add(str(refused.value))
+    assert len(messages) == 1
+    assert "discreet source lift" in messages.pop()
+
+
+def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(place: str) -> None:
+    ledger = small(place)
+    ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
+    assert check(ledger).quarantined == ("people.csv",)
+    edits = {
+        "DELETE FROM discreet_sources": "failures counted",
+        "UPDATE discreet_sources SET decoding = 0": "failures counted",
+        "UPDATE discreet_sources SET source = 'other.csv'": "not the hash of the source",
+        "DELETE FROM discreet_entries WHERE number = (SELECT MAX(number) FROM discreet_entries)": "failures counted",
+        "DELETE FROM discreet_entries WHERE kind = 'failure'": "entries are missing",
+        "UPDATE discreet_entries SET kind = 'lift' WHERE kind = 'failure'": "differs from the columns",
+    }
+    for edit, problem in edits.items():
+        found = None
+        try:
+            with ledger.store.writing() as pages:
+                pages.run(edit, ())
+                raise Found(pages)
+        except Found as rolled_back:
+            found = rolled_back.problem
+        assert problem in str(found), edit
+    assert check(ledger).holds
+
+
+class Found(Exception):
+    """What a check finds inside a transaction that is then undone."""
+
+    def __init__(self, pages: Any) -> None:
+        from contextlib import contextmanager
+
+        from discreet.ledger.book import Ledger
+
+        class Inside:
+            where = "here"
+
+            @contextmanager
+            def reading(self) -> Iterator[Any]:
+                yield pages
+
+        self.problem = check(Ledger(Inside())).problem  # type: ignore[arg-type]
+        super().__init__(self.problem)
+
+
+RACER = """
+import sys
+from discreet.ledger import ledger_at
+from discreet.ledger.quarantine import FailureKind, FileQuarantine
+kept = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else ledger_at(sys.argv[1]).quarantine
+for i in range(int(sys.argv[3])):
+    kept.record_failure("people.csv", FailureKind.RESOURCE)
+"""
+
+
+@pytest.mark.parametrize("kind", ["state", "sqlite", "postgres"])
+def test_processes_that_record_at_once_count_all(kind: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    """The file of the state does not exist when they begin: they also race to make it."""
+    where = str(request.getfixturevalue("database") if kind == "postgres" else folder / "state" / "l")
+    if kind != "state":
+        (folder / "state").mkdir()
+        small(where).close()
+    racers = [subprocess.Popen([sys.executable, "-c", RACER, where, kind, "5"]) for _ in range(4)]
+    assert [racer.wait() for racer in racers] == [0] * 4
+    ledger = ledger_at(where)
+    [found] = ledger.quarantine.listing()
+    assert found.failures.resource == 20
+    assert check(ledger).holds
+
+
+def test_the_state_is_the_owners_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISCREET_STATE", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "xdg"))
+    assert default_state_folder() == folder / "xdg" / "discreet"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    assert default_state_folder() == folder / "home" / ".local" / "state" / "discreet"
+    monkeypatch.setenv("DISCREET_STATE", str(folder / "mine"))
+    kept = FileQuarantine(default_state_path())
+    kept.record_failure("people.csv", FailureKind.DECODING)
+    assert (folder / "mine").stat().st_mode & 0o777 == 0o700
+    assert {each.stat().st_mode & 0o777 for each in (folder / "mine").iterdir()} == {0o600}
+    (folder / "mine").chmod(0o755)
+    with pytest.raises(LedgerFailed, match="chmod 700"):
+        default_state_folder()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database\n" * 1000, b"SQLite format 3\0"])
+def test_a_broken_state_is_an_error_and_never_an_empty_one(folder: Path, content: bytes) -> None:
+    place = folder / "state" / "sources.ledger"
+    FileQuarantine(place).record_failure("people.csv", FailureKind.DECODING)
+    for beside in place.parent.iterdir():
+        beside.unlink()
+    place.write_bytes(content)
+    for act in (
+        lambda kept: kept.check("people.csv"),
+        lambda kept: kept.listing(),
+        lambda kept: kept.record_failure("people.csv", FailureKind.RESOURCE),
+    ):
+        with pytest.raises((LedgerBroken, LedgerFailed)):
+            act(FileQuarantine(place))
+
+
+def test_a_database_that_is_no_state_is_an_error(folder: Path) -> None:
+    import sqlite3
+
+    place = folder / "state" / "sources.ledger"
+    place.parent.mkdir(mode=0o700)
+    sqlite3.connect(place).execute("CREATE TABLE t (x)").connection.close()
+    with pytest.raises(LedgerFailed):
+        FileQuarantine(place).check("people.csv")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_source_whose_failures_cannot_be_recorded_is_not_queried(folder: Path) -> None:
+    (folder / "state").mkdir(mode=0o500)
+    with pytest.raises(LedgerFailed, match="DISCREET_STATE"):
+        FileQuarantine(folder / "state" / "sources.ledger").check("people.csv")
+
+
+def test_a_state_folder_that_cannot_be_made_says_so(folder: Path) -> None:
+    (folder / "file").write_text("in the way")
+    with pytest.raises(LedgerFailed, match="DISCREET_STATE"):
+        FileQuarantine(folder / "file" / "state" / "sources.ledger").check("people.csv")
+
+
+@pytest.mark.parametrize("kind", ["state", "sqlite"])
+def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISCREET_STATE", str(folder / "state"))
+    source = str((folder / "people.csv").resolve())
+    where = () if kind == "state" else ("--ledger", folder / "l")
+    small(folder / "l").close()
+    with ledger_at(folder / "l") as ledger:
+        kept = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
+        kept.record_failure(source, FailureKind.DECODING)
+    listed = run("source", "list", *where, "--json")
+    assert json.loads(listed.stdout) == {"quarantined": [{"source": source, "decoding": 1, "resource": 0}]}
+    assert source in run("source", "list", *where).stdout
+    unknown = run("source", "lift", "other.csv", *where)
+    assert unknown.returncode == 2
+    assert "people.csv" in unknown.stderr
+    monkeypatch.chdir(folder)
+    assert json.loads(run("source", "lift", "people.csv", *where, "--json").stdout) == {"lifted": source}
+    assert "No source is quarantined." in run("source", "list", *where).stdout
+    assert run("source", "lift", "people.csv", *where).returncode == 2
+
+
+def test_quarantine_ends_with_exit_code_4() -> None:
+    script = "import discreet.cli as c\nfrom discreet.errors import SourceQuarantined\n" + (
+        "def fail(): raise SourceQuarantined('people.csv')\nc.app = fail\nc.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "'people.csv' is quarantined" in done.stderr
+    assert "docs/ledger.md#quarantine" in done.stderr
+
+
+def test_check_shows_what_is_quarantined(folder: Path) -> None:
+    with small(folder / "l") as ledger:
+        ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
+    assert "Quarantined: 'people.csv'" in run("ledger", "check", folder / "l").stdout
+    assert json.loads(run("ledger", "check", folder / "l", "--json").stdout)["quarantined"] == ["people.csv"]
