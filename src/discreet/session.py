@@ -13,14 +13,12 @@ from typing import Any
 from discreet.accounting.filters import price
 from discreet.declare import Declared
 from discreet.engines.engine import Engine
-from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
+from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
-from discreet.ledger.entry import measurement_hash
 from discreet.ledger.keys import Key as SecretKey
 from discreet.ledger.store import Purse
-from discreet.loss import compose
 from discreet.noise import Bits
 from discreet.pricing import Paid, Pricing, Wanted
 from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
@@ -30,7 +28,7 @@ from discreet.query.parse import Question, read_question
 from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
 from discreet.query.price import Price
 from discreet.query.quote import Quote, quote
-from discreet.query.record import Paper, described
+from discreet.query.record import Paper
 from discreet.query.release import Release
 from discreet.query.table import Table
 from discreet.query.write import written
@@ -50,7 +48,9 @@ class Session:
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
     _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
-    _finders: dict[tuple[str, Fraction], tuple[Found, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _searched: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # the columns whose bounds a query had to find when it was first asked
 
     @classmethod
     def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
@@ -135,8 +135,9 @@ class Session:
         shape = Shape(wanted.confidence, simultaneous)
         earlier: list[Paid] = [*self._bounds_of(question, wanted, manner)]
         rest = 1 - SHARE if earlier else Fraction(1)
-        bounded = self._bounded(question)
-        after = [self._found[name].paper for name in without_bounds(bounded.query, self.table) if name in self._found]
+        bounds = self._found | {each.column: each for each in earlier if isinstance(each, Found)}
+        bounded = self._bounded(question, bounds)
+        after = [bounds[name].paper for name in without_bounds(bounded.query, self.table) if name in bounds]
         if pilot is not None:
             found = self._pilot(bounded, pilot, wanted, manner, after)
             wanted = replace(wanted, size=found.size)
@@ -150,7 +151,9 @@ class Session:
     ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
         planned = self._bounds_plan(column, positive(epsilon, "epsilon"), Fraction(1))
-        return self._find(column, planned, Manner(bits, id=id, fresh=fresh)).ends
+        manner = Manner(bits, id=id, fresh=fresh)
+        self._found[column] = self._find(column, planned, manner.step(_step_name(column)))
+        return self._found[column].ends
 
     def epsilon_for(
         self,
@@ -179,15 +182,16 @@ class Session:
             software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
-    def _bounded(self, question: Question) -> Bounded:
-        if unbounded := self._without_bounds(question):
+    def _bounded(self, question: Question, bounds: Mapping[str, Found] | None = None) -> Bounded:
+        """The question with these found bounds; those that the session has found, unless given."""
+        if bounds is None and (unbounded := self._without_bounds(question)):
             raise self._not_found(unbounded)
-        table = self._known_table()
+        table = self._known_table(bounds=bounds)
         return bound(read_question(question, table), table, self.neighbours)
 
-    def _known_table(self, provisional: tuple[str, ...] = ()) -> Table:
+    def _known_table(self, provisional: tuple[str, ...] = (), bounds: Mapping[str, Found] | None = None) -> Table:
         """What is declared, and the bounds that were found."""
-        found = {name: each.ends for name, each in self._found.items()}
+        found = {name: each.ends for name, each in (self._found if bounds is None else bounds).items()}
         found |= dict.fromkeys(provisional, (Fraction(0), Fraction(1)))
         if not found:
             return self.table
@@ -208,8 +212,9 @@ class Session:
         )
 
     def _bounds_of(self, question: Question, wanted: Wanted, manner: Manner) -> tuple[Found, ...]:
-        """The bounds that a question has to find first, for a part of its price; or found when it was first asked, so that
-        asking it again is the same question at the same price."""
+        """Find the bounds that a query needs first, for a part of its price. A query that is asked again finds the bounds
+        that it had to find when it was first asked, so that it is the same query at the same price and continues what was
+        paid: without `fresh`, whenever it is asked again; with it, under the same id."""
         unbounded = self._without_bounds(question)
         if not self.auto or wanted.epsilon is None:
             if unbounded:
@@ -217,28 +222,27 @@ class Session:
             return ()
         outline, epsilon = self.outline(question), positive(wanted.epsilon, "epsilon")
         asked = written(outline.query, self.table.unit), epsilon
-        if not unbounded:
-            return () if manner.fresh else self._finders.get(asked, ())
-        plans = [self._bounds_plan(name, epsilon, SHARE / len(unbounded)) for name in unbounded]
-        rest = self.pricing.plan(outline, wanted, 1 - SHARE)  # what is refused even so is refused unpaid
-        first = None if manner.fresh else measurement_hash(described(plans[0], self.engine.identity))
-        try:
-            self.account.check(compose(*(planned.loss for planned in (*plans, rest))), unless_paid=first)
-        except BudgetExceeded as refused:
-            raise self.till.way_out(refused) from None
-        found = tuple(self._find(name, planned, manner) for name, planned in zip(unbounded, plans, strict=True))
-        self._finders[asked] = found
+        anew = manner.fresh and manner.id is None
+        columns = unbounded if anew else self._searched.get((*asked, manner.id if manner.fresh else None), unbounded)
+        if not columns:
+            return ()
+        steps = [(self._bounds_plan(name, epsilon, SHARE / len(columns)), manner.step(_step_name(name))) for name in columns]
+        self.till.check_steps(steps, manner.id, rest=self.pricing.plan(outline, wanted, 1 - SHARE))
+        for id in {None, manner.id}:
+            self._searched.setdefault((*asked, id), columns)
+        found = tuple(self._find(name, *step) for name, step in zip(columns, steps, strict=True))
+        for each in found:
+            self._found.setdefault(each.column, each)
         return found
 
     def _bounds_plan(self, column: str, epsilon: Fraction, part: Fraction) -> Measurement:
         return self.pricing.buy(bound(bounds_question(column, self.table), self.table, self.neighbours), epsilon, part=part)
 
     def _find(self, column: str, planned: Measurement, manner: Manner) -> Found:
-        answer = self.till.look(planned, manner.step(f"bounds of {column}"), Shape(CONFIDENCE))
+        answer = self.till.look(planned, manner, Shape(CONFIDENCE))
         assert answer.paper is not None
         paid = rational(price(self.account.budget.currency, planned.loss)[0])
-        self._found[column] = Found(column, found_bounds(planned, answer), planned.loss, paid, answer.paper)
-        return self._found[column]
+        return Found(column, found_bounds(planned, answer), planned.loss, paid, answer.paper)
 
     def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner, after: Sequence[Paper]) -> Pilot:
         """Find the size that the error needs, privately."""
@@ -247,9 +251,15 @@ class Session:
             raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
         prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
-        planned = prices.buy(asked, cost)
-        answer = self.till.look(planned, manner.step("pilot"), Shape(CONFIDENCE), after)
+        planned, step = prices.buy(asked, cost), manner.step("pilot")
+        self.till.check_steps([(planned, step)], manner.id, after)
+        answer = self.till.look(planned, step, Shape(CONFIDENCE), after)
         assert answer.paper is not None
         rows, group = smallest(answer)
         paid = rational(price(prices.kept.currency, planned.loss)[0])
         return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
+
+
+def _step_name(column: str) -> str:
+    """What the search for a column's bounds adds to the id of its query."""
+    return f"bounds of {column}"

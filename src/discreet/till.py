@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,8 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger.budget import epsilon_that_fits
 from discreet.ledger.certificate import answer_bytes
 from discreet.ledger.entry import measurement_hash, whose_of
-from discreet.ledger.store import Purse, Recorded
+from discreet.ledger.store import Purse, Recorded, steps_unpaid
+from discreet.loss import compose
 from discreet.noise import SYSTEM, Bits
 from discreet.pricing import Pricing
 from discreet.query.bound import Bounded
@@ -99,8 +101,7 @@ class Till:
 
     def look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
         """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
-        told = described(planned, self.engine.identity) | manner.mark
-        told |= {"after": [measurement_hash(paper.measurement) for paper in after]} if after else {}
+        told = self._describe(planned, manner, after)
         paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
         try:
             paid = self.account.reserve(
@@ -122,6 +123,38 @@ class Till:
         if shown_answer != kept:  # somebody else continued the same debit and was first
             return self._recorded(planned, paper, paid.entry, shown_answer, shape)
         return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=paper(paid.entry, recorded=record))
+
+    def check_steps(
+        self,
+        steps: Sequence[tuple[Measurement, Manner]],
+        id: str | None,
+        after: Sequence[Paper] = (),
+        rest: Measurement | None = None,
+    ) -> None:
+        """Refuse, before the first step is paid, what could not be continued to its answer.
+
+        The steps of a query that was interrupted cost nothing again, so what must fit is what is still unpaid, together
+        with the `rest`, as far as its cost is known. A query is paid after all its steps: while one of them is unpaid, its
+        id is free.
+        """
+        unpaid = [planned for planned, manner in steps if not self._is_paid(planned, manner, after)]
+        if not unpaid:
+            return
+        if id is not None and self.account.has_debit(id):
+            raise steps_unpaid(id)
+        try:
+            self.account.check(compose(*(planned.loss for planned in (*unpaid, *([] if rest is None else [rest])))))
+        except BudgetExceeded as refused:
+            raise self.way_out(refused) from None
+
+    def _is_paid(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> bool:
+        measurement = measurement_hash(self._describe(planned, manner, after))
+        return self.account.is_paid(planned.loss, measurement=measurement, id=manner.id, fresh=manner.fresh)
+
+    def _describe(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> dict[str, Any]:
+        """What is hashed: all that decides what is measured, the answers that it rests on included."""
+        told = described(planned, self.engine.identity) | manner.mark
+        return told | ({"after": [measurement_hash(paper.measurement) for paper in after]} if after else {})
 
     def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""

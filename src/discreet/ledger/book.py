@@ -129,13 +129,21 @@ class LedgerAccount:
         """The sources that may not be queried: the ledger's, for all its accounts."""
         return LedgerQuarantine(self.store)
 
-    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
+    def check(self, loss: Composition) -> None:
+        """As in `Purse`."""
+        self.account.after(loss)
+
+    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+        """As in `Purse`."""
+        if id is not None:
+            proper(id, "id")
+        with self.store.reading() as pages:
+            return self._earlier(pages, id, measurement, codec.encode(loss), fresh) is not None
+
+    def has_debit(self, id: str) -> bool:
         """As in `Purse`."""
         with self.store.reading() as pages:
-            if unless_paid is not None and pages.by_measurement(self.opened.name, unless_paid) is not None:
-                return
-            account = pages.totals(self.opened)
-        account.after(loss)
+            return pages.by_id(self.opened.name, proper(id, "id")) is not None
 
     def pay(self, loss: Composition) -> Receipt:
         """A debit that no answer will be recorded for."""
@@ -164,7 +172,7 @@ class LedgerAccount:
         try:
             charge = self.opened.charge(loss, at)
             with self.store.writing() as pages:
-                earlier = None if fresh and id is None else self._earlier(pages, id, measurement, facts, fresh)
+                earlier = self._earlier(pages, id, measurement, facts, fresh)
                 return earlier or self._debit(pages, name, measurement, loss, facts, charge, Fraction(at), whose)
         except BudgetExceeded as refused:
             raise self.account.way_out(refused) from None

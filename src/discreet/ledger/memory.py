@@ -27,10 +27,19 @@ class MemoryAccount:
         """What was opened, and what is left of it."""
         return self._budget
 
-    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
+    def check(self, loss: Composition) -> None:
         """As in `Purse`."""
-        if unless_paid is None or all(measurement != unless_paid for measurement, _ in self._debits.values()):
-            self._budget.after(loss)
+        self._budget.after(loss)
+
+    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+        """As in `Purse`."""
+        with self._lock:
+            return self._earlier(id, measurement, fresh) is not None
+
+    def has_debit(self, id: str) -> bool:
+        """As in `Purse`."""
+        with self._lock:
+            return id in self._debits
 
     def pay(self, loss: Composition) -> Receipt:
         """Debit, or refuse and leave everything as it was."""
@@ -50,25 +59,31 @@ class MemoryAccount:
     ) -> Receipt | Recorded:
         """As in `Purse`; seeded noise is fine here, since nothing of it outlives the process."""
         with self._lock:
-            name = id or uuid4().hex
-            bound, _ = self._debits.get(name, (measurement, None))
-            if bound != measurement:
-                raise already_bound(name)
-            same = [known for known, (of, _) in self._debits.items() if of == measurement and not fresh]
-            for known in [name] * (name in self._debits) or sorted(same, key=self._unanswered):
-                receipt = self._debits[known][1]
-                answer = self._answers.get(receipt.entry)
-                return receipt if answer is None else Recorded(receipt.entry, known, answer)
+            earlier = self._earlier(id, measurement, fresh)
+            if earlier is not None:
+                return earlier
             bound_to = one_whose(self._whose, whose, "this session's")
             receipt = self._pay(loss, at)
             self._whose = bound_to
-            self._debits[name] = measurement, receipt
+            self._debits[id or uuid4().hex] = measurement, receipt
             return receipt
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Purse`."""
         with self._lock:
             return self._answers.setdefault(receipt.entry, answer)
+
+    def _earlier(self, id: str | None, measurement: str, fresh: bool) -> Receipt | Recorded | None:
+        """A debit with this id or, unless it must be fresh, of this measurement: its answer, or the right to continue."""
+        if id in self._debits and self._debits[id][0] != measurement:
+            raise already_bound(id)
+        same = [known for known, (of, _) in self._debits.items() if of == measurement and not fresh]
+        known = id if id in self._debits else min(same, key=self._unanswered, default=None)
+        if known is None:
+            return None
+        receipt = self._debits[known][1]
+        answer = self._answers.get(receipt.entry)
+        return receipt if answer is None else Recorded(receipt.entry, known, answer)
 
     def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
         self._budget = self._budget.paid(*price_at(self._budget.currency, loss, rational(at, "at"))).short()

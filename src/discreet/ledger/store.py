@@ -40,9 +40,16 @@ class Purse(Protocol):
         """What was opened, and what is left of it."""
         ...
 
-    def check(self, loss: Composition, *, unless_paid: str | None = None) -> None:
-        """Refuse what cannot be paid for as a whole, before its first part is; if that part, the measurement
-        `unless_paid`, was paid for already, the rest may cost nothing either, and nothing is refused here."""
+    def check(self, loss: Composition) -> None:
+        """Refuse what cannot be paid for as a whole, before its first part is."""
+        ...
+
+    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+        """Whether `reserve` would debit nothing. Raise `BadParameter` if the id belongs to another measurement."""
+        ...
+
+    def has_debit(self, id: str) -> bool:
+        """Whether a debit has this id."""
         ...
 
     def pay(self, loss: Composition) -> Receipt:
@@ -89,6 +96,16 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of the place."""
         ...
+
+
+def steps_unpaid(id: str) -> BadParameter:
+    """An id whose measurement was paid, though a step that it would rest on was not."""
+    return BadParameter(
+        "id",
+        repr(id),
+        "it belongs to another measurement, or to this one after bounds that another query found",
+        "take a new id for a new query; to retry this one, first ask the queries again that came before it",
+    )
 
 
 def already_bound(id: str) -> BadParameter:
