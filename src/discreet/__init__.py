@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         LedgerBroken,
         LedgerFailed,
         QuestionRefused,
+        SourceQuarantined,
         SourceRefused,
     )
     from discreet.exact import Bounds
@@ -78,7 +79,7 @@ _HOMES = {
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
         "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceRefused"
+        "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceQuarantined SourceRefused"
     ),
     "discreet.exact": "Bounds",
     "discreet.loss": "Loss compose group parallel repeat subsample",
@@ -149,6 +150,7 @@ __all__ = [
     "RandomizedResponse",
     "RunningTotal",
     "Sensitivity",
+    "SourceQuarantined",
     "SourceRefused",
     "SparseVector",
     "Sum",

@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 
 from discreet.engines.engine import Engine
 from discreet.engines.open import open_engine
+from discreet.engines.validation import validate
 from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number
+from discreet.ledger.quarantine import default_state_folder
 from discreet.query.policy import read_policy, read_public
 from discreet.query.table import Column, Key, Kind, Table
 
@@ -46,14 +48,14 @@ def declare(
         raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
     given, listed = _given(policy)
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
-    engine = open_engine(source, table, kinds, path=path, name=given.name if given else None)
+    person = unit or (given.unit if given else None)
+    engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     limits, auto = _limits(bounds, columns)
     for name, (low, high) in limits.items():
         columns[name] = columns[_known(name, columns)].within(low, high)
     for name, known in _by_name(keys, "keys", '{"dept": ["a", "b"]}').items():
         columns[name] = columns[_known(name, columns)].shown_as(_listed(name, known))
-    person = unit or (given.unit if given else None)
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
@@ -68,6 +70,9 @@ def declare(
         base.salt,
         lookups,
     )
+    if (problem := engine.unit_problem(final.unit)) is not None:
+        raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
+    validate(engine, set(final.columns), default_state_folder())
     notes = _notes(final, given, max_groups, max_rows)
     if given is None and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")

@@ -18,6 +18,7 @@ from discreet.exact import Bounds, Number, positive, rational, shown
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
 from discreet.ledger.keys import Key as SecretKey
+from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, quarantine_for
 from discreet.ledger.store import Purse
 from discreet.noise import Bits
 from discreet.pricing import Paid, Pricing, Wanted
@@ -47,6 +48,7 @@ class Session:
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
+    quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
     _searched: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
@@ -54,8 +56,11 @@ class Session:
 
     @classmethod
     def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
-        """A session over an open source."""
-        return cls(declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto)
+        """A session over an open source; refused if the source is quarantined."""
+        quarantine = quarantine_for(account, lasting=declared.engine.lasting)
+        quarantine.check(declared.engine.identity)
+        engine, table = declared.engine, declared.table
+        return cls(engine, table, account, delta, neighbours, declared.notes, declared.auto, quarantine)
 
     @property
     def price(self) -> Price:
@@ -67,7 +72,7 @@ class Session:
     @property
     def till(self) -> Till:
         """Where questions are paid for and answered."""
-        return Till(self.engine, self.account, self.delta)
+        return Till(self.engine, self.account, self.delta, self.quarantine)
 
     @property
     def pricing(self) -> Pricing:

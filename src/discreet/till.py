@@ -12,12 +12,13 @@ from typing import Any
 
 import msgspec
 
-from discreet.engines.engine import Engine
+from discreet.engines.engine import Engine, OutOfResources
 from discreet.engines.progress import watched
-from discreet.errors import BadParameter, BudgetExceeded
+from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger.budget import epsilon_that_fits
 from discreet.ledger.certificate import answer_bytes
 from discreet.ledger.entry import measurement_hash, whose_of
+from discreet.ledger.failures import FailureKind, Quarantine
 from discreet.ledger.store import Purse, Recorded, steps_unpaid
 from discreet.loss import compose
 from discreet.noise import SYSTEM, Bits
@@ -93,6 +94,7 @@ class Till:
     engine: Engine
     account: Purse
     delta: Fraction
+    quarantine: Quarantine
 
     @property
     def pricing(self) -> Pricing:
@@ -101,6 +103,7 @@ class Till:
 
     def look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
         """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
+        self.check_source()
         told = self._describe(planned, manner, after)
         paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
         try:
@@ -156,13 +159,23 @@ class Till:
         told = described(planned, self.engine.identity) | manner.mark
         return told | ({"after": [measurement_hash(paper.measurement) for paper in after]} if after else {})
 
+    def check_source(self) -> None:
+        """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
+        about them; asked again and again, bisection would make it a person."""
+        self.quarantine.check(self.engine.identity)
+
     def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
-        with self.engine.turn, watched(self.engine, manner.progress):
-            exact = self.engine.exact(planned.bounded)
-            answer = release(
-                planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits
-            )
+        try:
+            with self.engine.turn, watched(self.engine, manner.progress):
+                exact = self.engine.exact(planned.bounded)
+                answer = release(
+                    planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits
+                )
+        except EngineFailed as failed:
+            kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
+            self.quarantine.record_failure(self.engine.identity, kind)
+            raise EngineFailed from None  # its class says nothing of the reason
         ran = (
             exact.statements
             if planned.bounded.table.salt == SALT

@@ -48,7 +48,7 @@ class Ledger:
         assert str(failure.value) == str(EngineFailed())
         assert failure.value.__suppress_context__
         assert caplog.messages
-        assert self.kinds == [*before, "Debit"]
+        assert self.kinds == [*before, "Debit", "FailureRecorded"]
         assert self.spent > paid
 
     def is_answered(self, session: Session) -> None:

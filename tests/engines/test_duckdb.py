@@ -72,7 +72,7 @@ def test_what_is_no_source_is_refused(source: Any, tmp_path: Path) -> None:
 
 
 def test_a_line_that_does_not_parse_is_found_on_opening(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text("uid,age\n" + "1,2\n" * 30_000 + "1,secret\n")
+    (tmp_path / "people.csv").write_text("uid,age\n" + "1,2\n" * 30_000 + "1,2,secret\n")
     with pytest.raises(SourceRefused) as refusal:
         DuckDB.open(tmp_path / "people.csv")
     assert "secret" not in str(refusal.value)

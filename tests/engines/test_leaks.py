@@ -57,7 +57,7 @@ def test_a_default_collation_is_refused() -> None:
 
 
 def test_no_value_of_the_data_is_printed(tmp_path: Path) -> None:
-    lines = ["id,pay", *(f"{i},{i % 7}" for i in range(30_000)), "30000,Mr Smith"]
+    lines = ["id,pay", *(f"{i},{i % 7}" for i in range(30_000)), "30000,5,Mr Smith"]
     (tmp_path / "late.csv").write_text("\n".join(lines))
     command = [
         Path(sys.executable).with_name("discreet"),
@@ -69,7 +69,7 @@ def test_no_value_of_the_data_is_printed(tmp_path: Path) -> None:
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert "Smith" not in done.stdout + done.stderr
-    env = {"DISCREET_OWNER_LOG": str(tmp_path / "owner.log"), "PATH": ""}
+    env = {"DISCREET_OWNER_LOG": str(tmp_path / "owner.log"), "DISCREET_STATE": str(tmp_path / "state"), "PATH": ""}
     subprocess.run([*command, *options], capture_output=True, text=True, check=False, env=env)
     assert "Smith" in (tmp_path / "owner.log").read_text(encoding="utf-8")
 

@@ -14,6 +14,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.owner import log
 from discreet.engines.parts import COUNTS, WHOLE, OutOfMemory, Part, added_up
 from discreet.errors import EngineFailed
+from discreet.opening import connect
 from discreet.query.bound import bound
 from discreet.query.parse import parse
 from discreet.query.table import Table
@@ -132,8 +133,9 @@ def test_what_cannot_be_answered_is_not_told_why(begun: bool, monkeypatch: pytes
     monkeypatch.setattr(DuckDB, "_rows", rows)
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT 1 AS person, 'a' AS dept")
+    session = connect(connection, table="t", unit="person", epsilon=1, keys={"dept": ("a",)})
     with pytest.raises(EngineFailed) as failed:
-        _totals(DuckDB(connection, "t"))
+        session.ask("SELECT dept, COUNT(*) AS n FROM t GROUP BY dept", epsilon=1)
     assert type(failed.value) is EngineFailed
     assert "OutOfMemory" not in "".join(traceback.format_exception(failed.value))
 

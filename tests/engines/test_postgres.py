@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
 from sqlglot import exp
 
-from discreet import BadParameter, EngineFailed, SourceRefused, connect
+from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
 from discreet.engines.names import parts_of
 from discreet.engines.postgres import Postgres
 from discreet.query.bound import Bounded, bound
@@ -214,8 +215,21 @@ def test_the_shell_asks_it_too(postgres: Server) -> None:
 def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
     people(postgres)
     postgres.run("CREATE OR REPLACE VIEW frail AS SELECT id, dept, CAST(dept || id AS integer) AS pay FROM people")
-    session = connect(postgres.reader, table="frail", **(DECLARED | {"bounds": {"pay": (0, 1)}}))
+    declared = DECLARED | {"bounds": {"pay": (0, 1)}}
+    with pytest.raises(SourceRefused, match="validation"):
+        connect(postgres.reader, table="frail", **declared)
+    assert "invalid input syntax" in caplog.text
+    caplog.clear()
+    with patch.object(Postgres, "probe"):  # as if the value had come after validation
+        session = connect(postgres.reader, table="frail", **declared)
     with pytest.raises(EngineFailed) as failure:
         session.ask("SELECT SUM(pay) AS s FROM frail", epsilon=1)
+    assert type(failure.value) is EngineFailed
     assert str(failure.value) == str(EngineFailed())
     assert "invalid input syntax" in caplog.text
+    for again in (
+        lambda: session.ask("SELECT COUNT(*) AS n FROM frail", epsilon=1),
+        lambda: connect(postgres.reader, table="frail", **declared),
+    ):
+        with pytest.raises(SourceQuarantined):
+            again()

@@ -99,9 +99,11 @@ def test_another_id_is_another_debit(postgres: Server, tmp_path: Path, caplog: p
 
 
 def test_a_timeout(postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    staff(postgres, SLOW)
+    staff(postgres)
     ledger = Ledger(tmp_path)
-    ledger.fails(ledger.session(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="staff"), caplog)
+    session = ledger.session(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="staff")
+    postgres.run(SLOW)
+    ledger.fails(session, caplog)
     postgres.run(FAST)
     ledger.is_answered(ledger.session(postgres.reader, table="staff"))
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.declare import Declared, declare
+from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, EngineFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.book import LedgerAccount
@@ -256,7 +257,7 @@ def test_fresh_with_an_id_and_found_bounds_continues_after_a_crash(source: Path,
             def exact(self, bounded: Any) -> Any:
                 self.calls.append(None)
                 if len(self.calls) == 2:
-                    raise EngineFailed
+                    raise OutOfResources
                 return self.engine.exact(bounded)
 
             def __getattr__(self, name: str) -> Any:

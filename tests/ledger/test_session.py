@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger import ledger_at
 from discreet.ledger.keys import key_at
@@ -83,7 +84,7 @@ class Dies:
         self.identity, self.turn = engine.identity, engine.turn
 
     def exact(self, bounded: Any) -> Any:
-        raise EngineFailed
+        raise OutOfResources
 
 
 def test_a_crash_after_the_debit_is_continued(place: Path) -> None:

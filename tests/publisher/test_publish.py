@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
 from discreet.ledger import ledger_at
 from discreet.ledger.check import check
@@ -150,7 +151,7 @@ class Dies:
     def exact(self, bounded: Any) -> Any:
         self.asked += 1
         if self.asked > 1:
-            raise EngineFailed
+            raise OutOfResources
         return self.inside.exact(bounded)
 
 

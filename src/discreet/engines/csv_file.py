@@ -1,50 +1,100 @@
-"""CSV files whose columns were declared: every cell is read as text, and as what it was declared to be afterwards.
+"""CSV files: every cell is read as text, and as the kind of its column afterwards.
 
-No type, delimiter or quote is guessed from values. The delimiter is the one that splits the header, which is public, into
-the declared names. A cell that is not what its column holds is missing, so what a cell means depends on that cell alone;
-an empty cell is missing too, with or without quotes.
+With a policy, no type, delimiter or quote is guessed from values: the delimiter is the one that splits the header, which is
+public, into the declared names. Without one, kinds and delimiter are inferred from the first rows. Either way a cell that is
+not what its column holds is NULL, so what a cell means depends on that cell alone; an empty cell is NULL too, with or
+without quotes. The identity of a unit is its cell's own text (see `declared_kinds`).
 """
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 from sqlglot import exp
 
+from discreet.engines.declared_kinds import ZONED, identity_column, quote, read_text_as
 from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 
 DELIMITERS = (",", ";", "\t", "|")
-TYPES = {
-    Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.BOOLEAN: "BOOLEAN", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}  # fmt: skip
 
 
-def place_csv(connection: duckdb.DuckDBPyConnection, name: str, files: Sequence[str], kinds: Mapping[str, Kind]) -> None:
-    """Read the declared columns into a table. The cast is made from a stored text: DuckDB hands a cast down to its reader
-    of CSV, where a cell that does not fit raises, TRY or not."""
-    delimiter, header = _header(files, kinds)
-    raw = exp.to_identifier(f"{name} as text", quoted=True).sql(dialect="duckdb")
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(header)))
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
-    options = f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', escape = '\"'"
-    casts = [_cast(f"c{i}", column, kinds[column]) for i, column in enumerate(header) if column in kinds]
-    if not casts:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the cells of a file are told apart, and what their columns are called."""
+
+    names: Sequence[str]
+    delimiter: str
+    quote: str = '"'
+    escape: str = '"'
+    header: bool = True
+    skip: int = 0
+
+    @property
+    def options(self) -> str:
+        """As arguments of read_csv."""
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.names)))
+        marks = {"delim": self.delimiter, "quote": self.quote, "escape": self.escape}
+        written = ", ".join(f"{name} = {exp.Literal.string(mark).sql(dialect='duckdb')}" for name, mark in marks.items())
+        return f"auto_detect = false, header = {self.header}, skip = {self.skip}, {written}, columns = {{{columns}}}"
+
+
+def place_csv(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    files: Sequence[str],
+    kinds: Mapping[str, Kind] | None,
+    unit: str | None = None,
+) -> str | None:
+    """Read the declared columns into a table, or all of them, and return the column of the units' identities, if there is
+    one. The cast is made from a stored text: DuckDB hands a cast down to its reader of CSV, where a cell that does not fit
+    raises, TRY or not."""
+    if kinds is None:
+        layout, kinds = _infer(connection, files)
+    else:
+        layout = _declared_layout(files, kinds)
+    columns = [_column(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
+    if not columns:
         raise SourceRefused("no declared column is in the header of this file", "check the policy and the first line")
-    connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM read_csv({listed}, {options}, columns = {{{columns}}})")
-    kept = exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
-    connection.execute(f"CREATE TABLE {kept} AS SELECT {', '.join(casts)} FROM {raw}")
+    identities = None
+    if unit is not None and unit in layout.names and kinds.get(unit) is not Kind.TEXT:
+        identities = identity_column(unit, layout.names)
+        columns.append(f"c{layout.names.index(unit)} AS {quote(identities)}")
+    raw, listed = quote(f"{name} as text"), exp.Array(expressions=[exp.Literal.string(file) for file in files])
+    read = f"read_csv({listed.sql(dialect='duckdb')}, {layout.options})"
+    connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM {read}")
+    connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {', '.join(columns)} FROM {raw}")
     connection.execute(f"DROP TABLE {raw}")
+    return identities
 
 
-def _cast(place: str, column: str, kind: Kind) -> str:
-    return f"TRY_CAST({place} AS {TYPES[kind]}) AS {exp.to_identifier(column, quoted=True).sql(dialect='duckdb')}"
+def _column(cell: str, column: str, kind: Kind) -> str:
+    return f"{read_text_as(kind, cell)} AS {quote(column)}"
 
 
-def _header(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[str]]:
+INFERRED = {
+    "BIGINT": Kind.INTEGER, "DOUBLE": Kind.REAL, "BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE, "TIMESTAMP": Kind.TIMESTAMP,
+    ZONED: Kind.TIMESTAMP,
+}  # fmt: skip
+_SNIFF = "SELECT Delimiter, Quote, Escape, HasHeader, SkipRows, Columns FROM sniff_csv(?)"
+
+
+def _infer(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple[Layout, dict[str, Kind]]:
+    """What the first rows of the first file look like."""
+    found = connection.execute(_SNIFF, [files[0]]).fetchone()
+    assert found is not None
+    *marks, header, skip, columns = found
+    delimiter, quote, escape = (mark.replace("\\t", "\t").replace("(empty)", "") for mark in marks)
+    layout = Layout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
+    if header and len({tuple(_first_line(file, delimiter)) for file in files}) > 1:
+        raise SourceRefused("these files have different headers", "give each the same columns in the same order")
+    return layout, {column["name"]: INFERRED.get(column["type"], Kind.TEXT) for column in columns}
+
+
+def _declared_layout(files: Sequence[str], kinds: Mapping[str, Kind]) -> Layout:
     found = {delimiter: [_first_line(file, delimiter) for file in files] for delimiter in DELIMITERS}
-    if not files or not all(found[","]):
+    if not all(found[","]):
         raise SourceRefused("this file has no header", "put the names of the columns in its first line")
     delimiter = max(DELIMITERS, key=lambda each: len(set(found[each][0]) & set(kinds)))
     header = found[delimiter][0]
@@ -53,12 +103,15 @@ def _header(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[
     twice = [name for name in kinds if header.count(name) > 1]
     if twice:
         raise SourceRefused(f"two columns of this file are called {twice[0]}", "rename one of them")
-    return delimiter, header
+    return Layout(header, delimiter)
 
 
 def _first_line(path: str, delimiter: str) -> list[str]:
+    """Only this line: what is wrong further down is not the header's fault."""
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            return next(csv.reader(file, delimiter=delimiter), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise SourceRefused("the header of this file cannot be read", "check that it is text in UTF-8") from None
+        with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+            line = next(csv.reader(file, delimiter=delimiter), [])
+        "".join(line).encode()
+    except (OSError, UnicodeError, csv.Error):
+        raise SourceRefused("the header of this file cannot be read", "check that its first line is text in UTF-8") from None
+    return line

@@ -5,7 +5,7 @@ through it afterwards. Whatever the engine raises becomes one constant message, 
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -20,26 +20,26 @@ from sqlglot import exp
 
 from discreet.address import shown_ending
 from discreet.engines.csv_file import place_csv
-from discreet.engines.duckdb_place import READERS, absolute, begun, connected, copied, home, locked, placed, refuse_collation
-from discreet.engines.engine import Reading, SqlEngine, quoted, read_column
+from discreet.engines.declared_kinds import ZONED, kind_of
+from discreet.engines.duckdb_place import Place, absolute, begun, connected, find_table, locked, own_place, refuse_collation
+from discreet.engines.engine import Fingerprint, OutOfResources, Reading, SqlEngine, quoted, read_column
+from discreet.engines.frames import copy_frame
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
+from discreet.engines.parquet_files import fingerprint, place_parquet
 from discreet.engines.parts import WHOLE, OutOfMemory, Part, added_up
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 
-KINDS = {
-    "BOOLEAN": Kind.BOOLEAN, "VARCHAR": Kind.TEXT, "DATE": Kind.DATE, "UUID": Kind.TEXT, "TINYINT": Kind.INTEGER,
-    "SMALLINT": Kind.INTEGER, "INTEGER": Kind.INTEGER, "BIGINT": Kind.INTEGER, "UTINYINT": Kind.INTEGER,
-    "USMALLINT": Kind.INTEGER, "UINTEGER": Kind.INTEGER, "FLOAT": Kind.REAL, "DOUBLE": Kind.REAL,
-    "TIMESTAMP": Kind.TIMESTAMP, "UBIGINT": Kind.INTEGER, "HUGEINT": Kind.INTEGER,
-}  # fmt: skip
-ZONED = "TIMESTAMP WITH TIME ZONE"
 READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP", ZONED: "TIMESTAMP"}
 """Types that are read as others before anything is compared with them. Each of these readings succeeds on every value."""
 
+READERS = {".csv": place_csv, ".tsv": place_csv, ".parquet": place_parquet}
+_CSV = "check that it is CSV in UTF-8, with the same number of cells in every row"
+FORMATS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "check that it is Parquet"}
+RESOURCES = (duckdb.IOException, duckdb.InterruptException, duckdb.ConnectionException, duckdb.HTTPException)
 BATCH = 20_000
 
 
@@ -53,42 +53,69 @@ class DuckDB(SqlEngine):
         connection: duckdb.DuckDBPyConnection,
         table: str,
         public: Mapping[str, str] = MappingProxyType({}),
-        place: str | None = None,
+        *,
+        place: Place | None = None,
+        identity: str | None = None,
         collated: bool = True,
+        identities: str | None = None,
+        files: Sequence[str] = (),
     ) -> None:
-        self.connection, self.table = connection, table
+        self.connection, self.table, self.place = connection, table, place or find_table(connection, table)
         self.turn = _turns.setdefault(
             connection, threading.Lock()
         )  # a connection has one result at a time, for all sessions
         self.collated = collated  # whether a text column may take different texts for equal
-        self.identity = place or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
+        self.identities = identities  # the column of our own that holds the units' identities, if theirs does not
+        self.files = files  # that the table is read from at each question
+        self.computed = self.place.computed
+        self.lasting = identity is not None
+        self.identity = identity or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
         self.public = public  # where the copies of public tables are
         self.part = WHOLE  # the units that are read
         self.running = WHOLE  # the part that the running statement reads
 
     @classmethod
-    def open(cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None) -> "DuckDB":
+    def open(
+        cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None, unit: str | None = None
+    ) -> "DuckDB":
         """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
 
-        `kinds` says what the columns of a CSV file hold; without them it is guessed from the values.
+        `kinds` says what the columns of a CSV file or a frame hold; without them it is inferred from the values of a file.
+        `unit` names the column whose cells are read as identities.
         """
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
                 raise SourceRefused("a connection holds many tables", "say which with table=")
             refuse_collation(source)
-            return cls(source, table, place=home(source, table))
+            return cls._of_database(source, table)
         if isinstance(source, str | Path):
-            return cls._file(str(source), table, kinds)
-        return cls(locked(copied(source, table or "data")), table or "data", collated=False)
+            return cls._file(str(source), table, kinds, unit)
+        return cls._frame(source, table or "data", kinds, unit)
 
     @classmethod
-    def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None) -> "DuckDB":
+    def _of_database(cls, connection: duckdb.DuckDBPyConnection, table: str) -> "DuckDB":
+        place = find_table(connection, table)
+        return cls(connection, table, place=place, identity=place.home)
+
+    @classmethod
+    def _frame(cls, frame: Any, table: str, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
+        connection = begun()
+        try:
+            identities = copy_frame(connection, table, frame, kinds, unit)
+        except (duckdb.Error, TypeError, ValueError) as mistake:
+            log.warning("%s", mistake)
+            raise SourceRefused(
+                "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
+            ) from None
+        return cls(locked(connection), table, place=own_place(table), collated=False, identities=identities)
+
+    @classmethod
+    def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
         suffix, name = Path(path).suffix.lower(), table or Path(path).stem
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
-            connection = connected(path)
-            return cls(locked(connection), table, place=home(connection, table))
+            return cls._of_database(locked(connected(path)), table)
         if suffix not in READERS:
             raise SourceRefused(
                 f"{shown_ending(path, suffix)} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
@@ -96,16 +123,23 @@ class DuckDB(SqlEngine):
         connection = begun()
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [path]).fetchall()]
-            if kinds is not None and suffix != ".parquet" and files:
-                place_csv(connection, name, files, kinds)
-            else:
-                placed(connection, name, suffix, files)
-            return cls(locked(connection, files if suffix == ".parquet" else []), name, place=absolute(path), collated=False)
+            if not files:
+                raise SourceRefused("there is no such file", "check the path")
+            identities = READERS[suffix](connection, name, files, kinds, unit)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
-            raise SourceRefused(
-                "this file cannot be read", "check the path and the format; the owner's log says more"
-            ) from None
+            raise SourceRefused("this file cannot be read", f"{FORMATS[suffix]}; the owner's log says more") from None
+        read_again = files if suffix == ".parquet" else []
+        connection = locked(connection, read_again)
+        return cls(
+            connection,
+            name,
+            place=own_place(name),
+            identity=absolute(path),
+            collated=False,
+            identities=identities,
+            files=read_again,
+        )
 
     def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
         """The same source beside copies of these public tables, which may be whatever a source can be. They pass through
@@ -118,7 +152,9 @@ class DuckDB(SqlEngine):
             except duckdb.Error as mistake:
                 log.warning("%s", mistake)
                 raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
-        return type(self)(self.connection, self.table, MappingProxyType(places), self.identity, self.collated), lookups
+        beside = copy(self)
+        beside.public = MappingProxyType(places)
+        return beside, lookups
 
     def contents(self) -> tuple[dict[str, Kind], list[tuple[Any, ...]]]:
         """Every row. Only a public table is read like this."""
@@ -127,7 +163,7 @@ class DuckDB(SqlEngine):
             raise SourceRefused(f"no column of {self.table} can be read", "give numbers, texts, dates or truth values")
         columns = [read_column(name, _reading(types[name])) for name in kinds]
         try:
-            found = self.connection.execute(exp.select(*columns).from_(quoted(self.table)).sql(dialect="duckdb"))
+            found = self.connection.execute(exp.select(*columns).from_(self._place()).sql(dialect="duckdb"))
             rows = found.fetchmany(MOST_ROWS + 1)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
@@ -138,26 +174,38 @@ class DuckDB(SqlEngine):
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
-        found = {name: _read_as(kind) or kind for name, kind in self._types.items()}
-        return {name: Column(KINDS[kind]) for name, kind in found.items() if kind in KINDS}
+        kinds = {name: kind_of(held) for name, held in self._types.items()}
+        return {name: Column(kind) for name, kind in kinds.items() if kind is not None and name != self.identities}
 
     @cached_property
     def _types(self) -> dict[str, str]:
         """As they were when the source was opened, which is what was declared."""
         try:
-            described = self.connection.sql(exp.select("*").from_(quoted(self.table)).sql(dialect="duckdb"))
+            described = self.connection.sql(exp.select("*").from_(self._place()).sql(dialect="duckdb"))
             return dict(zip(described.columns, map(str, described.types), strict=True))
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
 
+    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+        """Parquet is known by its files; what a view computes can be known by nothing, and is read again each time."""
+        if self.files:
+            return Fingerprint(fingerprint(self.connection, self.files, columns))
+        return Fingerprint(None) if self.computed else None
+
     def _place(self) -> exp.Expr:
-        return quoted(self.table)
+        return quoted(*self.place.name)
 
     def _readings(self) -> dict[str, Reading]:
         plain = {name: _reading(kind) for name, kind in self._types.items()}
         texts = [name for name, kind in self._types.items() if self.collated and kind == "VARCHAR"]
         return plain | dict.fromkeys(texts, _letters)
+
+    def _identity(self, unit: str) -> Reading:
+        """Nanoseconds would be cut off by the reading as a timestamp, and two units be read as one."""
+        if (column := self.identities) is not None:
+            return lambda _: exp.column(exp.to_identifier(column, quoted=True))
+        return _as_text if self._types[unit] == "TIMESTAMP_NS" else None
 
     def _lookup(self, name: str) -> exp.Expr:
         return lookup_table(self.public[name])
@@ -180,7 +228,7 @@ class DuckDB(SqlEngine):
             return
         except OutOfMemory:
             if shown:
-                raise EngineFailed from None
+                raise OutOfResources from None
         try:
             yield from added_up(run, width)
         finally:
@@ -200,6 +248,9 @@ class DuckDB(SqlEngine):
         except duckdb.OutOfMemoryException as mistake:
             log.warning("%s", mistake)
             raise OutOfMemory from None
+        except RESOURCES as mistake:
+            log.warning("%s", mistake)
+            raise OutOfResources from None
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
             raise EngineFailed from None
@@ -217,6 +268,10 @@ def _letters(column: exp.Expr) -> exp.Expr:
     """A text without its collation, which would make one group of texts that the hash and the keys tell apart: every
     person's share is bounded by the letters alone."""
     return exp.Collate(this=column, expression=exp.Var(this="C"))
+
+
+def _as_text(column: exp.Expr) -> exp.Expr:
+    return exp.cast(column, "VARCHAR", dialect="duckdb")
 
 
 def _read_as(kind: str) -> str | None:

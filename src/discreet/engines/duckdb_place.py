@@ -4,7 +4,9 @@ Frames and CSV files are read once, into a table of DuckDB's own; Parquet and Du
 """
 
 import json
+from atexit import register
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import getpid
 from pathlib import Path
 from shutil import rmtree
@@ -15,23 +17,24 @@ from weakref import finalize
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.engine import quoted
 from discreet.engines.owner import log
 from discreet.errors import SourceRefused
-
-READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
 
 
 def begun() -> duckdb.DuckDBPyConnection:
     """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
-    try:
-        folder = mkdtemp(prefix="discreet-")
-    except OSError as mistake:
-        log.warning("%s", mistake)
-        raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
+    folder = _private_folder()
     connection = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # made by DuckDB, closed by the folder above it
     finalize(connection, _removed, folder, getpid())
     return connection
+
+
+def _private_folder() -> str:
+    try:
+        return mkdtemp(prefix="discreet-")
+    except OSError as mistake:
+        log.warning("%s", mistake)
+        raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
 
 
 def _removed(folder: str, owner: int) -> None:
@@ -41,39 +44,21 @@ def _removed(folder: str, owner: int) -> None:
 
 
 def connected(path: str) -> duckdb.DuckDBPyConnection:
-    """A database's file, to be read only. All connections of a process to one file share their settings."""
+    """A database's file, to be read only. All connections of a process to one file share their settings, so the folder for
+    rows that memory does not hold is the first session's, and stays until the process ends. DuckDB's own choice would be a
+    folder beside the file, with the rows readable by everyone."""
     try:
-        return duckdb.connect(path, read_only=True)
+        connection = duckdb.connect(path, read_only=True)
+        if not _setting(connection, "lock_configuration"):
+            folder = _private_folder()
+            connection.execute("SET temp_directory = ?", [f"{folder}/rows"])
+            register(_removed, folder, getpid())
+        return connection
     except duckdb.Error as mistake:
         log.warning("%s", mistake)
         raise SourceRefused(
             "this database cannot be opened", "check the path, and that nobody is writing to it; the owner's log says more"
         ) from None
-
-
-def copied(source: Any, name: str) -> duckdb.DuckDBPyConnection:
-    """A frame, read once into a table: a value that the engine cannot hold is the steward's to mend when the source is
-    opened, and must not make a question fail later."""
-    connection = begun()
-    try:
-        connection.register("given", source)
-        connection.execute(f"CREATE TABLE {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM given")
-        connection.unregister("given")
-    except (duckdb.Error, TypeError, ValueError) as mistake:
-        log.warning("%s", mistake)
-        raise SourceRefused(
-            "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
-        ) from None
-    return connection
-
-
-def placed(connection: duckdb.DuckDBPyConnection, name: str, suffix: str, files: list[str]) -> None:
-    """Parquet stays in its files. CSV is read now: a line that does not parse is the steward's to mend, and must not make a
-    question fail later."""
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files])
-    reader = exp.Anonymous(this=READERS[suffix], expressions=[listed]).sql(dialect="duckdb")
-    kind = "VIEW" if suffix == ".parquet" else "TABLE"
-    connection.execute(f"CREATE {kind} {quoted(name).sql(dialect='duckdb')} AS SELECT * FROM {reader}")
 
 
 def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
@@ -106,21 +91,40 @@ def absolute(path: str) -> str:
     return str(Path(path).resolve())
 
 
-PLACES = """
+_FOUND = """
     WITH named AS (
-        SELECT database_name, schema_name, table_name AS name, temporary FROM duckdb_tables()
-        UNION ALL SELECT database_name, schema_name, view_name, temporary FROM duckdb_views() WHERE NOT internal
+        SELECT database_name, schema_name, table_name AS name, temporary, false AS is_view FROM duckdb_tables()
+        UNION ALL SELECT database_name, schema_name, view_name, temporary, true FROM duckdb_views() WHERE NOT internal
     )
-    SELECT path, schema_name, (database_name, schema_name) = (current_database(), current_schema()), temporary
+    SELECT database_name, schema_name, name, temporary,
+        (database_name, schema_name) = (current_database(), current_schema()),
+        is_view OR type <> 'duckdb',
+        path
     FROM named JOIN duckdb_databases() USING (database_name) WHERE lower(name) = lower(?)
 """
 
 
-def home(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
-    """The file and the schema of a table; None for one that is in memory, or if more than one could be meant."""
-    found = connection.execute(PLACES, [table]).fetchall()
-    meant = [row for row in found if row[2]] or found
-    if len(meant) != 1 or any(temporary for *_, temporary in found):
-        return None
-    [(path, schema, *_)] = meant
-    return None if path is None else f"{absolute(path)} {json.dumps(schema)}"
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is: catalog, schema and name, so that no table made later under the same name is read instead."""
+
+    name: tuple[str, str, str]
+    computed: bool  # whether expressions of the owner's are evaluated when it is read: a view, another database's table
+    home: str | None  # its file and schema; None for what goes with the process
+
+
+def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> Place:
+    """Find a table as DuckDB itself would: temporary ones first, then the current schema, then the only one there is."""
+    found = connection.execute(_FOUND, [table]).fetchall()
+    meant = [row for row in found if row[3]] or [row for row in found if row[4]] or found
+    if len(meant) != 1:
+        reason = "more than one schema has a table of this name" if meant else "there is no such table"
+        raise SourceRefused(reason, "USE its schema first" if meant else "check its name")
+    [(catalog, schema, name, temporary, _, computed, path)] = meant
+    home = None if path is None or temporary else f"{absolute(path)} {json.dumps(schema)}"
+    return Place((catalog, schema, name), computed, home)
+
+
+def own_place(table: str) -> Place:
+    """A table in a connection of our own."""
+    return Place(("memory", "main", table), computed=False, home=None)

@@ -5,16 +5,19 @@ how a statement is run.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeAlias
 
 from sqlglot import exp
 
+from discreet.engines.declared_kinds import identity_column
+from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.groups import Exact
 from discreet.query.measures import Counts
-from discreet.query.table import Column, Lookup
+from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import Dialect
 from discreet.sql.lower import lower
 from discreet.sql.spread import lower_counts
@@ -24,8 +27,25 @@ Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
 
 
+VALIDATE = "the owner finds out why with `discreet policy check`, or in the owner's log"
+
+
+class OutOfResources(EngineFailed):
+    """The engine lacked memory, time or its connection. Any other failure comes from what the rows hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What the rows of a source are known by; None if nothing tells whether they have changed."""
+
+    digest: str | None
+
+
 class Engine(Protocol):
     """One table, wherever it is."""
+
+    lasting: bool
+    """Whether `identity` means the same table in another process."""
 
     @property
     def turn(self) -> AbstractContextManager[Any]:
@@ -44,6 +64,19 @@ class Engine(Protocol):
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
+        ...
+
+    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+        """What these columns are known by, refused if metadata shows that they cannot all be read; None if reading them
+        cannot fail: they are stored in the engine's own types."""
+        ...
+
+    def probe(self, columns: Collection[str]) -> None:
+        """Read every cell of these columns once; refuse the source if one cannot be read."""
+        ...
+
+    def unit_problem(self, unit: str) -> str | None:
+        """Why the units of this column cannot be told apart; None if they can."""
         ...
 
     def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
@@ -75,6 +108,8 @@ class SqlEngine(ABC):
     """An engine that runs what `discreet.sql` writes."""
 
     dialect: Dialect
+    computed = False  # whether expressions of the owner's are evaluated whenever the table is read
+    lasting = True
 
     @abstractmethod
     def _readings(self) -> dict[str, Reading]:
@@ -92,13 +127,35 @@ class SqlEngine(ABC):
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """Run it. Whatever the engine raises becomes `EngineFailed`; its own words go to the owner's log."""
 
+    def _identity(self, unit: str) -> Reading:
+        """How a unit's identity is read; None if the column, as it is read, is its own."""
+        return None
+
+    def unit_problem(self, unit: str) -> str | None:
+        """Why the units of this column cannot be told apart; None if they can."""
+        return None
+
+    def probe(self, columns: Collection[str]) -> None:
+        """Read every cell of these columns once."""
+        own = self._own(columns)
+        read: list[exp.Expr] = [_column(short(name), "source") for name in own]
+        digest = exp.select(self.dialect.digest(read)).from_(exp.alias_(self._read(own), "source", table=True, quoted=True))
+        try:
+            for _ in self._rows(digest.sql(dialect=self.dialect.name)):
+                pass
+        except EngineFailed:
+            raise SourceRefused("this source did not pass validation: some of its cells cannot be read", VALIDATE) from None
+
     def statement(self, bounded: Bounded) -> str:
         """What will run for the totals."""
-        return lower(bounded, self._source(bounded), self.dialect).sql(dialect=self.dialect.name, copy=False)
+        return lower(self._by_identity(bounded), self._source(bounded), self.dialect).sql(
+            dialect=self.dialect.name, copy=False
+        )
 
     def statement_of(self, bounded: Bounded, counts: Counts) -> str:
         """What will run for one spread of counts."""
-        return lower_counts(bounded, counts, self._source(bounded), self.dialect).sql(dialect=self.dialect.name, copy=False)
+        lowered = lower_counts(self._by_identity(bounded), counts, self._source(bounded), self.dialect)
+        return lowered.sql(dialect=self.dialect.name, copy=False)
 
     def statements(self, bounded: Bounded) -> tuple[str, ...]:
         """Everything that will run."""
@@ -135,15 +192,35 @@ class SqlEngine(ABC):
         an engine that may need it."""
         return self._rows(statement)
 
+    def _by_identity(self, bounded: Bounded) -> Bounded:
+        """The same question of units that are told apart by their identities."""
+        table = bounded.table
+        if self._identity(table.unit) is None:
+            return bounded
+        name = identity_column(table.unit, table.columns)
+        return replace(bounded, table=replace(table, unit=name, columns={**table.columns, name: Column(Kind.TEXT)}))
+
     def _source(self, bounded: Bounded) -> exp.Expr:
         """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
-        joins, public = bounded.query.joins, bounded.table.public
-        added = {f"{join.table}.{name}" for join in joins for name in public[join.table].columns}
-        own = {name: read for name, read in self._readings().items() if name in bounded.table.columns and name not in added}
-        source = self._place()
-        if any(read or short(name) != name for name, read in own.items()):
-            source = exp.select(*(read_column(name, read) for name, read in own.items())).from_(source).subquery()
+        table, joins = bounded.table, bounded.query.joins
+        added = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
+        own = self._own([name for name in table.columns if name not in added])
+        if (identity := self._identity(table.unit)) is not None:
+            unit = exp.column(exp.to_identifier(table.unit, quoted=True))
+            own[identity_column(table.unit, table.columns)] = lambda _: identity(unit)
+        source = self._read(own)
         return self._joined(source, list(own), bounded) if joins else source
+
+    def _own(self, names: Collection[str]) -> dict[str, Reading]:
+        return {name: read for name, read in self._readings().items() if name in names}
+
+    def _read(self, own: Mapping[str, Reading]) -> exp.Expr:
+        """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
+        analyst's before the owner's own, on rows that the owner's leaves out, and could fail there."""
+        if not self.computed and all(read is None and short(name) == name for name, read in own.items()):
+            return self._place()
+        rows = exp.select(*(read_column(name, read) for name, read in own.items())).from_(self._place())
+        return (self.dialect.fence(rows) if self.computed else rows).subquery()
 
     def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""

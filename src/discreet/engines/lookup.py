@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.csv_file import TYPES
+from discreet.engines.declared_kinds import TYPES
 from discreet.query.table import Column, Kind, Lookup, holds
 
 MOST_KEYS = 100_000

@@ -20,11 +20,12 @@ def open_engine(
     *,
     path: str | Path | None = None,
     name: str | None = None,
+    unit: str | None = None,
 ) -> Engine:
     """The engine for a source: an address of PostgreSQL ("postgresql://…", "host=… dbname=…") or Spark ("spark:local[2]",
     "spark://…"), a Spark frame, or whatever DuckDB opens. `table` names the table in it, `path` the files that Spark shall
-    read; `name` is what questions call a source that has no name of its own. `kinds` says what the columns of a CSV file
-    hold."""
+    read; `name` is what questions call a source that has no name of its own. `kinds` says what the columns of a CSV file or
+    a frame hold, and `unit` which of them identifies a unit."""
     text = source if isinstance(source, str) else ""
     spark = text.startswith(SPARK) or type(source).__module__.startswith("pyspark.")
     if path is not None and not text.startswith(SPARK):
@@ -33,7 +34,7 @@ def open_engine(
         return _postgres(as_libpq(text), table or name)
     if spark:
         return _spark(source, table, path, name)
-    return DuckDB.open(source, table or _name(source) or name, kinds)
+    return DuckDB.open(source, table or _name(source) or name, kinds, unit)
 
 
 def _postgres(address: str, table: str | None) -> Engine:

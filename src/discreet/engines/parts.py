@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.errors import EngineFailed
+from discreet.engines.engine import OutOfResources
 from discreet.sql.values import SATURATED, column, short, whole
 
 COUNTS = (8, 64, 512)
 """Into how many parts a question is split, if the attempt before ran out of memory."""
 
 
-class OutOfMemory(EngineFailed):
+class OutOfMemory(OutOfResources):
     """An engine had too little memory for a statement."""
 
 
@@ -50,7 +50,7 @@ def added_up(run: Callable[[Part], Iterable[tuple[Any, ...]]], width: int) -> It
         except OutOfMemory:
             continue
         return ((*(max(-SATURATED, min(total, SATURATED)) for total in totals), *rest) for rest, totals in sums.items())
-    raise EngineFailed
+    raise OutOfResources
 
 
 def _sums(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[Any, ...], tuple[int, ...]]:

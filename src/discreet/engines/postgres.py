@@ -4,7 +4,8 @@ The role needs SELECT on the table and nothing else, and TEMPORARY on the databa
 Texts are compared byte by byte (COLLATE "C"), as everywhere; a timestamp with time zone is read as the same moment in UTC.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
@@ -13,13 +14,13 @@ from psycopg import sql
 from sqlglot import exp
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import Reading, SqlEngine, quoted
+from discreet.engines.engine import Fingerprint, Reading, SqlEngine, quoted
 from discreet.engines.lookup import described as described_lookup
 from discreet.engines.lookup import held_values
 from discreet.engines.names import parts_of
 from discreet.engines.postgres_link import Link, refused
-from discreet.engines.postgres_table import Seen, described, seen
-from discreet.engines.postgres_types import TYPES, kind_of, reading_of
+from discreet.engines.postgres_table import Seen, definition, described, seen
+from discreet.engines.postgres_types import CHARACTER, TYPES, kind_of, reading_of
 from discreet.errors import SourceRefused
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import POSTGRES
@@ -36,11 +37,13 @@ class Postgres(SqlEngine):
         seen: Seen,
         types: Mapping[str, tuple[Kind, Reading]],
         identity: str,
+        padded: frozenset[str],
         public: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.link, self.seen, self.types, self.public = link, seen, types, public
+        self.padded = padded  # columns whose texts are read without the blanks at their end
         self.table, self.turn = seen.place[-1], link.turn
-        self.identity = identity
+        self.identity, self.lasting, self.computed = identity, not seen.temporary, seen.computed
 
     @classmethod
     def open(cls, address: str, table: str | None) -> "Postgres":
@@ -61,15 +64,28 @@ class Postgres(SqlEngine):
             if found is None:
                 raise SourceRefused("there is no such table", "check its name, its schema and the search_path of the role")
             try:
-                types = _types(link, found)
+                types, padded = _types(link, found)
             except psycopg.Error:
                 link.widen()
-                types = _types(link, found)
-        return cls(link, found, types, found.identity(info.host, info.port, info.dbname))
+                types, padded = _types(link, found)
+        return cls(link, found, types, found.identity(info.host, info.port, info.dbname), padded)
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
         return {name: Column(kind) for name, (kind, _) in self.types.items()}
+
+    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+        """A table holds what its types can hold. A view is known by its definition: that its rows can be read was seen when
+        it was first opened, and whether they changed since is the owner's to know."""
+        if not self.computed:
+            return None
+        with refused("this table cannot be read", "the owner's log says more"), self.link.pinned() as connection:
+            known = (self.seen.columns, definition(connection, self.seen.place))
+        return Fingerprint(sha256(repr(known).encode()).hexdigest() if self.lasting else None)
+
+    def unit_problem(self, unit: str) -> str | None:
+        """Why the units of a column cannot be told apart; None if they can."""
+        return "character(n) is read without the blanks at its end" if unit in self.padded else None
 
     def with_public(self, sources: Mapping[str, Any]) -> "tuple[Postgres, dict[str, Lookup]]":
         """The same table beside copies of these public ones, which may be files or frames. A copy is a temporary table of
@@ -83,7 +99,7 @@ class Postgres(SqlEngine):
                 self.link.prepare(_copying(places[name], kinds, values))
                 unique = _unique(self.link, places[name], kinds)
             lookups[name] = described_lookup(name, kinds, values, unique)
-        return Postgres(self.link, self.seen, self.types, self.identity, MappingProxyType(places)), lookups
+        return Postgres(self.link, self.seen, self.types, self.identity, self.padded, MappingProxyType(places)), lookups
 
     def progress(self) -> float | None:
         """PostgreSQL keeps no count of it."""
@@ -107,7 +123,8 @@ class Postgres(SqlEngine):
         return seen(connection, self.seen.place) == self.seen
 
 
-def _types(link: Link, found: Seen) -> dict[str, tuple[Kind, Reading]]:
+def _types(link: Link, found: Seen) -> tuple[dict[str, tuple[Kind, Reading]], frozenset[str]]:
+    """How the columns are read, and which of them are texts that may be padded."""
     with link.pinned() as connection:
         columns = described(connection, found.place)
         enums = {row[0] for row in connection.execute("SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e'")}
@@ -116,7 +133,7 @@ def _types(link: Link, found: Seen) -> dict[str, tuple[Kind, Reading]]:
         kind = Kind.TEXT if column.type_code in enums else kind_of(column)
         if kind is not None:
             types[column.name] = (kind, reading_of(column, kind))
-    return types
+    return types, frozenset(column.name for column in columns if column.type_code == CHARACTER)
 
 
 def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> Any:

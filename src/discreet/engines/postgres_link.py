@@ -15,6 +15,7 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 
 from discreet.address import well_meant
+from discreet.engines.engine import OutOfResources
 from discreet.engines.owner import log
 from discreet.errors import EngineFailed, SourceRefused
 
@@ -102,11 +103,11 @@ class Link:
                 connection.execute(_PATH, [self.path])
                 if not still(connection):
                     log.warning("the table is not what it was when it was opened: connect again")
-                    raise EngineFailed
+                    raise OutOfResources
                 yield from _streamed(connection, statement) if plain else _fetched(connection, statement, own)
         except psycopg.Error as mistake:
             log.warning("%s", mistake)
-            raise EngineFailed from None
+            raise (OutOfResources if _is_resource(mistake) else EngineFailed) from None
 
     def close(self) -> None:
         """Leave the server alone."""
@@ -127,6 +128,16 @@ def _fetched(connection: psycopg.Connection[Any], statement: str, path: Any) -> 
         connection.execute(_PATH, path)
         while batch := cursor.fetchmany(BATCH):
             yield from batch
+
+
+RESOURCES = ("08", "25P", "40", "42", "53", "55", "57", "58")
+"""What the codes of failures begin with that no row has caused: connections, deadlocks, names, permissions, memory, locks,
+time-outs and shutdowns. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+
+
+def _is_resource(mistake: psycopg.Error) -> bool:
+    """A failure without a code was met on this side: the connection is lost."""
+    return mistake.sqlstate.startswith(RESOURCES) if mistake.sqlstate else not isinstance(mistake, psycopg.DataError)
 
 
 def _closed(connection: psycopg.Connection[Any], owner: int) -> None:

@@ -13,21 +13,28 @@ import psycopg
 from psycopg import sql
 
 _FOUND = """SELECT n.nspname, c.relname, c.oid, c.relpersistence = 't',
-    CASE WHEN c.relkind IN ('v', 'f') OR pg_catalog.row_security_active(c.oid) THEN current_user END
+    CASE WHEN c.relkind IN ('v', 'f') OR pg_catalog.row_security_active(c.oid) THEN current_user END,
+    EXISTS (SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attgenerated = 'v') OR EXISTS (
+      WITH RECURSIVE parts (oid) AS (SELECT c.oid UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i, parts
+        WHERE i.inhparent = parts.oid)
+      SELECT FROM parts JOIN pg_catalog.pg_class AS part ON part.oid = parts.oid WHERE part.relkind = 'f')
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
   WHERE c.oid = pg_catalog.to_regclass(%s)"""
+_DEFINITION = "SELECT pg_catalog.pg_get_viewdef(pg_catalog.to_regclass(%s))"
 _COLUMNS = """SELECT attname, atttypid, atttypmod, attcollation FROM pg_catalog.pg_attribute
   WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A table or view, its columns' types, and the role where the rows may depend on it."""
+    """A table or view, its columns' types, the role where the rows may depend on it, and whether reading them evaluates
+    expressions of the owner's: a view, a foreign table or partition, a virtual column, a row-level security policy."""
 
     place: tuple[str, str]
     temporary: bool
     role: str | None
     columns: tuple[tuple[Any, ...], ...]
+    computed: bool
 
     def identity(self, *server: object) -> str:
         """On a server: schema and name as it has them, and the role if rows are shown by role. A temporary table is like
@@ -42,8 +49,15 @@ def seen(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> Seen | 
     row = connection.execute(_FOUND, [sql.Identifier(*place).as_string(connection)]).fetchone()
     if row is None:
         return None
-    schema, name, number, temporary, role = row
-    return Seen((schema, name), temporary, role, tuple(connection.execute(_COLUMNS, [number])))
+    schema, name, number, temporary, role, computed = row
+    columns = tuple(connection.execute(_COLUMNS, [number]))
+    return Seen((schema, name), temporary, role, columns, computed or role is not None)
+
+
+def definition(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> str | None:
+    """What a view computes; None for a table."""
+    row = connection.execute(_DEFINITION, [sql.Identifier(*place).as_string(connection)]).fetchone()
+    return None if row is None else row[0]
 
 
 def described(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> list[psycopg.Column]:

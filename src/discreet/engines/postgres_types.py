@@ -14,11 +14,11 @@ TYPES = {
     Kind.DATE: "date", Kind.TIMESTAMP: "timestamp",
 }  # fmt: skip
 
-NUMERIC, TIMESTAMPTZ = 1700, 1184
+NUMERIC, TIMESTAMPTZ, CHARACTER = 1700, 1184, 1042
 KINDS = {
     16: Kind.BOOLEAN, 20: Kind.INTEGER, 21: Kind.INTEGER, 23: Kind.INTEGER, 700: Kind.REAL, 701: Kind.REAL,
-    NUMERIC: Kind.REAL, 25: Kind.TEXT, 1043: Kind.TEXT, 1042: Kind.TEXT, 19: Kind.TEXT, 2950: Kind.TEXT, 1082: Kind.DATE,
-    1114: Kind.TIMESTAMP, TIMESTAMPTZ: Kind.TIMESTAMP,
+    NUMERIC: Kind.REAL, 25: Kind.TEXT, 1043: Kind.TEXT, CHARACTER: Kind.TEXT, 19: Kind.TEXT, 2950: Kind.TEXT,
+    1082: Kind.DATE, 1114: Kind.TIMESTAMP, TIMESTAMPTZ: Kind.TIMESTAMP,
 }  # fmt: skip
 """By the number of the type, which is the same on every server."""
 

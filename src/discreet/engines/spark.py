@@ -7,7 +7,7 @@ expressions are the owner's: they run as the frame's session has them.
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import Reading, SqlEngine, quoted
+from discreet.engines.engine import Fingerprint, OutOfResources, Reading, SqlEngine, quoted
 from discreet.engines.lookup import described, held_values
 from discreet.engines.owner import log
-from discreet.engines.spark_place import files_at, frame_at, table_at
+from discreet.engines.spark_place import Origin, files_at, frame_at, table_at
 from discreet.engines.spark_session import Job, own_session, refused, started
 from discreet.engines.spark_types import is_padded, kind_of, public_frame, reading_of
 from discreet.engines.spark_view import View
@@ -40,11 +40,12 @@ class Spark(SqlEngine):
         session: SparkSession,
         place: tuple[str, ...],
         table: str,
-        identity: str,
+        origin: Origin,
         public: Mapping[str, str] = MappingProxyType({}),
         view: View | None = None,
     ) -> None:
-        self.session, self.place, self.table, self.identity, self.public = session, place, table, identity, public
+        self.session, self.place, self.table, self.origin, self.public = session, place, table, origin, public
+        self.identity, self.lasting, self.computed = origin.identity, origin.lasting, origin.computed
         self.view = view  # kept for as long as the table is read
         self.turn, self.job = threading.Lock(), Job(session)
         with refused("this table cannot be read", "check its name; the owner's log says more"):
@@ -53,6 +54,7 @@ class Spark(SqlEngine):
         self.types: dict[str, tuple[Kind, Reading]] = {
             name: (kind, read) for name, (kind, read) in found.items() if kind is not None
         }
+        self.padded = {field.name for field in fields if is_padded(field)}  # texts that are read without their padding
 
     @classmethod
     def connect(cls, source: str, table: str | None, path: str | None, name: str | None) -> "Spark":
@@ -62,16 +64,17 @@ class Spark(SqlEngine):
         running = started(source if source.startswith("spark://") else source.removeprefix("spark:"))
         if path is None:
             with refused("this table cannot be read", "check its name; the owner's log says more"):
-                place, identity = table_at(running, table or "")
-            return cls(own_session(running), place, place[-1], identity)
+                place, origin = table_at(running, table or "")
+            return cls(own_session(running), place, place[-1], origin)
         if PurePosixPath(path).suffix.lower() not in (".parquet", ""):
             raise SourceRefused("Spark reads Parquet here", "types of text files are guessed from values; convert it first")
         session, view = own_session(running), f"discreet_{uuid4().hex}"
         with refused("these files cannot be read", "check the path and the format; the owner's log says more"):
-            session.read.parquet(path).createOrReplaceTempView(view)
-            identity = files_at(session, path)
+            frame = session.read.parquet(path)
+            frame.createOrReplaceTempView(view)
+            origin = files_at(session, path, frame)
         called = name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data"
-        return cls(session, (view,), called, identity)
+        return cls(session, (view,), called, origin)
 
     @classmethod
     def of(cls, frame: Any, table: str) -> "Spark":
@@ -98,7 +101,17 @@ class Spark(SqlEngine):
                 public_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
                 unique = self._unique(places[name], kinds)
             lookups[name] = described(name, kinds, values, unique)
-        return Spark(self.session, self.place, self.table, self.identity, MappingProxyType(places), self.view), lookups
+        return Spark(self.session, self.place, self.table, self.origin, MappingProxyType(places), self.view), lookups
+
+    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+        """Spark decodes files whenever it reads, so that every source can fail."""
+        return Fingerprint(self.origin.fingerprint(columns))
+
+    def unit_problem(self, unit: str) -> str | None:
+        """Why the units of this column cannot be told apart; None if they can."""
+        if self.types[unit][0] is Kind.TIMESTAMP:
+            return "Spark keeps no nanoseconds of a timestamp"
+        return "char(n) is read without the blanks at its end" if unit in self.padded else None
 
     def _unique(self, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
         """Asked of the engine, whose equality is the one that will join."""
@@ -133,7 +146,20 @@ class Spark(SqlEngine):
                 yield from zip(*(_whole(column.to_pylist()) for column in batch.columns), strict=True)
         except Exception as mistake:  # a stopped context raises whatever comes first
             log.warning("%s", mistake)
-            raise EngineFailed from None
+            raise (OutOfResources if _is_resource(mistake) else EngineFailed) from None
+
+
+RESOURCES = (
+    "OutOfMemory", "ExecutorLost", "cancelled", "shut down", "stopped SparkContext", "SparkContext was", "BrokenPipe",
+    "Connection refused", "Py4JNetworkError", "ConnectionResetError", "No space left", "StackOverflow",
+)  # fmt: skip
+"""Words in failures that no row has caused: memory, lost executors, a context that ended."""
+
+
+def _is_resource(mistake: Exception) -> bool:
+    """SQLSTATE 22 is that of values that do not fit; such a message quotes the value, which may be one of these words."""
+    words = f"{type(mistake).__name__} {mistake}"
+    return "SQLSTATE: 22" not in words and any(word in words for word in RESOURCES)
 
 
 def _refuse_odd(frame: DataFrame) -> None:

@@ -6,20 +6,59 @@ with the context, or a frame that computes something, may hold anything, and is 
 
 import json
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from discreet.engines.engine import VALIDATE
 from discreet.engines.names import parts_of
+from discreet.engines.owner import log
 from discreet.errors import SourceRefused
 
 SOURCES = "org.apache.spark.sql.execution.datasources"
 _PASSWORD = re.compile(r"^([^/:]+://[^/:@]*):[^/]*@")
 
 
-def table_at(session: SparkSession, name: str) -> tuple[tuple[str, ...], str]:
-    """The full name of a table as the user's session understands it, and its identity."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where rows come from: the identity of that place, whether it outlives the context, whether rows are computed by
+    expressions of the owner's whenever they are read, and the frame, if it is nothing but Parquet files."""
+
+    identity: str
+    lasting: bool = True
+    computed: bool = False
+    parquet: DataFrame | None = None
+
+    def fingerprint(self, columns: Collection[str]) -> str | None:
+        """Refuse files whose schemas differ in these columns; else return what the rows are known by, None if by nothing.
+        A table or view of the catalog is known by its name alone: whether its rows changed is the owner's to know."""
+        if not self.lasting:
+            return None
+        known = self.identity if self.parquet is None else _files_of(self.parquet, columns)
+        return sha256(known.encode()).hexdigest()
+
+
+def _files_of(frame: DataFrame, columns: Collection[str]) -> str:
+    """Paths, sizes and times of Parquet files. Spark takes one file's schema for all, and raises where it meets a column of
+    another type; merged, all schemas are read, and types that differ are refused."""
+    index, session = _relation(frame).location(), frame.sparkSession
+    roots = [index.rootPaths().apply(i).toString() for i in range(index.rootPaths().size())]
+    try:
+        merged = {field.name: field.dataType for field in session.read.option("mergeSchema", "true").parquet(*roots).schema}
+    except Exception as mistake:
+        log.warning("%s", mistake)
+        merged = {}
+    if any(field.name in columns and merged.get(field.name) != field.dataType for field in frame.schema):
+        raise SourceRefused("the columns of these files are not of the same types", VALIDATE)
+    return f"{frame.schema.json()} {index.allFiles().mkString(' ')}"
+
+
+def table_at(session: SparkSession, name: str) -> tuple[tuple[str, ...], Origin]:
+    """The full name of a table as the user's session understands it, and where its rows come from."""
     found = session.catalog.getTable(".".join(f"`{part.replace('`', '``')}`" for part in parts_of(name, 3)))
     space = tuple(found.namespace or ())
     if found.isTemporary and not space:
@@ -30,31 +69,37 @@ def table_at(session: SparkSession, name: str) -> tuple[tuple[str, ...], str]:
     if len(place) > 3:
         raise SourceRefused("this table is in a namespace of several parts", "give the frame: connect(spark.table(…), …)")
     if found.isTemporary:
-        return place, f"spark view {uuid4().hex}"
+        return place, Origin(f"spark view {uuid4().hex}", lasting=False, computed=True)
     home = _public(session.conf.get("spark.sql.warehouse.dir") or "")
-    return place, f"spark {json.dumps((session.sparkContext.master, home, *place))}"
+    stored = found.tableType in ("MANAGED", "EXTERNAL")
+    return place, Origin(f"spark {json.dumps((session.sparkContext.master, home, *place))}", computed=not stored)
 
 
-def files_at(session: SparkSession, path: str) -> str:
+def files_at(session: SparkSession, path: str, frame: DataFrame) -> Origin:
     """A path as the cluster understands it: "people.parquet" is another file in another folder."""
     context: Any = session.sparkContext
     at = context._jvm.org.apache.hadoop.fs.Path(path)
     whole = at.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(at).toString()
-    return f"spark files {_public(whole)}"
+    return Origin(f"spark files {_public(whole)}", parquet=frame)
 
 
-def frame_at(frame: DataFrame) -> str:
+def frame_at(frame: DataFrame) -> Origin:
     """The one place that a frame reads whole, or a name of its own. Where a catalog or a log says which files count, the
     place alone does not."""
-    plan: Any = frame._jdf.queryExecution().analyzed()
-    while plan.nodeName() == "SubqueryAlias":
-        plan = plan.child()
-    relation = plan.relation() if _is(plan, "LogicalRelation") else None
+    relation = _relation(frame)
     if relation is not None and _is(relation, "HadoopFsRelation") and _is(relation.location(), "InMemoryFileIndex"):
         roots, options = relation.location().rootPaths(), relation.options().keySet().mkString(" ")
         if _is(relation.fileFormat(), "parquet.ParquetFileFormat") and roots.size() == 1 and options in ("", "path"):
-            return f"spark files {_public(roots.head().toString())}"
-    return f"spark frame {uuid4().hex}"
+            return Origin(f"spark files {_public(roots.head().toString())}", parquet=frame)
+    return Origin(f"spark frame {uuid4().hex}", lasting=False, computed=True)
+
+
+def _relation(frame: DataFrame) -> Any:
+    """What a frame reads, if it does nothing but read; else None."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    while plan.nodeName() == "SubqueryAlias":
+        plan = plan.child()
+    return plan.relation() if _is(plan, "LogicalRelation") else None
 
 
 def _is(thing: Any, name: str) -> bool:

@@ -8,7 +8,7 @@ row is at fault, so the third one quarantines.
 
 import enum
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Protocol, assert_never
 
 RESOURCE_LIMIT = 3
 """The resource failure that quarantines a source."""
@@ -49,3 +49,31 @@ class FailureCounts:
                 return replace(self, resource=self.resource + 1)
             case _:
                 assert_never(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedSource:
+    """A source that may not be queried, and the failures that led to it. For its owner only."""
+
+    source: str
+    failures: FailureCounts
+
+
+class Quarantine(Protocol):
+    """Sources that may not be queried. A source is named by its identity, the text by which a ledger knows it."""
+
+    def check(self, source: str) -> None:
+        """Raise `SourceQuarantined` if the source may not be queried."""
+        ...
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """Count a failed query; the count is durable when this returns."""
+        ...
+
+    def lift(self, source: str) -> None:
+        """Allow queries again and count failures from 0. Raise `BadParameter` if the source is not quarantined."""
+        ...
+
+    def listing(self) -> tuple[QuarantinedSource, ...]:
+        """Every source that may not be queried, sorted by name."""
+        ...

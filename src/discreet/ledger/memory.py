@@ -27,6 +27,11 @@ class MemoryAccount:
         """What was opened, and what is left of it."""
         return self._budget
 
+    @property
+    def quarantine(self) -> None:
+        """None: the account ends with the process, and a quarantine must not."""
+        return None
+
     def check(self, loss: Composition) -> None:
         """As in `Purse`."""
         self._budget.after(loss)

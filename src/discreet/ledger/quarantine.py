@@ -11,12 +11,12 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from discreet.errors import BadParameter, LedgerFailed, SourceQuarantined
 from discreet.ledger.entry import FailureRecorded, QuarantineLifted
-from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind
-from discreet.ledger.store import Store
+from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
+from discreet.ledger.store import Purse, Store
 
 if TYPE_CHECKING:
     from discreet.ledger.sqlite import SqliteStore
@@ -32,35 +32,8 @@ __all__ = [
     "QuarantinedSource",
     "default_state_folder",
     "default_state_path",
+    "quarantine_for",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantinedSource:
-    """A source that may not be queried, and the failures that led to it. For its owner only."""
-
-    source: str
-    failures: FailureCounts
-
-
-class Quarantine(Protocol):
-    """Sources that may not be queried. A source is named by its identity, the text by which a ledger knows it."""
-
-    def check(self, source: str) -> None:
-        """Raise `SourceQuarantined` if the source may not be queried."""
-        ...
-
-    def record_failure(self, source: str, kind: FailureKind) -> None:
-        """Count a failed query; the count is durable when this returns."""
-        ...
-
-    def lift(self, source: str) -> None:
-        """Allow queries again and count failures from 0. Raise `BadParameter` if the source is not quarantined."""
-        ...
-
-    def listing(self) -> tuple[QuarantinedSource, ...]:
-        """Every source that may not be queried, sorted by name."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +164,13 @@ class MemoryQuarantine:
         """As in `Quarantine`."""
         with self._lock:
             return _listing(self._counts)
+
+
+def quarantine_for(account: Purse, *, lasting: bool) -> Quarantine:
+    """Where failures of a source are kept. One that ends with the process needs no more than memory."""
+    if not lasting:
+        return MemoryQuarantine()
+    return account.quarantine or FileQuarantine(default_state_path())
 
 
 def default_state_folder() -> Path:

@@ -18,6 +18,7 @@ from typing import Protocol
 from discreet.accounting.filters import Filter
 from discreet.errors import BadParameter
 from discreet.exact import Number
+from discreet.ledger.failures import Quarantine
 from discreet.ledger.pages import Pages
 from discreet.loss import Composition
 from discreet.query.release import Receipt
@@ -38,6 +39,11 @@ class Purse(Protocol):
     @property
     def budget(self) -> Filter:
         """What was opened, and what is left of it."""
+        ...
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """Where failures of sources are kept, if the account's place keeps them."""
         ...
 
     def check(self, loss: Composition) -> None:

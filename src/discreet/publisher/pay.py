@@ -41,6 +41,7 @@ def pay_and_look(
 ) -> Answers:
     """One debit for the composition of all measurements; no row is read before it is durable."""
     manner, session = Manner(bits, None, solved.workload.id, fresh), solved.session
+    session.till.check_source()
     told: dict[str, Any] = {
         "unit": session.table.unit,
         "neighbours": session.neighbours.value,

@@ -23,6 +23,33 @@ def _concat(texts: list[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this="CONCAT", expressions=texts)
 
 
+def _offset_fence(rows: exp.Select) -> exp.Select:
+    """PostgreSQL moves nothing into a subquery that has an OFFSET."""
+    return rows.offset(0, copy=False)
+
+
+def _limit_fence(rows: exp.Select) -> exp.Select:
+    """DuckDB moves no condition below a LIMIT; one of 2^63 − 1 leaves nothing out, and keeps the scan parallel."""
+    return rows.limit((1 << 63) - 1, copy=False)
+
+
+def _counter_fence(rows: exp.Select) -> exp.Select:
+    """Spark moves no condition below a projection that is not deterministic, as long as something reads it."""
+    counted = exp.alias_(exp.Anonymous(this="MONOTONICALLY_INCREASING_ID"), "fence", quoted=True)
+    inner = rows.select(counted, copy=False).subquery("fenced")
+    beyond = exp.GTE(this=exp.column(exp.to_identifier("fence", quoted=True)), expression=exp.Literal.number(0))
+    return exp.select(exp.Star()).from_(inner, copy=False).where(beyond, copy=False)
+
+
+def _longest_text(cells: list[exp.Expr]) -> exp.Expr:
+    lengths = [exp.Max(this=exp.Length(this=exp.cast(cell, exp.DType.TEXT))) for cell in cells]
+    return exp.Anonymous(this="CONCAT", expressions=[exp.cast(length, exp.DType.TEXT) for length in lengths])
+
+
+def _hash(function: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    return lambda cells: exp.Anonymous(this="BIT_XOR", expressions=[exp.Anonymous(this=function, expressions=cells)])
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One engine's ways."""
@@ -37,6 +64,8 @@ class Dialect:
     cut_off: bool = True  # whether totals leave the engine in 64 bits
     concat: Callable[[list[exp.Expr]], exp.Expr] = _concat  # texts put together, none of them NULL
     repeats: bool = False  # whether an expression is computed again for each aggregate over it
+    fence: Callable[[exp.Select], exp.Select] = _offset_fence  # no condition from outside is evaluated inside
+    digest: Callable[[list[exp.Expr]], exp.Expr] = _longest_text  # one number for which every cell must be read
     by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
 
 
@@ -74,6 +103,8 @@ DUCKDB = Dialect(
     is_nan=lambda x: exp.IsNan(this=x),
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide="HUGEINT",
+    fence=_limit_fence,
+    digest=_hash("HASH"),
 )
 POSTGRES = Dialect(
     "postgres",
@@ -91,5 +122,7 @@ SPARK = Dialect(
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
     wide="DECIMAL(38, 0)",
     add=_spark_sum,
+    fence=_counter_fence,
+    digest=_hash("XXHASH64"),
     by_unit=True,
 )

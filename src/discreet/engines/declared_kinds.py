@@ -1,0 +1,151 @@
+"""Read a cell of any DuckDB type as the kind that its column is declared to hold, and as the identity of a unit.
+
+Both are total functions of the one cell and of what is declared. A cell that does not fit its declared kind is NULL. Neither
+depends on the type that a column happens to have, because one person's odd or missing cell decides that type: pandas turns
+whole numbers beside a missing one into floats, and numbers beside a text into objects.
+
+**Identity of a unit.** Contribution bounds hold per unit, so two people whose ids read as one would be bounded as one, and
+one of them could move a sum by more than the stated sensitivity. The identity is therefore injective in what the source
+holds. In a text file it is the cell's own text: "1", "01" and " 1 " are three units. In a frame, a cell of the declared
+kind's own family is its one text (a whole number has the same one as a float), and a cell of another family is marked by a
+leading NUL and the name of its family: the text "1" among numbers is not the number 1.
+"""
+
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from discreet.query.table import Kind
+
+TYPES = {
+    Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.BOOLEAN: "BOOLEAN", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}  # fmt: skip
+"""The DuckDB type of each kind."""
+
+ZONED = "TIMESTAMP WITH TIME ZONE"
+WHOLE_NUMBERS = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+FAMILIES = {
+    **dict.fromkeys((*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL"), "number"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), "text"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED), "moment"),
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+"""The family of each DuckDB type; lists, structs, blobs, intervals and the rest have none and read as NULL."""
+
+KINDS = {
+    **dict.fromkeys(WHOLE_NUMBERS - {"UHUGEINT"}, Kind.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
+    **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), Kind.TEXT),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NS", ZONED), Kind.TIMESTAMP),
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+}
+"""The kind of each DuckDB type that is shown."""
+
+ALLOWED = {
+    Kind.INTEGER: ("number", "text"),
+    Kind.REAL: ("number", "text"),
+    Kind.BOOLEAN: ("boolean", "number", "text"),
+    Kind.TEXT: ("text", "number", "boolean", "date", "moment"),
+    Kind.DATE: ("date", "moment", "text"),
+    Kind.TIMESTAMP: ("moment", "date", "text"),
+}
+"""The families whose cells can be read as a kind; the first is the kind's own."""
+
+
+def quote(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
+
+
+def kind_of(held: str) -> Kind | None:
+    """The kind that a column of this DuckDB type holds; None if it is not shown."""
+    return KINDS.get(held.partition("(")[0])
+
+
+def identity_column(unit: str, taken: Collection[str]) -> str:
+    """A name for the column that holds the units' identities; the other names are taken."""
+    name = f"{unit} (identity)"
+    while name in taken:
+        name += "'"
+    return name
+
+
+def mark(family: str) -> str:
+    """What the identity of a cell begins with if its family is not the declared kind's own."""
+    return f"\0{family}:"
+
+
+def read_text_as(kind: Kind, text: str) -> str:
+    """SQL that reads a text. A whole number is a sign and digits: TRY_CAST alone takes 1.4, 1e0, 0x1 and 1_000 too. A
+    timestamp with a UTC offset is the same moment in UTC; one without is taken to be in UTC."""
+    match kind:
+        case Kind.TEXT:
+            return text
+        case Kind.INTEGER:
+            return rf"TRY_CAST(CASE WHEN regexp_full_match({text}, '\s*[+-]?[0-9]+\s*') THEN {text} END AS BIGINT)"
+        case Kind.TIMESTAMP:
+            return f"(TRY_CAST({text} AS TIMESTAMPTZ) AT TIME ZONE 'UTC')"
+        case _:
+            return f"TRY_CAST({text} AS {TYPES[kind]})"
+
+
+def read_as(kind: Kind, held: str, cell: str) -> str:
+    """SQL that reads a cell of the DuckDB type `held` as `kind`."""
+    family = _family(held)
+    if family not in ALLOWED[kind]:
+        return f"NULL::{TYPES[kind]}"
+    if kind is Kind.TEXT or family == "text":
+        return read_text_as(kind, _text(held, cell))
+    if kind is Kind.BOOLEAN and family == "number":
+        return f"CASE {_double(cell)} WHEN 0 THEN false WHEN 1 THEN true END"
+    if kind is Kind.INTEGER and held not in WHOLE_NUMBERS:
+        return _whole(_double(cell))
+    return f"TRY_CAST({_in_utc(held, cell)} AS {TYPES[kind]})"
+
+
+def read_identity(kind: Kind, held: str, cell: str) -> str | None:
+    """SQL that reads the identity of a unit; None if the column, read as its kind, is its own identity."""
+    family = _family(held)
+    if family == ALLOWED[kind][0] and (held == TYPES[kind] or held in WHOLE_NUMBERS) and family != "text":
+        return None
+    if family is None:
+        return "NULL::VARCHAR"
+    text = _text(held, cell)
+    if family != ALLOWED[kind][0]:
+        return f"{_mark(family)} || {text}"
+    marked = f"CASE WHEN starts_with({text}, chr(0)) THEN {_mark(family)} ELSE '' END"
+    return f"{marked} || {text}" if family == "text" else text
+
+
+def _family(held: str) -> str | None:
+    return FAMILIES.get(held.partition("(")[0])
+
+
+def _mark(family: str) -> str:
+    return f"chr(0) || '{family}:'"
+
+
+def _text(held: str, cell: str) -> str:
+    """The one text of a cell, whatever type its column has."""
+    if held in ("FLOAT", "DOUBLE"):
+        number = _double(cell)
+        return f"CASE WHEN NOT isnan({number}) THEN coalesce({_whole(number)}::VARCHAR, {number}::VARCHAR) END"
+    return f"{_in_utc(held, cell)}::VARCHAR" + (" || '+00'" if held == ZONED else "")
+
+
+def _double(cell: str) -> str:
+    return f"TRY_CAST({cell} AS DOUBLE)"
+
+
+def _whole(number: str) -> str:
+    """A double that is a whole number, as one; NaN, infinities and fractions are missing."""
+    return f"TRY_CAST(CASE WHEN isfinite({number}) AND {number} = floor({number}) THEN {number} END AS BIGINT)"
+
+
+def _in_utc(held: str, cell: str) -> str:
+    return f"({cell} AT TIME ZONE 'UTC')" if held == ZONED else cell

@@ -1,0 +1,153 @@
+"""Frames: pandas, Polars and Arrow tables, copied once into a table of DuckDB's own.
+
+With a policy, every column is read by its declared kind, as in a CSV file (see `declared_kinds`); without one, by its own
+type. A value that the engine cannot hold is met when the source is opened, and cannot make a question fail later.
+
+A pandas column of Python objects is read cell by cell, each as a text that depends on that cell alone. DuckDB would guess
+the type of such a column from a sample of its cells, round 1.5 to 2 where it guessed whole numbers, and fail where a cell
+does not fit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isnan
+from typing import Any
+
+import duckdb
+import numpy
+
+from discreet.engines.declared_kinds import ALLOWED, identity_column, kind_of, mark, quote, read_as, read_identity
+from discreet.query.table import Kind
+
+LARGEST = 1 << 63
+KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
+
+
+def copy_frame(
+    connection: duckdb.DuckDBPyConnection, name: str, frame: Any, kinds: Mapping[str, Kind] | None, unit: str | None
+) -> str | None:
+    """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
+    there is one."""
+    given = _Given(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        given = given.without_objects(unit)
+    connection.register("given", given.frame)
+    held = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
+    columns = given.columns(held)
+    identities = given.identities
+    if (
+        identities is None
+        and unit is not None
+        and (kind := given.kinds.get(unit) or kind_of(held.get(unit, ""))) is not None
+    ):
+        read = read_identity(kind, held[unit], quote(unit))
+        identities = None if read is None else identity_column(unit, held)
+        columns += [] if identities is None else [f"{read} AS {quote(identities)}"]
+    connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {', '.join(columns) or '*'} FROM given")
+    connection.unregister("given")
+    return identities
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A frame, the kinds that are known of its columns, and the column of the units' identities, if it has one."""
+
+    frame: Any
+    kinds: dict[str, Kind]
+    declared: bool
+    identities: str | None = None
+
+    def columns(self, held: Mapping[str, str]) -> list[str]:
+        """By kind where one is known; else as they are, or, if the columns are declared, not at all."""
+        known = {name: read_as(self.kinds[name], kind, quote(name)) for name, kind in held.items() if name in self.kinds}
+        return [
+            f"{known[name]} AS {quote(name)}" if name in known else quote(name)
+            for name in held
+            if name in known or name == self.identities or not self.declared
+        ]
+
+    def without_objects(self, unit: str | None) -> "_Given":
+        """The same with texts in place of pandas objects."""
+        import pandas
+
+        texts, kinds, identities = self.frame.copy(deep=False), dict(self.kinds), None
+        for name in self.frame.columns:
+            if not _holds_objects(self.frame[name].dtype) or (self.declared and name not in kinds):
+                continue
+            cells = [read_cell(cell) for cell in self.frame[name].astype(object)]
+            kind = kinds[name] = kinds[name] if self.declared else _guess_kind(cells)
+            texts[name] = pandas.array([_value(kind, *cell) for cell in cells], dtype="string")
+            if unit is not None and name == unit:
+                identities = identity_column(unit, self.frame.columns)
+                texts[identities] = pandas.array([_identity(kind, *cell) for cell in cells], dtype="string")
+        return _Given(texts, kinds, self.declared, identities)
+
+
+def read_cell(cell: Any) -> tuple[str | None, str | None]:
+    """Return the family and the text of a cell; (None, None) if it is missing or of no family.
+
+    >>> read_cell(1), read_cell(1.0), read_cell("1"), read_cell(1.5), read_cell(b"1")
+    (('number', '1'), ('number', '1'), ('text', '1'), ('number', '1.5'), (None, None))
+    """
+    if isinstance(cell, bool | numpy.bool_):
+        return "boolean", "true" if cell else "false"
+    if isinstance(cell, str):
+        return "text", str(cell)
+    if isinstance(cell, int | numpy.integer):
+        return "number", str(int(cell))
+    if isinstance(cell, float | numpy.floating):
+        return (None, None) if isnan(cell) else ("number", _float_text(float(cell)))
+    if isinstance(cell, Decimal):
+        return ("number", format(cell, "f")) if cell.is_finite() else (None, None)
+    if isinstance(cell, datetime):
+        return ("moment", _moment_text(cell)) if cell == cell else (None, None)  # NaT is a datetime that equals nothing
+    return ("date", cell.isoformat()) if isinstance(cell, date) else (None, None)
+
+
+def _float_text(number: float) -> str:
+    return str(int(number)) if number.is_integer() and -LARGEST <= number < LARGEST else repr(number)
+
+
+def _moment_text(moment: datetime) -> str:
+    """As DuckDB writes it: in UTC if it has a zone, without zeros after the last digit."""
+    naive = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    digits = f"{naive.microsecond:06d}{getattr(naive, 'nanosecond', 0):03d}".rstrip("0")
+    fraction = f".{digits}" if digits else ""
+    return f"{naive:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction + ("" if moment.tzinfo is None else "+00")
+
+
+def _value(kind: Kind, family: str | None, text: str | None) -> str | None:
+    return text if family in ALLOWED[kind] and text is not None and _is_utf8(text) else None
+
+
+def _identity(kind: Kind, family: str | None, text: str | None) -> str | None:
+    if family is None or text is None:
+        return None
+    if not _is_utf8(text):
+        return mark("escaped") + text.encode("unicode_escape").decode()
+    plain = family == ALLOWED[kind][0] and not text.startswith("\0")
+    return text if plain else mark(family) + text
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _guess_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
+    """Without a policy: the kind of the one family that there is, or text."""
+    families = {family for family, _ in cells if family is not None}
+    if families == {"number"}:
+        whole = all(text is None or text.lstrip("-").isdecimal() for _, text in cells)
+        return Kind.INTEGER if whole else Kind.REAL
+    return KINDS.get(families.pop(), Kind.TEXT) if len(families) == 1 else Kind.TEXT
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Objects, categories of anything, intervals, periods; not numbers, truth values, moments or texts of one type."""
+    return str(dtype) in ("object", "category") or (dtype.kind == "O" and not str(dtype).startswith(("str", "string")))

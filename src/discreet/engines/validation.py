@@ -1,0 +1,42 @@
+"""Find what an engine cannot decode before any analyst asks.
+
+A row on which the engine raises would be found by bisection at almost no cost: whether a question fails tells whether the
+row is among those that it reads. So every declared column of a source that could fail is read once when the source is
+opened, and the source is refused if a cell cannot be read. What passed is remembered in the owner's state, by a hash of what
+the rows are known by, so that it is paid for once; nothing of it is in a ledger, an answer or a certificate.
+"""
+
+from collections.abc import Collection
+from hashlib import sha256
+from pathlib import Path
+
+from discreet.engines.engine import Engine
+from discreet.engines.owner import log
+
+VERSION = 1
+"""Of the rules. What passed older ones is validated again."""
+
+
+def validate(engine: Engine, columns: Collection[str], state: Path | None) -> None:
+    """Refuse a source with cells that cannot be read in these columns. `state` is the folder of the owner's state."""
+    fingerprint = engine.fingerprint(columns)
+    if fingerprint is None:
+        return
+    passed = None
+    if state is not None and fingerprint.digest is not None:
+        known = sha256(repr((VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
+        passed = state / "validated" / known
+    if passed is not None and passed.exists():
+        return
+    engine.probe(columns)
+    if passed is not None:
+        _remember(passed)
+
+
+def _remember(mark: Path) -> None:
+    """Without a folder to remember in, the source is validated again when it is opened next."""
+    try:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600)
+    except OSError as mistake:
+        log.warning("%s", mistake)

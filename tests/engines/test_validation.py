@@ -1,0 +1,367 @@
+"""No failure tells of a row: what an engine cannot decode is met when the source is opened, and a failure after that ends
+the asking.
+
+The attack: whether a question fails tells whether the one bad row is among those that it reads, so bisection by id finds its
+person for almost no ε.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import OutOfResources, SqlEngine
+from discreet.engines.postgres import Postgres
+from discreet.errors import DiscreetError, EngineFailed, SourceQuarantined, SourceRefused
+from discreet.ledger import ledger_at
+from discreet.opening import connect
+from discreet.query.table import Column, Kind, Table
+from discreet.session import Session
+from discreet.sql.dialects import DUCKDB, POSTGRES
+from tests.engines.servers import Server
+
+EPSILON = Fraction(1, 100)
+PEOPLE, ODD = 300, 137
+
+
+def parquet(folder: Path, first: pa.Array, second: pa.Array) -> str:
+    """Two files; the second has the rows of the later half."""
+    middle = len(first)
+    pq.write_table(pa.table({"id": range(middle), "v": first}), folder / "people-1.parquet")
+    pq.write_table(pa.table({"id": range(middle, middle + len(second)), "v": second}), folder / "people-2.parquet")
+    return str(folder / "people-*.parquet")
+
+
+def bisected(session: Session, epsilon: Fraction = EPSILON) -> int | None:
+    """The attack: the id of the row on which the engine raises, if failures go on telling."""
+    low, high = 0, PEOPLE
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            session.ask(f"SELECT SUM(v) AS s FROM people WHERE id >= {low} AND id < {middle}", epsilon=epsilon)
+            low = middle
+        except EngineFailed:
+            high = middle
+        except SourceQuarantined:
+            return None
+    return low
+
+
+MIXED = [
+    (pa.array([1, 2], pa.int32()), pa.array([3, 2**40], pa.int64())),
+    (pa.array([1, 2], pa.int64()), pa.array(["3", "x"])),
+    (pa.array([1, 2], pa.int64()), pa.array([3.0, 1e300])),
+    (pa.array([1.5, 2], pa.float64()), pa.array([3, 4], pa.int64())),
+    (pa.array([0, 1], pa.timestamp("us")), pa.array([0, 1], pa.timestamp("ns"))),
+    (pa.array([1, 2], pa.decimal128(5, 2)), pa.array([3, 4], pa.decimal128(9, 4))),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), MIXED)
+def test_files_of_different_types_are_refused_when_they_are_opened(
+    first: pa.Array, second: pa.Array, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = parquet(tmp_path, first, second)
+    with pytest.raises(SourceRefused, match="not of the same types"):
+        connect(source, unit="id", epsilon=1)
+    assert "people-2.parquet" in caplog.text  # the owner is told which
+    undeclared = Table("people", "id", {"id": Column(Kind.INTEGER)})
+    assert connect(source, policy=undeclared, epsilon=1).table.columns.keys() == {"id"}  # nobody can ask about it
+
+
+def test_a_file_without_a_declared_column_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "v": [1]}), tmp_path / "people-1.parquet")
+    pq.write_table(pa.table({"id": [2]}), tmp_path / "people-2.parquet")
+    with pytest.raises(SourceRefused):
+        connect(str(tmp_path / "people-*.parquet"), unit="id", epsilon=1)
+
+
+UNREADABLE = {
+    "milliseconds beyond all years": pa.array([0] * ODD + [10**16] + [0] * (PEOPLE - ODD - 1), pa.timestamp("ms")),
+    "text that is not UTF-8": pa.array([b"x"] * ODD + [b"\xff\xfe"] + [b"x"] * (PEOPLE - ODD - 1), pa.binary()).view(
+        pa.string()
+    ),
+}
+
+
+@pytest.mark.parametrize("cells", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_cells_that_cannot_be_decoded_are_met_when_the_source_is_opened(
+    cells: pa.Array, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pq.write_table(pa.table({"id": range(PEOPLE), "v": cells}), tmp_path / "people.parquet")
+    with pytest.raises(SourceRefused, match="did not pass validation"):
+        connect(tmp_path / "people.parquet", unit="id", epsilon=1)
+    assert caplog.messages
+
+
+def frail_view(rows: int, odd: int | None) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE raw AS SELECT range AS id, CASE WHEN range = ? THEN 'x' ELSE '1' END AS t FROM range(?)", [odd, rows]
+    )
+    connection.execute("CREATE VIEW people AS SELECT id, CAST(t AS INTEGER) AS v FROM raw")
+    return connection
+
+
+def test_a_view_is_probed_when_it_is_opened() -> None:
+    declared: dict[str, Any] = {"table": "people", "unit": "id", "epsilon": 1, "bounds": {"v": (0, 9)}}
+    assert connect(frail_view(PEOPLE, None), **declared).ask("SELECT SUM(v) AS s FROM people", epsilon=1)
+    with pytest.raises(SourceRefused, match="did not pass validation"):
+        connect(frail_view(PEOPLE, ODD), **declared)
+
+
+def test_without_validation_and_quarantine_bisection_finds_the_person() -> None:
+    """The mutant, which also evaluates conditions inside the view: this is what they are for."""
+
+    class Forgetful:
+        def check(self, source: str) -> None: ...
+        def record_failure(self, source: str, kind: object) -> None: ...
+
+    declared: dict[str, Any] = {"table": "people", "unit": "id", "epsilon": 1, "bounds": {"v": (0, 9)}}
+    with patch.object(DuckDB, "probe"):
+        session = connect(frail_view(PEOPLE, ODD), **declared)
+    with patch.object(DuckDB, "dialect", replace(DUCKDB, fence=lambda rows: rows)):
+        assert bisected(replace(session, quarantine=Forgetful())) == ODD  # type: ignore[arg-type]
+    with patch.object(DuckDB, "probe"):
+        session = connect(frail_view(PEOPLE, ODD), **declared)
+    assert bisected(session) is None
+
+
+JOINED = "SELECT r.id, CAST(r.t AS INTEGER) AS v FROM raw AS r JOIN (SELECT id FROM raw WHERE t <> 'x') AS k ON k.id = r.id"
+"""The join leaves the odd row out; a condition on v that is evaluated before it meets the row."""
+
+
+def guarded(odd: int | None) -> duckdb.DuckDBPyConnection:
+    connection = frail_view(PEOPLE, odd)
+    connection.execute(f"CREATE OR REPLACE VIEW people AS {JOINED}")
+    return connection
+
+
+QUESTIONS = [
+    "SELECT COUNT(*) AS n FROM people WHERE v > 0",
+    "SELECT SUM(v) AS s FROM people WHERE v < 5 AND id < 200",
+    "SELECT COUNT(*) AS n FROM people WHERE id = 137",
+    "SELECT v // 2 AS k, COUNT(*) AS n FROM people WHERE v = 1 OR id > 100 GROUP BY v // 2",
+    "SELECT MEDIAN(v) AS m FROM people WHERE v <> 3",
+]
+
+
+def outcomes(opened: Callable[[], Session]) -> list[Any]:
+    """All that an analyst sees but the noisy values: whether it opens, then for each question the shape of its answer or the
+    class and the words of its refusal."""
+    try:
+        session = opened()
+    except DiscreetError as refused:
+        return [type(refused), str(refused)]
+    seen: list[Any] = []
+    for question in QUESTIONS:
+        try:
+            answer = session.ask(question, epsilon=EPSILON, fresh=True)
+            seen.append((answer.columns, [keys for keys, _ in answer.rows]))
+        except DiscreetError as refused:
+            seen.append((type(refused), str(refused)))
+    return seen
+
+
+DECLARED: dict[str, Any] = {"table": "people", "unit": "id", "epsilon": 1, "bounds": {"v": (0, 9)}}
+
+
+def test_no_condition_is_evaluated_before_the_owners_own_in_duckdb() -> None:
+    same = [outcomes(lambda odd=odd: connect(guarded(odd), **DECLARED)) for odd in (None, ODD)]  # type: ignore[misc]
+    assert same[0] == same[1]
+    assert len(same[0]) == len(QUESTIONS)
+    with patch.object(DuckDB, "dialect", replace(DUCKDB, fence=lambda rows: rows)):  # the mutant
+        assert same[0] != outcomes(lambda: connect(guarded(ODD), **DECLARED))
+
+
+def test_no_condition_is_evaluated_before_the_owners_own_in_postgresql(postgres: Server) -> None:
+    def opened(odd: int) -> Session:
+        postgres.run(
+            "DROP TABLE IF EXISTS raw CASCADE",
+            "CREATE TABLE raw AS SELECT i AS id, '1' AS t FROM generate_series(0, 299) AS i",
+            f"UPDATE raw SET t = 'x' WHERE id = {odd}",
+            f"CREATE OR REPLACE VIEW guarded AS {JOINED}",
+            "ANALYZE raw",
+        )
+        return connect(postgres.reader, **(DECLARED | {"table": "guarded"}))
+
+    asked = [question.replace("people", "guarded") for question in QUESTIONS]
+    with patch(f"{__name__}.QUESTIONS", asked):
+        same = [outcomes(lambda odd=odd: opened(odd)) for odd in (-1, ODD)]  # type: ignore[misc]
+        assert same[0] == same[1]
+        assert len(same[0]) == len(QUESTIONS)
+        with patch.object(Postgres, "dialect", replace(POSTGRES, fence=lambda rows: rows)):  # the mutant
+            assert same[0] != outcomes(lambda: opened(ODD))
+
+
+def with_odd(cell: Any) -> list[tuple[Any, Any]]:
+    return [(i, 1) for i in range(PEOPLE)] + [(PEOPLE, cell)]
+
+
+POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind.INTEGER).within(0, 9)}, unique=True)
+
+
+def csv_source(folder: Path, rows: list[tuple[Any, Any]]) -> Any:
+    (folder / "people.csv").write_text("id,v\n" + "".join(f"{i},{v}\n" for i, v in rows))
+    return folder / "people.csv"
+
+
+def frame_source(folder: Path, rows: list[tuple[Any, Any]]) -> Any:
+    return pd.DataFrame(rows, columns=["id", "v"])
+
+
+def hive_source(folder: Path, rows: list[tuple[Any, Any]]) -> Any:
+    frame = pd.DataFrame(rows, columns=["id", "v"])
+    frame["v"] = frame["v"].map(str)
+    for value, part in frame.groupby("v"):
+        (folder / f"v={value}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": part["id"].tolist()}), folder / f"v={value}" / "people.parquet")
+    return f"{folder}/*/people.parquet"
+
+
+@pytest.mark.parametrize("made", [csv_source, frame_source, hive_source])
+@pytest.mark.parametrize("odd", ["x", None, 1.5, 2**70, "2024-01-01", "0x1"])
+def test_neighbours_that_pass_validation_look_alike(
+    made: Callable[[Path, list[tuple[Any, Any]]], Any], odd: Any, tmp_path: Path
+) -> None:
+    """One person's odd cell changes neither the kind of a column nor the outcome of any question."""
+    seen = []
+    for name, rows in (("without", with_odd(1)[:-1]), ("with", with_odd(odd))):
+        (tmp_path / name).mkdir()
+        seen.append(outcomes(lambda: connect(made(tmp_path / name, rows), table="people", policy=POLICY, epsilon=1)))  # noqa: B023
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == len(QUESTIONS)
+
+
+def test_folders_are_texts_without_a_policy(tmp_path: Path) -> None:
+    source = hive_source(tmp_path, [(1, 1), (2, 2)])
+    assert connect(source, table="people", unit="id", epsilon=1).table.columns["v"].kind is Kind.TEXT
+    (tmp_path / "other").mkdir()
+    pq.write_table(pa.table({"id": [3]}), tmp_path / "other" / "people.parquet")
+    with pytest.raises(SourceRefused, match="folders"):
+        connect(source, table="people", unit="id", epsilon=1)
+
+
+def probes(opened: Callable[[], object]) -> int:
+    with patch.object(SqlEngine, "probe", autospec=True) as probe:
+        opened()
+    return int(probe.call_count)
+
+
+def test_what_passed_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+    source, state = tmp_path / "people.parquet", Path(os.environ["DISCREET_STATE"])
+    pq.write_table(pa.table({"id": [1, 2], "v": [1, 2]}), source)
+
+    def opened() -> Session:
+        return connect(source, unit="id", epsilon=1)
+
+    assert [probes(opened), probes(opened)] == [1, 0]
+    assert [
+        stat.S_IMODE(path.stat().st_mode) & 0o077 for path in (state, state / "validated", *state.glob("validated/*"))
+    ] == [0] * 3
+    pq.write_table(pa.table({"id": [1, 2, 3], "v": [1, 2, 3]}), source)
+    assert [probes(opened), probes(opened)] == [1, 0]
+    os.utime(source, ns=(0, 0))
+    assert [probes(opened), probes(opened)] == [1, 0]
+
+
+def test_what_did_not_pass_is_not_remembered(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(PEOPLE), "v": UNREADABLE["text that is not UTF-8"]}), tmp_path / "people.parquet")
+    for _ in range(2):
+        with pytest.raises(SourceRefused):
+            connect(tmp_path / "people.parquet", unit="id", epsilon=1)
+
+
+def replaced(folder: Path, **paid: Any) -> Session:
+    """A session whose file is replaced, after it was validated, by one that cannot be decoded."""
+    source = folder / "people.parquet"
+    pq.write_table(pa.table({"id": range(PEOPLE), "v": ["x"] * PEOPLE}), source)
+    session = connect(source, unit="id", keys={"v": ("x",)}, **paid)
+    pq.write_table(pa.table({"id": range(PEOPLE), "v": UNREADABLE["text that is not UTF-8"]}), source)
+    return session
+
+
+BY_V = "SELECT v, COUNT(*) AS n FROM people GROUP BY v"
+
+
+@pytest.mark.parametrize("in_ledger", [False, True])
+def test_a_failure_after_validation_quarantines_the_source(in_ledger: bool, tmp_path: Path) -> None:
+    paid: dict[str, Any] = {"epsilon": 1}
+    if in_ledger:
+        with ledger_at(tmp_path / "hr.ledger", create=True) as made:
+            made.open("hr", 1)
+        paid = {"ledger": tmp_path / "hr.ledger"}
+    session = replaced(tmp_path, **paid)
+    with pytest.raises(EngineFailed) as failed:
+        session.ask(BY_V, epsilon=EPSILON)
+    assert type(failed.value) is EngineFailed
+    spent = session.account.budget.spent
+    for refused in (
+        lambda: session.ask(BY_V, epsilon=EPSILON),
+        lambda: session.ask("SELECT COUNT(*) AS n FROM people", epsilon=EPSILON),
+        lambda: connect(tmp_path / "people.parquet", unit="id", keys={"v": ("x",)}, **paid),
+    ):
+        pq.write_table(pa.table({"id": range(PEOPLE), "v": ["x"] * PEOPLE}), tmp_path / "people.parquet")
+        with pytest.raises(SourceQuarantined):
+            refused()
+    assert session.account.budget.spent == spent  # refused before anything is paid
+    session.quarantine.lift(session.engine.identity)
+    assert session.ask(BY_V, epsilon=EPSILON).rows  # continues the debit
+    assert session.account.budget.spent == spent
+
+
+def test_the_third_failure_of_resources_quarantines(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "v": ["x"]}), tmp_path / "people.parquet")
+    session = connect(tmp_path / "people.parquet", unit="id", epsilon=1, keys={"v": ("x",)})
+    with patch.object(DuckDB, "exact", side_effect=OutOfResources):
+        for _ in range(3):
+            with pytest.raises(EngineFailed) as failed:
+                session.ask(BY_V, epsilon=EPSILON)
+            assert type(failed.value) is EngineFailed
+        with pytest.raises(SourceQuarantined):
+            session.ask(BY_V, epsilon=EPSILON)
+
+
+def test_a_temporary_table_made_later_is_not_read() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT range AS id FROM range(10)")
+    session = connect(connection, table="people", unit="id", epsilon=1)
+    connection.execute("CREATE TEMP TABLE people AS SELECT range AS id FROM range(99)")
+    bounded = session.measurement("SELECT COUNT(*) AS n FROM people", epsilon=1).bounded
+    assert list(session.engine.totals(bounded)) == [((10,), ())]
+    later = connect(connection, table="people", unit="id", epsilon=1)  # as DuckDB itself finds it now
+    assert list(later.engine.totals(bounded)) == [((99,), ())]
+
+
+def test_a_database_spills_where_nobody_else_can_read(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "store.duckdb") as store:
+        store.execute("CREATE TABLE people AS SELECT range AS id FROM range(10)")
+    engine: Any = connect(tmp_path / "store.duckdb", table="people", unit="id", epsilon=1).engine
+    [[place]] = engine.connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    assert stat.S_IMODE(Path(place).parent.stat().st_mode) == 0o700
+    assert tmp_path not in Path(place).parents
+
+
+def test_a_bad_byte_in_a_row_is_not_the_headers_fault(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes(b"id,v\n1,2\n2,\xff\n")
+    for policy in (None, POLICY):
+        with pytest.raises(SourceRefused) as refused:
+            connect(tmp_path / "people.csv", policy=policy, unit="id", epsilon=1)
+        assert "header" not in str(refused.value)
+        assert "UTF-8" in str(refused.value)
+    with suppress(SourceRefused):
+        (tmp_path / "people.csv").write_bytes(b"id,\xff\n1,2\n")
+        connect(tmp_path / "people.csv", policy=POLICY, epsilon=1)
+        pytest.fail("a header that is not UTF-8 was read")
