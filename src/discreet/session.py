@@ -15,6 +15,7 @@ from discreet.declare import Declared
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
+from discreet.ledger.account import proper
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
 from discreet.ledger.keys import Key as SecretKey
@@ -47,15 +48,19 @@ class Session:
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
+    label: str | None = None  # which state of the source is queried, for example "2026-11"
     _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
     _searched: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )  # the columns whose bounds a query had to find when it was first asked
 
     @classmethod
-    def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
+    def of(
+        cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours, label: str | None = None
+    ) -> "Session":
         """A session over an open source."""
-        return cls(declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto)
+        named = None if label is None else read_label(label)
+        return cls(declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto, named)
 
     @property
     def price(self) -> Price:
@@ -67,7 +72,7 @@ class Session:
     @property
     def till(self) -> Till:
         """Where questions are paid for and answered."""
-        return Till(self.engine, self.account, self.delta)
+        return Till(self.engine, self.account, self.delta, self.label)
 
     @property
     def pricing(self) -> Pricing:
@@ -258,6 +263,18 @@ class Session:
         rows, group = smallest(answer)
         paid = rational(price(prices.kept.currency, planned.loss)[0])
         return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
+
+
+def read_label(label: str) -> str:
+    """A label as every ledger can hold it.
+
+    >>> read_label(202611)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: label is 202611: it is not a text; name the state of the source, label="2026-11"
+    """
+    if not isinstance(label, str):
+        raise BadParameter("label", repr(label), "it is not a text", 'name the state of the source, label="2026-11"')
+    return proper(label, "label")
 
 
 def _step_name(column: str) -> str:

@@ -93,6 +93,7 @@ class Till:
     engine: Engine
     account: Purse
     delta: Fraction
+    label: str | None = None  # which state of the source is queried
 
     @property
     def pricing(self) -> Pricing:
@@ -153,7 +154,7 @@ class Till:
 
     def _describe(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> dict[str, Any]:
         """What is hashed: all that decides what is measured, the answers that it rests on included."""
-        told = described(planned, self.engine.identity) | manner.mark
+        told = described(planned, self.engine.identity, self.label) | manner.mark
         return told | ({"after": [measurement_hash(paper.measurement) for paper in after]} if after else {})
 
     def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:

@@ -39,8 +39,9 @@ def _whose(solved: Solved) -> str:
     change = "had other rows" if replaced else "had no row in the data at all"
     rules = sorted({explain(bounded) for bounded in solved.bounded})
     listed = "\n".join(f"- {rule}" for rule in rules)
+    label = "" if solved.session.label is None else f", as labelled `{solved.session.label}`"
     return (
-        f"## Whose data, and what is hidden\n\nThe tables are about the rows of `{table.name}`. They protect each "
+        f"## Whose data, and what is hidden\n\nThe tables are about the rows of `{table.name}`{label}. They protect each "
         f"**{table.unit}** as a whole: what is published would look nearly the same if any one {table.unit} {change}. "
         f"To make that possible, the share of each {table.unit} was capped before anything was added up:\n\n{listed}"
     )

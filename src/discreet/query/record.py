@@ -34,10 +34,12 @@ class Paper:
     after: tuple[int, ...] = ()
 
 
-def described(planned: Measurement, source: str) -> dict[str, Any]:
-    """Everything that decides what is measured: the same of it is the same question."""
+def described(planned: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
+    """Everything that decides what is measured: the same of it is the same question. A label tells apart what one source
+    holds at different times; without one nothing is said, so that what was recorded before there were labels is found."""
     bounded = planned.bounded
-    return {
+    labelled = {} if label is None else {"label": label}
+    return labelled | {
         "source": source,
         "table": bounded.table.name,
         "question": written(bounded.query, bounded.table.unit),
