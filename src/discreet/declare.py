@@ -67,6 +67,7 @@ def declare(
         base.unique if unique is None else unique,
         base.salt,
         lookups,
+        base.least_epsilon,
     )
     notes = _notes(final, given, max_groups, max_rows)
     if given is None and str(source).lower().endswith((".csv", ".tsv")):

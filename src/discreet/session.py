@@ -105,10 +105,12 @@ class Session:
         if pilot is not None:
             raise QuestionRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded, prices = self._bounded(question), self.pricing
-        planned = prices.plan(bounded, Wanted(epsilon, error, size, confidence, weights))
+        wanted = Wanted(epsilon, error, size, confidence, weights)
+        spending = prices.spending(bounded, wanted)
+        planned = prices.buy(bounded, spending.epsilon, wanted.shares(bounded))
         said = question if isinstance(question, str) else written(bounded.query, bounded.table.unit)
         cost = prices.price(planned.loss)
-        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=self.notes)
+        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=(*self.notes, *spending.notes))
 
     def ask(
         self,
@@ -148,7 +150,10 @@ class Session:
             wanted = replace(wanted, size=found.size)
             earlier.append(found)
             after.append(found.paper)
-        answer = self.till.look(self.pricing.plan(bounded, wanted, rest), manner, shape, after)
+        spending = self.pricing.spending(bounded, wanted)
+        planned = self.pricing.buy(bounded, spending.epsilon, wanted.shares(bounded), rest)
+        answer = self.till.look(planned, manner, shape, after)
+        answer = replace(answer, explanation=" ".join((answer.explanation, *spending.notes)))
         return self.pricing.together(answer, earlier) if earlier else answer
 
     def find_bounds(
@@ -169,12 +174,13 @@ class Session:
         confidence: float = 0.95,
         weights: Mapping[str, Number] | None = None,
     ) -> Fraction:
-        """The least ε, to three digits, at which every column's half-width is at most `error`.
+        """The least ε, to three digits, at which every column's half-width is at most `error`; the policy's `least_epsilon`
+        if that is larger.
 
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        return self.pricing.epsilon(self._bounded(question), Wanted(None, error, size, confidence, weights))
+        return self.pricing.spending(self._bounded(question), Wanted(None, error, size, confidence, weights)).epsilon
 
     def certificate(self, answer: Release, key: SecretKey) -> dict[str, Any]:
         """release.json for an answer of this session: signed, and checked by `discreet verify`. Only a ledger's answers
@@ -255,8 +261,8 @@ class Session:
         if wanted.epsilon is not None or not wanted.lacks_size(bounded):
             raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
+        planned, step = prices.buy(asked, cost, name="pilot"), manner.step("pilot")
         prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
-        planned, step = prices.buy(asked, cost), manner.step("pilot")
         self.till.check_steps([(planned, step)], manner.id, after)
         answer = self.till.look(planned, step, Shape(CONFIDENCE), after)
         assert answer.paper is not None

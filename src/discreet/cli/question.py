@@ -77,8 +77,7 @@ class Question:
         if limit is not None:
             return session, price
         epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
-        whole_price = {"epsilon": epsilon, "size": self.size, "weights": price["weights"]}
-        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), whole_price
+        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), price
 
     def _from_ledger(self, price: dict[str, Any], delta: Fraction) -> tuple[Session, dict[str, Any]]:
         """The session whose budget is an account of a ledger."""

@@ -8,6 +8,7 @@ from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group
 from discreet.exact import rational, shown_down, shown_up
 from discreet.formats import rounded
+from discreet.pricing import raised_note
 from discreet.publisher.pay import Answers
 from discreet.publisher.solve import Solved
 from discreet.query.currency import name_of
@@ -163,6 +164,8 @@ def _made(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> st
         f"All noise was fixed before the first row was read, and paid for as one plan: {how}, "
         f"{shown_up(price.amount, 6)} of the budget. It is drawn exactly, in whole numbers.",
     ]
+    if solved.raised:
+        lines.append(raised_note(solved.session.table.least_epsilon))
     if solved.workload.text:
         lines.append("`plan.toml` says what was asked for; `python again.py FOLDER` makes it again.")
     if signed is None:

@@ -67,7 +67,8 @@ def _noise(planned: Measurement, i: int) -> dict[str, Any]:
 
 
 def policy_hash(table: Table) -> str:
-    """The hash of all that is declared about a table, the salt and the public tables included."""
+    """The hash of all that is declared about a table, the salt and the public tables included; but for its `least_epsilon`,
+    which refuses queries and changes no measurement."""
     public = {name: [lookup.digest, _columns(lookup.columns)] for name, lookup in sorted(table.public.items())}
     return _hashed(
         [table.name, table.unit, _columns(table.columns), table.max_groups, table.max_rows, table.unique, table.salt, public]
