@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
-from discreet.errors import BadParameter, QuestionRefused
+from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
 from discreet.ledger.budget import amount
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.opening import connect
@@ -219,3 +219,14 @@ def test_a_policy_declares_it(tmp_path: Path) -> None:
     assert "raised to 0.5" in raised["explanation"]
     quoted = run("quote", *asked[1:], "--error", "10000", "--json")
     assert "raised to 0.5" in " ".join(json.loads(quoted.stdout)["notes"])
+
+
+def test_no_refusal_proposes_an_epsilon_that_is_below_the_least() -> None:
+    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "the budget is used up")):
+        session = opened(Fraction(1, 8))
+        session = replace(session, account=MemoryAccount(budget(1 + left, 0)))
+        session.ask(COUNT, epsilon=1)
+        with pytest.raises(BudgetExceeded, match=said):
+            session.ask(COUNT, epsilon=1, fresh=True)
+        with pytest.raises(BudgetExceeded, match=said):
+            session.ask(MEAN, epsilon=1)
