@@ -43,8 +43,8 @@ def read_weights(weights: Mapping[str, Number] | None, columns: tuple[str, ...])
     return {name: positive(weights.get(name, 1), "weight") for name in columns}
 
 
-def least_epsilon(good: Callable[[Fraction], bool]) -> Fraction:
-    """The least ε that is good, to three digits; goodness only grows with ε."""
+def smallest_epsilon(good: Callable[[Fraction], bool]) -> Fraction:
+    """Find the smallest ε that is good, to three digits; goodness only grows with ε."""
     low, high = Fraction(0), Fraction(1)
     while not good(high):
         low, high = high, 2 * high

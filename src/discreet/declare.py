@@ -69,6 +69,7 @@ def declare(
         base.unique if unique is None else unique,
         base.salt,
         lookups,
+        base.least_epsilon,
     )
     if (problem := engine.unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")

@@ -39,6 +39,7 @@ def connect(
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
+    label: str | None = None,
 ) -> Session:
     """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
 
@@ -52,7 +53,8 @@ def connect(
     its price.
 
     A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
-    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything.
+    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything. `label` names the state of
+    the source ("2026-11"): an answer that was recorded under another label, or under none, is not reused.
     """
     relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
     purse, failing = purse_of(epsilon, delta, currency, ledger, account)
@@ -60,7 +62,7 @@ def connect(
         source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
         max_rows=max_rows, unique=unique, public=public,
     )  # fmt: skip
-    return Session.of(declared, purse, failing, relation)
+    return Session.of(declared, purse, failing, relation, label)
 
 
 def purse_of(

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from discreet.accounting.filters import Filter, price
-from discreet.accuracy import least_epsilon, read_error, read_weights
+from discreet.accounting.filters import Currency, Filter, price
+from discreet.accuracy import read_error, read_weights, smallest_epsilon
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational
+from discreet.exact import Bounds, Number, positive, rational, shown_down, shown_up
 from discreet.ledger.budget import amount
 from discreet.loss import Composition, compose
 from discreet.mechanisms.quantile import confident
@@ -78,6 +78,24 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """The ε of a query, and whether it is the policy's `least_epsilon` because the wanted error needs less."""
+
+    epsilon: Fraction
+    raised: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a quote and an answer say about it."""
+        return (raised_note(self.epsilon),) if self.raised else ()
+
+
+def raised_note(least: Fraction) -> str:
+    """Say that a wanted error needs less than the least ε."""
+    return f"The wanted error needs an ε below the policy's least_epsilon, so ε was raised to {shown_up(least, 6)}."
+
+
+@dataclass(frozen=True, slots=True)
 class Pricing:
     """Prices in one account."""
 
@@ -86,18 +104,44 @@ class Pricing:
 
     def plan(self, bounded: Bounded, wanted: Wanted, part: Fraction = Fraction(1)) -> Measurement:
         """The question with the noise that its price buys, or this part of its price."""
-        return self.buy(bounded, self.epsilon(bounded, wanted), wanted.shares(bounded), part)
+        return self.buy(bounded, self.spending(bounded, wanted).epsilon, wanted.shares(bounded), part)
 
     def buy(
-        self, bounded: Bounded, epsilon: Fraction, shares: Shares | None = None, part: Fraction = Fraction(1)
+        self,
+        bounded: Bounded,
+        epsilon: Fraction,
+        shares: Shares | None = None,
+        part: Fraction = Fraction(1),
+        name: str = "epsilon",
     ) -> Measurement:
-        """The question with the noise that this part of ε buys."""
+        """The question with the noise that this part of ε buys. Raise `BadParameter`, which calls ε by this `name`, if that
+        is less than the policy's `least_epsilon` buys."""
+        self._check_least(bounded.table.least_epsilon, epsilon, part, name)
+        return self._measure(bounded, epsilon, shares, part)
+
+    def _measure(
+        self, bounded: Bounded, epsilon: Fraction, shares: Shares | None, part: Fraction = Fraction(1)
+    ) -> Measurement:
         spend = amount(self.kept.currency, epsilon, self.delta) * part
         leak = self.kept.leak_limit * min(Fraction(1), spend / self.kept.limit)
         return measure(bounded, self.kept.currency, spend, leak, shares)
 
-    def epsilon(self, bounded: Bounded, wanted: Wanted) -> Fraction:
-        """The ε that is given, or the least, to three digits, at which every column's half-width is at most the error."""
+    def _check_least(self, least: Fraction, epsilon: Fraction, part: Fraction, name: str) -> None:
+        """Each debit costs at least what `least_epsilon` buys in the account's currency; for a whole ε that is to compare
+        the two ε, because what ε buys grows with it."""
+        if epsilon < least:
+            raise below_least(name, epsilon, least)
+        if amount(self.kept.currency, epsilon, self.delta) * part < least_amount(self.kept.currency, least, self.delta):
+            raise BadParameter(
+                name,
+                shown_down(epsilon, 6),
+                f"a part of it finds bounds, and that part is below the policy's least_epsilon = {shown_up(least, 6)}",
+                f"give a larger {name}, or declare the bounds",
+            )
+
+    def spending(self, bounded: Bounded, wanted: Wanted) -> Spending:
+        """The ε that is given, or the smallest, to three digits, at which every column's half-width is at most the error;
+        the policy's `least_epsilon` if that is smaller still."""
         if (wanted.epsilon is None) == (wanted.error is None):
             raise BadParameter(
                 "epsilon",
@@ -106,16 +150,17 @@ class Pricing:
                 'give epsilon=0.5, or error="5%" with a size',
             )
         if wanted.epsilon is not None:
-            return positive(wanted.epsilon, "epsilon")
+            return Spending(positive(wanted.epsilon, "epsilon"))
         met, shares = wanted.met(bounded), wanted.shares(bounded)
 
         def good(epsilon: Fraction) -> bool:
             try:
-                return met(self.buy(bounded, epsilon, shares))
+                return met(self._measure(bounded, epsilon, shares))
             except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
                 return False
 
-        return least_epsilon(good)
+        found, least = smallest_epsilon(good), bounded.table.least_epsilon
+        return Spending(max(found, least), raised=found < least)
 
     def price(self, loss: Composition, left: Fraction | None = None) -> Price:
         """What it costs here, and what is left after it or now."""
@@ -132,3 +177,21 @@ class Pricing:
         explanation = " ".join([answer.explanation, *map(str, earlier)])
         losses = [paid.loss for paid in earlier]
         return replace(answer, loss=compose(*losses, answer.loss), price=whole_price, explanation=explanation)
+
+
+def least_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:
+    """What the least ε of a debit buys in a currency; 0 where it is too small to buy anything."""
+    try:
+        return amount(currency, least, delta)
+    except BadParameter:
+        return Fraction(0)
+
+
+def below_least(name: str, epsilon: Fraction, least: Fraction) -> BadParameter:
+    """An ε that the policy does not allow."""
+    return BadParameter(
+        name,
+        shown_down(epsilon, 6),
+        f"it is below the policy's least_epsilon = {shown_up(least, 6)}",
+        f"give at least {shown_up(least, 6)}, or ask the data owner to lower least_epsilon",
+    )

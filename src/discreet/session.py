@@ -15,6 +15,7 @@ from discreet.declare import Declared
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, QuestionRefused
 from discreet.exact import Bounds, Number, positive, rational, shown
+from discreet.ledger.account import proper
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
 from discreet.ledger.keys import Key as SecretKey
@@ -49,18 +50,23 @@ class Session:
     notes: tuple[str, ...] = ()
     auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
+    label: str | None = None  # which state of the source is queried, for example "2026-11"
     _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
     _searched: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )  # the columns whose bounds a query had to find when it was first asked
 
     @classmethod
-    def of(cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours) -> "Session":
+    def of(
+        cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours, label: str | None = None
+    ) -> "Session":
         """A session over an open source; refused if the source is quarantined."""
         quarantine = quarantine_for(account, lasting=declared.engine.lasting)
         quarantine.check(declared.engine.identity)
-        engine, table = declared.engine, declared.table
-        return cls(engine, table, account, delta, neighbours, declared.notes, declared.auto, quarantine)
+        return cls(
+            declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto, quarantine,
+            None if label is None else read_label(label),
+        )  # fmt: skip
 
     @property
     def price(self) -> Price:
@@ -72,7 +78,7 @@ class Session:
     @property
     def till(self) -> Till:
         """Where questions are paid for and answered."""
-        return Till(self.engine, self.account, self.delta, self.quarantine)
+        return Till(self.engine, self.account, self.delta, self.quarantine, self.label)
 
     @property
     def pricing(self) -> Pricing:
@@ -105,10 +111,12 @@ class Session:
         if pilot is not None:
             raise QuestionRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded, prices = self._bounded(question), self.pricing
-        planned = prices.plan(bounded, Wanted(epsilon, error, size, confidence, weights))
+        wanted = Wanted(epsilon, error, size, confidence, weights)
+        spending = prices.spending(bounded, wanted)
+        planned = prices.buy(bounded, spending.epsilon, wanted.shares(bounded))
         said = question if isinstance(question, str) else written(bounded.query, bounded.table.unit)
         cost = prices.price(planned.loss)
-        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=self.notes)
+        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=(*self.notes, *spending.notes))
 
     def ask(
         self,
@@ -148,7 +156,10 @@ class Session:
             wanted = replace(wanted, size=found.size)
             earlier.append(found)
             after.append(found.paper)
-        answer = self.till.look(self.pricing.plan(bounded, wanted, rest), manner, shape, after)
+        spending = self.pricing.spending(bounded, wanted)
+        planned = self.pricing.buy(bounded, spending.epsilon, wanted.shares(bounded), rest)
+        answer = self.till.look(planned, manner, shape, after)
+        answer = replace(answer, explanation=" ".join((answer.explanation, *spending.notes)))
         return self.pricing.together(answer, earlier) if earlier else answer
 
     def find_bounds(
@@ -169,12 +180,13 @@ class Session:
         confidence: float = 0.95,
         weights: Mapping[str, Number] | None = None,
     ) -> Fraction:
-        """The least ε, to three digits, at which every column's half-width is at most `error`.
+        """The least ε, to three digits, at which every column's half-width is at most `error`; the policy's `least_epsilon`
+        if that is larger.
 
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        return self.pricing.epsilon(self._bounded(question), Wanted(None, error, size, confidence, weights))
+        return self.pricing.spending(self._bounded(question), Wanted(None, error, size, confidence, weights)).epsilon
 
     def certificate(self, answer: Release, key: SecretKey) -> dict[str, Any]:
         """release.json for an answer of this session: signed, and checked by `discreet verify`. Only a ledger's answers
@@ -255,14 +267,26 @@ class Session:
         if wanted.epsilon is not None or not wanted.lacks_size(bounded):
             raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
+        planned, step = prices.buy(asked, cost, name="pilot"), manner.step("pilot")
         prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
-        planned, step = prices.buy(asked, cost), manner.step("pilot")
         self.till.check_steps([(planned, step)], manner.id, after)
         answer = self.till.look(planned, step, Shape(CONFIDENCE), after)
         assert answer.paper is not None
         rows, group = smallest(answer)
         paid = rational(price(prices.kept.currency, planned.loss)[0])
         return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
+
+
+def read_label(label: str) -> str:
+    """A label as every ledger can hold it.
+
+    >>> read_label(202611)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: label is 202611: it is not a text; name the state of the source, label="2026-11"
+    """
+    if not isinstance(label, str):
+        raise BadParameter("label", repr(label), "it is not a text", 'name the state of the source, label="2026-11"')
+    return proper(label, "label")
 
 
 def _step_name(column: str) -> str:

@@ -95,6 +95,7 @@ class Till:
     account: Purse
     delta: Fraction
     quarantine: Quarantine
+    label: str | None = None  # which state of the source is queried
 
     @property
     def pricing(self) -> Pricing:
@@ -116,7 +117,7 @@ class Till:
                 whose=whose_of(told),
             )
         except BudgetExceeded as refused:
-            raise self.way_out(refused) from None
+            raise self._say_what_fits(refused, planned.bounded.table.least_epsilon) from None
         if isinstance(paid, Recorded):
             return self._recorded(planned, paper, paid.entry, paid.answer, shape)
         answer = self.answer(planned, paid, manner, shape)
@@ -148,7 +149,7 @@ class Till:
         try:
             self.account.check(compose(*(planned.loss for planned in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
-            raise self.way_out(refused) from None
+            raise self._say_what_fits(refused, unpaid[0].bounded.table.least_epsilon) from None
 
     def _is_paid(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> bool:
         measurement = measurement_hash(self._describe(planned, manner, after))
@@ -156,7 +157,7 @@ class Till:
 
     def _describe(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> dict[str, Any]:
         """What is hashed: all that decides what is measured, the answers that it rests on included."""
-        told = described(planned, self.engine.identity) | manner.mark
+        told = described(planned, self.engine.identity, self.label) | manner.mark
         return told | ({"after": [measurement_hash(paper.measurement) for paper in after]} if after else {})
 
     def check_source(self) -> None:
@@ -191,12 +192,11 @@ class Till:
         said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
         return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=paper(entry, recorded=record))
 
-    def way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
-        """The same refusal, with the ε that would fit."""
-        if refused.fitting is not None:
-            return refused
-        fitting = epsilon_that_fits(self.account.budget, self.delta)
-        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
+    def _say_what_fits(self, refused: BudgetExceeded, least: Fraction) -> BudgetExceeded:
+        """The same refusal, with the ε that would fit; none if that is below the policy's least one."""
+        fitting = epsilon_that_fits(self.account.budget, self.delta) if refused.fitting is None else refused.fitting
+        allowed = fitting if fitting >= least else Fraction(0)
+        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=allowed)
 
 
 def _without_salt(bounded: Bounded) -> Bounded:

@@ -18,6 +18,7 @@ from discreet.publisher import Asked, Solved, solve
 from discreet.publisher.outlook import outlooks
 from discreet.query.currency import named
 from discreet.query.quote import promised
+from discreet.query.table import Column, Kind, Table
 from discreet.testing import seeded
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
 from tests.query.people import COUNTS
@@ -201,11 +202,15 @@ def test_a_cell_is_reliable_up_to_a_tenth_of_what_it_would_be(sql: str, tenth: C
     assert 0 < found < len(sizes)
 
 
+GENEROUS = Table("people", "id", {"id": Column(Kind.INTEGER)}, unique=True, least_epsilon=Fraction(1, 10**301))
+TINY: dict[str, Any] = {"epsilon": Fraction(1, 10**300), "policy": GENEROUS, "bounds": {}, "keys": {}}
+
+
 @pytest.mark.parametrize(
     ("more", "said", "not_said"),
     [
         ({"epsilon": Fraction(10) ** 300}, "narrower than 2\\^-60 grid steps.*lower budget", "wanted errors"),
-        ({"epsilon": Fraction(1, 10**300)}, "too small for any answer to questions.all", "wanted errors"),
+        (TINY, "too small for any answer to questions.all", "wanted errors"),
         ({"epsilon": Fraction(10) ** 300, "delta": Fraction(1, 10**6)}, "narrower", "wanted errors"),
     ],
 )

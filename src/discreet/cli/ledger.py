@@ -13,6 +13,7 @@ from discreet.ledger.account import Account
 from discreet.ledger.check import check as recompute
 from discreet.ledger.head import contains, signed_head
 from discreet.ledger.keys import fingerprint, key_at, key_beside, read_public
+from discreet.ledger.rotation import rotate_key
 from discreet.query.currency import name_of, named
 
 
@@ -83,6 +84,18 @@ def public_key(place: str, key: str | None) -> None:
     """Print the public key and its fingerprint."""
     found = key_at(key_place(place, key)).public
     print_json({"public_key": found, "fingerprint": fingerprint(found)})
+
+
+def rotate(place: str, key: str | None, *, as_json: bool) -> None:
+    """Replace the ledger's key and print both public keys."""
+    made = rotate_key(ledger_at(place), key_place(place, key))
+    if as_json:
+        print_json({"old": made.old, "new": made.new, "entry": made.entry})
+        return
+    print(f"The ledger signs with a new key from entry {made.entry} on. Give its public key to your readers:")
+    print(f"  new: {made.new} ({fingerprint(made.new)})")
+    print(f"  old: {made.old} ({fingerprint(made.old)})")
+    print("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
 
 
 def key_place(place: str, key: str | None) -> Path:

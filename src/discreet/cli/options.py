@@ -46,6 +46,11 @@ Relation: TypeAlias = Annotated[
     str, panel(DATA, "Whom an answer may not tell apart: add-remove one unit, or replace one.", "--neighbours")
 ]
 
+Label: TypeAlias = Annotated[
+    str | None,
+    panel(DATA, "Which state of the source this is: 2026-11. Answers under another label are not reused.", "--label"),
+]
+
 LedgerPlace: TypeAlias = Annotated[
     str | None, panel(LEDGER, "Pay from a ledger: a file, or postgresql://user@host/database.", "--ledger")
 ]

@@ -35,7 +35,12 @@ def run(plan: str, choice: Choice) -> None:
     with waiting("pricing …"):
         solved = solve(read_plan(plan))
         seen = outlooks(solved)
-    said = {"price": solved.price.to_dict(), "fits": solved.fits, "budgets": [each.to_dict() for each in seen]}
+    said = {
+        "price": solved.price.to_dict(),
+        "fits": solved.fits,
+        "raised": solved.raised,
+        "budgets": [each.to_dict() for each in seen],
+    }
     if not choice.as_json:
         _show(solved, seen)
     if choice.dry_run:
@@ -82,7 +87,7 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
         "shared out in the same way; of averages and quantiles, over so many rows.",
         "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; the rows have no "
         "part in it.",
-        *solved.session.notes,
+        *solved.notes,
     ]
     if not solved.fits:
         notes.insert(0, "The wanted errors do not fit into budget.epsilon: this will be refused.")

@@ -47,6 +47,7 @@ class Question:
     budget: str | None = None
     ledger: str | None = None
     account: str | None = None
+    label: str | None = None
 
     @property
     def price(self) -> dict[str, Any]:
@@ -70,14 +71,13 @@ class Question:
         limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
         currency = None if self.currency is None else named(self.currency)
         account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
-        session = Session.of(self._declared(), account, rational(delta), Neighbours.named(self.neighbours))
+        session = Session.of(self._declared(), account, rational(delta), Neighbours.named(self.neighbours), self.label)
         if self.pilot is not None:
             return session, price | {"pilot": number(self.pilot, "pilot")}
         if limit is not None:
             return session, price
         epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
-        whole_price = {"epsilon": epsilon, "size": self.size, "weights": price["weights"]}
-        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), whole_price
+        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), price
 
     def _from_ledger(self, price: dict[str, Any], delta: Fraction) -> tuple[Session, dict[str, Any]]:
         """The session whose budget is an account of a ledger."""
@@ -85,7 +85,7 @@ class Question:
         purse, failing = purse_of(
             given, delta, None if self.currency is None else named(self.currency), self.ledger, self.account
         )
-        session = Session.of(self._declared(), purse, failing, Neighbours.named(self.neighbours))
+        session = Session.of(self._declared(), purse, failing, Neighbours.named(self.neighbours), self.label)
         return session, price if self.pilot is None else price | {"pilot": number(self.pilot, "pilot")}
 
     def _declared(self) -> Declared:

@@ -14,6 +14,7 @@ from discreet.ledger.entry import (
     Debit,
     Entry,
     FailureRecorded,
+    KeyRotated,
     Opened,
     QuarantineLifted,
     decode,
@@ -21,6 +22,7 @@ from discreet.ledger.entry import (
 )
 from discreet.ledger.failures import FailureCounts
 from discreet.ledger.pages import Pages, Row, columns_of
+from discreet.ledger.rotation import is_signed
 
 SLACK = Fraction(1, 1 << 40)
 """A price that is read again by another version or on another machine may come out this much larger, relatively."""
@@ -131,6 +133,8 @@ class Replay:
                 lifted = self.sources.get(entry.source, FailureCounts())
                 self._require(lifted.quarantined, row, "lifts the quarantine of a source that has none")
                 self.sources[entry.source] = FailureCounts()
+            case KeyRotated():
+                self._require(is_signed(entry), row, "rotates a key without the signatures of both keys")
 
     def _debit(self, entry: Debit, row: Row) -> None:
         self._require(entry.account in self.accounts, row, "debits an account that is not open")

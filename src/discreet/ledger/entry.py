@@ -94,7 +94,16 @@ class QuarantineLifted(_Entry, frozen=True, tag="lift", kw_only=True):
     source: str
 
 
-Entry: TypeAlias = Opened | Debit | Answered | FailureRecorded | QuarantineLifted
+class KeyRotated(_Entry, frozen=True, tag="rotate", kw_only=True):
+    """From here on the ledger signs with another key. Both keys, in base 64, signed this."""
+
+    old: str
+    new: str
+    signature: str  # with the old key
+    confirmation: str  # with the new key
+
+
+Entry: TypeAlias = Opened | Debit | Answered | FailureRecorded | QuarantineLifted | KeyRotated
 
 
 def encode(entry: Entry) -> bytes:

@@ -10,6 +10,7 @@ from discreet.errors import BadParameter
 from discreet.ledger.book import Ledger
 from discreet.ledger.entry import GENESIS, canonical
 from discreet.ledger.keys import Key, fingerprint, is_public, verified
+from discreet.ledger.rotation import accepts
 
 FORMAT = "discreet head 1"
 _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signature": str}
@@ -24,12 +25,13 @@ def signed_head(ledger: Ledger, key: Key) -> dict[str, Any]:
 
 
 def contains(ledger: Ledger, head: Any, public: str | None = None) -> str | None:
-    """Why the ledger is not a continuation of this head; None if it is one. Without a key, the head's own is believed."""
+    """Why the ledger is not a continuation of this head; None if it is one. Without a key, the head's own is believed; a key
+    counts for those that it replaced later, too."""
     head = read_head(head)
     unsigned = {name: value for name, value in head.items() if name != "signature"}
     if not verified(head["public_key"], head["signature"], canonical(unsigned)):
         return "the head's signature does not hold: it was changed"
-    if public is not None and head["public_key"] != public:
+    if public is not None and not accepts(ledger, public, head["public_key"], head["entries"]):
         return f"the head was signed with another key ({fingerprint(head['public_key'])}, not {fingerprint(public)})"
     with ledger.store.reading() as pages:
         last, _ = pages.last()

@@ -13,6 +13,7 @@ from discreet.ledger.entry import (
     Debit,
     Entry,
     FailureRecorded,
+    KeyRotated,
     Opened,
     QuarantineLifted,
     decode,
@@ -185,6 +186,12 @@ class Pages:
             (hash_of(source.encode()), source, counts.decoding, counts.resource),
         )
 
+    def rotations(self) -> tuple[KeyRotated, ...]:
+        """Every rotation of the ledger's key."""
+        rows = self.run("SELECT body FROM discreet_entries WHERE kind = 'rotate' ORDER BY number", ()).fetchall()
+        found = (self._decoded(self._raw(body)) for (body,) in rows)
+        return tuple(entry for entry in found if isinstance(entry, KeyRotated))
+
     def _debit(self, condition: str, *values: Any) -> Debit | None:
         row = self._one(f"SELECT body FROM discreet_entries WHERE {condition}", *values)
         return self._read_debit(self._raw(row[0])) if row else None
@@ -228,6 +235,8 @@ def columns_of(entry: Entry) -> tuple[str, str, str | None, str | None, int | No
             return "failure", "", None, None, None
         case QuarantineLifted():
             return "lift", "", None, None, None
+        case KeyRotated():
+            return "rotate", "", None, None, None
 
 
 def totalled(account: Account, row: Any) -> Account:

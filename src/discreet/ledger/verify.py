@@ -21,6 +21,7 @@ from discreet.ledger.certificate import (
 from discreet.ledger.check import SLACK, check
 from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash, whose_of
 from discreet.ledger.keys import fingerprint, verified
+from discreet.ledger.rotation import accepts
 
 NEAR = 1e-3
 """Another version may know the same ε a little better or worse."""
@@ -56,7 +57,7 @@ def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = Non
     """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it."""
     stated = read_certificate(found)
     opened, debit, earlier = read_entries(stated)
-    findings = list(_signed(stated, public))
+    findings = list(_signed(stated, public, debit, ledger))
     try:
         findings += _consistent(stated, opened, debit, earlier)
     except (BadFact, BadParameter):
@@ -71,11 +72,15 @@ def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = Non
     return Verdict(tuple(findings), tuple(trusted))
 
 
-def _signed(stated: dict[str, Any], public: str | None) -> Iterator[Finding]:
+def _signed(stated: dict[str, Any], public: str | None, debit: Debit, ledger: Ledger | None) -> Iterator[Finding]:
     unsigned = {name: value for name, value in stated.items() if name != "signature"}
     signed = verified(stated["public_key"], stated["signature"], canonical(unsigned))
     yield Finding("the signature is of exactly this certificate", signed)
-    if public is not None:
+    if public is None:
+        return
+    if stated["public_key"] != public and ledger is not None and accepts(ledger, public, stated["public_key"], debit.number):
+        yield Finding("it was made with a key that the given key replaced later", True)
+    else:
         yield Finding("it was made with the given key", stated["public_key"] == public)
 
 

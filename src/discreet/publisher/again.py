@@ -1,12 +1,17 @@
-"""What again.py does: the publication beside it once more, signed with the key that signed it, and with no other."""
+"""What again.py does: the publication beside it once more, signed with the key that signed it or with one that
+replaced it, and with no other."""
 
 import json
 import sys
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 from discreet.errors import BadParameter, DiscreetError
+from discreet.ledger import ledger_at
+from discreet.ledger.certificate import read_entries
 from discreet.ledger.keys import key_at
+from discreet.ledger.rotation import accepts
 from discreet.publisher.publication import key_place, publish
 from discreet.publisher.read import read_plan
 
@@ -22,20 +27,24 @@ def again(published: Path, arguments: Sequence[str]) -> None:
         sys.exit(USAGE)
     try:
         workload = read_plan(published / "plan.toml", beside=arguments[0])
-        key = None if workload.ledger is None else _known_key(published, key_place(workload.ledger, *arguments[1:]))
+        key = (
+            None
+            if workload.ledger is None
+            else _known_key(published, key_place(workload.ledger, *arguments[1:]), workload.ledger)
+        )
         made = publish(workload, "again", key=key)
     except DiscreetError as refused:
         sys.exit(f"{refused}\n{USAGE}")
     print(made.folder)
 
 
-def _known_key(published: Path, place: Path) -> Path:
-    """The key, which is there and is the one of the certificate: what another signs looks like a forgery."""
+def _known_key(published: Path, place: Path, ledger: "str | PathLike[str]") -> Path:
+    """The key, which is there and is the one of the certificate or replaced it: what another signs looks like a forgery."""
     if not place.is_file():
         raise BadParameter("KEY", str(place), "there is no key, and none is made here", "name the file of the ledger's key")
     certificate = published / "release.json"
     if certificate.is_file():
-        signer = json.loads(certificate.read_text(encoding="utf-8"))["public_key"]
-        if key_at(place).public != signer:
+        stated = json.loads(certificate.read_text(encoding="utf-8"))
+        if not accepts(ledger_at(ledger), key_at(place).public, stated["public_key"], read_entries(stated)[1].number):
             raise BadParameter("KEY", str(place), "release.json was signed with another", "name the file of that key")
     return place

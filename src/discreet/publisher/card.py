@@ -8,6 +8,7 @@ from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group
 from discreet.exact import rational, shown_down, shown_up
 from discreet.formats import rounded
+from discreet.pricing import raised_note
 from discreet.publisher.pay import Answers
 from discreet.publisher.solve import Solved
 from discreet.query.currency import name_of
@@ -39,8 +40,9 @@ def _whose(solved: Solved) -> str:
     change = "had other rows" if replaced else "had no row in the data at all"
     rules = sorted({explain(bounded) for bounded in solved.bounded})
     listed = "\n".join(f"- {rule}" for rule in rules)
+    label = "" if solved.session.label is None else f", as labelled `{solved.session.label}`"
     return (
-        f"## Whose data, and what is hidden\n\nThe tables are about the rows of `{table.name}`. They protect each "
+        f"## Whose data, and what is hidden\n\nThe tables are about the rows of `{table.name}`{label}. They protect each "
         f"**{table.unit}** as a whole: what is published would look nearly the same if any one {table.unit} {change}. "
         f"To make that possible, the share of each {table.unit} was capped before anything was added up:\n\n{listed}"
     )
@@ -162,6 +164,8 @@ def _made(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> st
         f"All noise was fixed before the first row was read, and paid for as one plan: {how}, "
         f"{shown_up(price.amount, 6)} of the budget. It is drawn exactly, in whole numbers.",
     ]
+    if solved.raised:
+        lines.append(raised_note(solved.session.table.least_epsilon))
     if solved.workload.text:
         lines.append("`plan.toml` says what was asked for; `python again.py FOLDER` makes it again.")
     if signed is None:

@@ -45,7 +45,7 @@ def pay_and_look(
     told: dict[str, Any] = {
         "unit": session.table.unit,
         "neighbours": session.neighbours.value,
-        "plan": [described(each, session.engine.identity) for each in solved.measurements],
+        "plan": [described(each, session.engine.identity, session.label) for each in solved.measurements],
     }
     told |= manner.mark
     paid = session.account.reserve(

@@ -10,11 +10,17 @@ from typing import Any
 from discreet.errors import BadParameter, SourceRefused
 from discreet.publisher.workload import Asked, Workload
 
-TOP = {"title", "source", "unit", "policy", "table", "path", "max_groups", "max_rows", "unique", "neighbours", "confidence"}
+TOP = {
+    "title", "label", "source", "unit", "policy", "table", "path", "max_groups", "max_rows", "unique", "neighbours",
+    "confidence",
+}  # fmt: skip
 TABLES = {"bounds", "keys", "public", "budget", "questions"}
 BUDGET = {"epsilon", "delta", "currency", "ledger", "account", "id"}
 QUESTION = {"sql", "error", "size", "weight"}
-TEXTS = {"title", "source", "unit", "policy", "table", "path", "neighbours", "currency", "ledger", "account", "id", "sql"}
+TEXTS = {
+    "title", "label", "source", "unit", "policy", "table", "path", "neighbours", "currency", "ledger", "account", "id",
+    "sql",
+}  # fmt: skip
 PATHS = {"source", "policy", "path", "ledger"}
 
 

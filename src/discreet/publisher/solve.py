@@ -23,6 +23,7 @@ from discreet.exact import positive, rational
 from discreet.ledger.account import price_at
 from discreet.ledger.budget import RESERVED, amount
 from discreet.loss import Composition, compose
+from discreet.pricing import below_least, least_amount, raised_note
 from discreet.publisher.parts import CLOSE, Part, Piece, bounded_of, cheapest, merged, pieces_of
 from discreet.publisher.workload import Workload
 from discreet.query.bound import Bounded
@@ -94,6 +95,7 @@ class Solved:
     bounded: tuple[Bounded, ...]  # the questions
     pieces: tuple[Piece, ...]  # their columns
     parts: tuple[Part, ...]  # the noise of each column
+    raised: bool = False  # the wanted errors need less than the policy's least ε, which is what the plan now costs
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -117,6 +119,12 @@ class Solved:
     def fits(self) -> bool:
         """Whether that is within the plan's own budget. What the account has left is the account's to say."""
         return self.charge <= self.terms.most
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said about the plan and its source."""
+        least = self.session.table.least_epsilon
+        return (*self.session.notes, *([raised_note(least)] if self.raised else []))
 
     @property
     def price(self) -> Price:
@@ -145,6 +153,9 @@ def solve(workload: Workload) -> Solved:
     (20.0, True)
     """
     session = workload.open()
+    least_allowed, most = session.table.least_epsilon, positive(workload.epsilon, "budget.epsilon")
+    if most < least_allowed:
+        raise below_least("budget.epsilon", most, least_allowed)
     terms = Terms.of(workload, session)
     bounded = tuple(bounded_of(asked, session) for asked in workload.questions)
     asked = zip(workload.questions, bounded, strict=True)
@@ -155,7 +166,15 @@ def solve(workload: Workload) -> Solved:
     plans = [plan for draft in _promising(drafts) if (plan := draft.filled()) is not None]
     if not plans:
         raise _nothing_fits(drafts[0])
-    return min(plans, key=lambda plan: (not plan.fits, _loudness_of_the_rest(plan), plan.charge))
+    return _at_least(min(plans, key=lambda plan: (not plan.fits, _loudness_of_the_rest(plan), plan.charge)))
+
+
+def _at_least(plan: Solved) -> Solved:
+    """The plan, with as much less noise as makes its one debit cost what the policy's least ε buys."""
+    floor = least_amount(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
+    if plan.charge >= floor:
+        return plan
+    return replace(plan.at_budget(min(plan.terms.most, floor * (1 + Fraction(4 * CLOSE)))), raised=True)
 
 
 def _choices(pieces: Sequence[Piece], terms: Terms, leak: Fraction) -> Iterator[tuple[list[Part | None], Currency]]:

@@ -112,6 +112,7 @@ class Workload:
     max_rows: int | None = None
     unique: bool | None = None
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE
+    label: str | None = None  # which state of the source is published
     text: str = field(default="", repr=False)  # the plan.toml that it was read from
 
     def __post_init__(self) -> None:
@@ -141,12 +142,12 @@ class Workload:
         relation = self.neighbours if isinstance(self.neighbours, Neighbours) else Neighbours.named(self.neighbours)
         if self.ledger is None:
             account, failing = MemoryAccount(budget(self.epsilon, self.delta, self._currency())), rational(self.delta)
-            return Session.of(self._declared(), account, failing, relation)
+            return Session.of(self._declared(), account, failing, relation, self.label)
         with under("budget"):
             purse, failing = purse_of(None, 0, None, self.ledger, self.account)
             if rational(self.delta) and not isinstance(purse.budget.currency, Pure):
                 raise BadParameter("delta", self.delta, "the account has its own, for life", "leave it out")
-        return Session.of(self._declared(), purse, failing, relation)
+        return Session.of(self._declared(), purse, failing, relation, self.label)
 
     def _currency(self) -> Currency:
         if self.currency is None:

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter
-from discreet.exact import whole
-from discreet.query.table import SALT, Column, Key, Kind, Table
+from discreet.exact import positive, whole
+from discreet.query.table import LEAST_EPSILON, SALT, Column, Key, Kind, Table
 
-TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "columns", "public"}
+TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "least_epsilon", "columns", "public"}
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
 
 
@@ -36,6 +36,7 @@ def read_policy(text: str) -> Table:
         whole(policy.get("max_rows", 1), "max_rows", 1),
         _truth(policy, "unique"),
         _text(policy, "salt") if "salt" in policy else SALT,
+        least_epsilon=_positive(policy, "least_epsilon") if "least_epsilon" in policy else LEAST_EPSILON,
     )
 
 
@@ -67,6 +68,8 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
     lines += ["# true only if no unit ever has two rows: nothing is bounded then."] * template
     lines += [f"unique = {json.dumps(table.unique)}", f"salt = {_quoted(table.salt)}"]
+    lines += ["# The least ε of a query. How long a query runs depends on the data, so none may be nearly free."] * template
+    lines += [f"least_epsilon = {_number(table.least_epsilon, 'least_epsilon')}"]
     for name, column in table.columns.items():
         lines += ["", f"[columns.{_quoted(name)}]", f"kind = {_quoted(column.kind.value)}"]
         lines += _bounds(column)
@@ -83,7 +86,7 @@ def wrong(field: str, reason: str) -> BadParameter:
 def _bounds(column: Column) -> list[str]:
     lines = []
     if column.lower is not None and column.upper is not None:
-        lines += [f"lower = {_number(column.lower)}", f"upper = {_number(column.upper)}"]
+        lines += [f"lower = {_number(column.lower, 'bounds')}", f"upper = {_number(column.upper, 'bounds')}"]
     if column.keys is not None:
         lines.append(f"keys = [{', '.join(_key(key) for key in column.keys if key is not None)}]")
         lines += ["null_key = true"] if None in column.keys else []
@@ -132,6 +135,13 @@ def _text(found: dict[str, Any], field: str) -> str:
     return value
 
 
+def _positive(found: dict[str, Any], field: str) -> Fraction:
+    value = found[field]
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise wrong(field, "a number above 0 is needed here")
+    return positive(value, field)
+
+
 def _truth(found: dict[str, Any], field: str) -> bool:
     value = found.get(field, False)
     if not isinstance(value, bool):
@@ -144,13 +154,13 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _number(exact: Fraction) -> str:
-    """Exactly, as a decimal; a bound that is no short decimal was not typed by anybody, and is refused."""
+def _number(exact: Fraction, field: str) -> str:
+    """Exactly, as a decimal; a number that is no short decimal was not typed by anybody, and is refused."""
     if exact.denominator == 1:
         return str(exact.numerator)
     decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
     if Fraction(decimal) != exact:
-        raise wrong("bounds", f"{exact} is no decimal of at most 28 digits")
+        raise wrong(field, f"{exact} is no decimal of at most 28 digits")
     return f"{decimal:f}"
 
 

@@ -34,10 +34,12 @@ class Paper:
     after: tuple[int, ...] = ()
 
 
-def described(planned: Measurement, source: str) -> dict[str, Any]:
-    """Everything that decides what is measured: the same of it is the same question."""
+def described(planned: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
+    """Everything that decides what is measured: the same of it is the same question. A label tells apart what one source
+    holds at different times; without one nothing is said, so that what was recorded before there were labels is found."""
     bounded = planned.bounded
-    return {
+    labelled = {} if label is None else {"label": label}
+    return labelled | {
         "source": source,
         "table": bounded.table.name,
         "question": written(bounded.query, bounded.table.unit),
@@ -65,7 +67,8 @@ def _noise(planned: Measurement, i: int) -> dict[str, Any]:
 
 
 def policy_hash(table: Table) -> str:
-    """The hash of all that is declared about a table, the salt and the public tables included."""
+    """The hash of all that is declared about a table, the salt and the public tables included; but for its `least_epsilon`,
+    which refuses queries and changes no measurement."""
     public = {name: [lookup.digest, _columns(lookup.columns)] for name, lookup in sorted(table.public.items())}
     return _hashed(
         [table.name, table.unit, _columns(table.columns), table.max_groups, table.max_rows, table.unique, table.salt, public]

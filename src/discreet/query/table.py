@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational, shown, whole
+from discreet.exact import Number, positive, rational, shown, whole
 
 Key: TypeAlias = str | int | bool | date | datetime | None
 """A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
@@ -37,6 +37,11 @@ class Kind(Enum):
 LARGEST_KEY = 1 << 63
 SALT = "discreet"
 """Of the hash that decides which groups of a unit count, unless the steward chose another."""
+
+
+LEAST_EPSILON = Fraction(1, 10**4)
+"""The least ε that a debit may have, unless the steward chose another: how long a query runs depends on the rows that match,
+so no query is answered for next to nothing."""
 
 
 def holds(kind: Kind, key: Key) -> bool:
@@ -116,8 +121,10 @@ class Table:
     unique: bool = False
     salt: str = SALT
     public: Mapping[str, Lookup] = field(default_factory=dict)
+    least_epsilon: Fraction = LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "least_epsilon", positive(self.least_epsilon, "least_epsilon"))
         if self.unit not in self.columns:
             raise BadParameter(
                 "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"

@@ -60,6 +60,14 @@ def ledger_key(place: Place, key: SecretKey = None) -> None:
     public_key(place, key)
 
 
+@ledger.command("rotate-key", epilog="Example: [bold]discreet ledger rotate-key hr.ledger[/bold]")
+def ledger_rotate_key(place: Place, key: SecretKey = None, json: Json = False) -> None:
+    """Replace the key that the ledger signs with. Earlier certificates and heads still verify."""
+    from discreet.cli.ledger import rotate
+
+    rotate(place, key, as_json=json)
+
+
 @app.command(rich_help_panel=KEEPING, epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
 def budget(
     place: Place,

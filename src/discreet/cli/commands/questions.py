@@ -23,6 +23,7 @@ from discreet.cli.options import (
     Json,
     KeyFile,
     Keys,
+    Label,
     LedgerPlace,
     Limits,
     MaxGroups,
@@ -87,6 +88,7 @@ def ask(
     path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
+    label: Label = None,
     ledger: LedgerPlace = None,
     account: AccountName = None,
     id: AnswerId = None,
@@ -108,6 +110,7 @@ def ask(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
         currency=currency, neighbours=neighbours, path=path, pilot=pilot, budget=budget, ledger=ledger, account=account,
+        label=label,
     )  # fmt: skip
     form = Form(
         simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
@@ -142,6 +145,7 @@ def quote(
     path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
+    label: Label = None,
     ledger: LedgerPlace = None,
     account: AccountName = None,
     json: Json = False,
@@ -153,7 +157,7 @@ def quote(
     asked = Question(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
-        currency=currency, neighbours=neighbours, path=path, ledger=ledger, account=account,
+        currency=currency, neighbours=neighbours, path=path, ledger=ledger, account=account, label=label,
     )  # fmt: skip
     run(asked, confidence, as_json=json)
 

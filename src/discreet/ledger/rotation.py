@@ -1,0 +1,93 @@
+"""Another key for a ledger: the new one replaces the old one from an entry of the chain on.
+
+The entry holds both public keys and is signed with both, so it proves that whoever held the old key chose the new one, and
+that the holder of the new key accepts what the old one signed *before* that entry. Whoever trusts the new public key can
+therefore check older certificates and heads with it and the ledger. What the old key signs afterwards is not accepted on
+the new key's word: the usual reason for a rotation is that others may know the old key.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import BadParameter
+from discreet.ledger.book import Ledger
+from discreet.ledger.entry import KeyRotated, canonical
+from discreet.ledger.keys import key_at, verified
+from discreet.ledger.pages import Pages
+from discreet.ledger.sqlite import sync_folder
+
+FORMAT = "discreet key rotation 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A rotation that was made: the two public keys, and the entry that says so."""
+
+    old: str
+    new: str
+    entry: int
+
+
+def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
+    """Replace the key in a file by a new one and record it in the ledger. The old secret key is deleted.
+
+    The new key is written beside the old one first and takes its place last. A rotation that was interrupted in between is
+    continued by the next one, with the same new key.
+    """
+    place = Path(path)
+    if not place.exists():
+        way_out = "name the file of the ledger's key; the first signature makes it"
+        raise BadParameter("key", repr(str(place)), "there is no key to replace", way_out)
+    old, draft = key_at(place), place.with_name(f"{place.name}.new")
+    new = key_at(draft)
+    with ledger.store.writing() as pages:
+        entry = next((each for each in pages.rotations() if (each.old, each.new) == (old.public, new.public)), None)
+        if entry is None:
+            if key_at(place).public != old.public:
+                draft.unlink(missing_ok=True)
+                raise BadParameter(
+                    "key", repr(str(place)), "another process replaced it meanwhile", "look at it: discreet ledger key"
+                )
+            number, link = pages.last()
+            said = _statement(number + 1, link.hex(), old.public, new.public)
+            entry = KeyRotated(
+                number=number + 1, previous=link.hex(), old=old.public, new=new.public, signature=old.sign(said),
+                confirmation=new.sign(said),
+            )  # fmt: skip
+            pages.append(entry)
+    with suppress(FileNotFoundError):  # another process that continued the same rotation was first
+        os.replace(draft, place)
+    sync_folder(place.parent)
+    return Rotation(entry.old, entry.new, entry.number)
+
+
+def is_signed(entry: KeyRotated) -> bool:
+    """Whether both keys signed the rotation."""
+    said = _statement(entry.number, entry.previous, entry.old, entry.new)
+    return verified(entry.old, entry.signature, said) and verified(entry.new, entry.confirmation, said)
+
+
+def replaced_keys(pages: Pages, public: str) -> dict[str, int]:
+    """The keys that a key replaced, directly or through others, each with the entry from which on it was replaced."""
+    replaced: dict[str, int] = {}
+    trusted = {public}
+    for entry in sorted(pages.rotations(), key=lambda each: each.number, reverse=True):
+        if entry.new in trusted and entry.old not in trusted and is_signed(entry):
+            trusted.add(entry.old)
+            replaced[entry.old] = entry.number
+    return replaced
+
+
+def accepts(ledger: Ledger, public: str, signer: str, entry: int) -> bool:
+    """Whether a signature over what the ledger held up to an entry counts as one of `public`: its own, or one of a key that
+    it replaced later."""
+    if signer == public:
+        return True
+    with ledger.store.reading() as pages:
+        return replaced_keys(pages, public).get(signer, 0) > entry
+
+
+def _statement(number: int, previous: str, old: str, new: str) -> bytes:
+    return canonical({"format": FORMAT, "number": number, "previous": previous, "old": old, "new": new})
