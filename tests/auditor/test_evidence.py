@@ -18,6 +18,7 @@ from discreet.auditor.events import Candidate, Event
 from discreet.auditor.evidence import Evidence, lower, upper
 from discreet.auditor.features import trailing_exponents
 from discreet.auditor.scores import learn
+from discreet.auditor.telling import most_telling
 from discreet.errors import BadParameter
 
 
@@ -154,7 +155,7 @@ def test_an_answer_is_read_the_same_in_every_company() -> None:
 def test_the_clock_chooses_nothing() -> None:
     """Counts are taken at two places fixed before, with half of α each; what comes between is dropped."""
     ones, zeros = of_objects([1.0] * 500), of_objects([0.0] * 500)
-    [score] = [each for each in learn(ones, zeros, ("the answer",)) if each.simple]
+    [score] = [each for each in learn(ones, zeros, most_telling(ones, zeros)) if each.simple]
     chosen = [Candidate(Event(score, 0.5, True), True, Point(1.0, 0.0), 0.0, 0.0, 0.0)]
 
     def certified(deadline: float, given: int) -> list[tuple[int, float]]:

@@ -136,7 +136,7 @@ def six_sigma(draws: int) -> float:
 def test_few_cells_are_flagged_and_wrong_and_none_over_a_handful_of_rows(
     n: int, delta: float, bounds: tuple[int, int], make: Values
 ) -> None:
-    values, draws = make(n, bounds), 2_000
+    values, draws = make(n, bounds), 1_000
     found = tallied(repeated(values, draws, 31, epsilon=8, delta=delta, bounds=bounds), values)
     assert all(missed <= six_sigma(draws) * draws for _, missed in found.values()), found
     if n in TINY:  # each with probability below 1e-9, see the head of cells.py, and the noise is the same every time
