@@ -102,7 +102,7 @@ def read(answer: Any, columns: tuple[str, ...] | None = None) -> Reading:
     """Read an answer, or only its numbers under these names.
 
     >>> found = read({"mean": 2.5, "cells": [3, 4]})
-    >>> found.numbers["['mean']"], found.blocks["['cells']"].tolist(), found.numbers["the sum"]
+    >>> found.numbers["['mean']"], list(found.blocks["['cells']"]), found.numbers["the sum"]
     (2.5, [3.0, 4.0], 9.5)
     """
     if isinstance(answer, Raised):
