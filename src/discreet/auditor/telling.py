@@ -6,9 +6,11 @@ the exact values (atoms) and of their lowest bits (grids). The best of each are 
 compared with another. Nothing depends on this choice but the power of the attack.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.auditor.answers import Answers, Floats, all_columns
 from discreet.auditor.features import trailing_exponents
@@ -18,7 +20,10 @@ MOST_COLUMNS = 64
 CODED = 4
 """Of so many columns the exact values and the lowest bits are looked at."""
 MOST_COMPARED = 1 << 23
-"""Numbers that are compared at most: of wider answers fewer are looked at."""
+"""Numbers that are compared at most, unless fewer than `FEWEST` answers a side would be."""
+FEWEST = 6
+WIDEST = 1 << 16
+"""Of more columns than these, those whose means differ most are looked at more closely."""
 STRIP = 1 << 20
 """Numbers that are compared at a time."""
 
@@ -39,33 +44,35 @@ def most_telling(left: Answers, right: Answers) -> Telling:
     always = [name for name in names.own if name in SUMMARY]
     width = len(single) + len(names) - len(names.own)
     if width <= 1:
-        kept = (*always, *(name for name in names if name not in SUMMARY))
-        return Telling(kept, (), tuple(name for name in kept if _numeric(name)))
-    rows = max(1, MOST_COMPARED // (2 * width))
+        every = (*always, *(name for name in names if name not in SUMMARY))
+        return Telling(every, (), tuple(filter(_numeric, every)))
+    rows = max(FEWEST, MOST_COMPARED // (2 * width))
     a, b = (side.part(0, rows).spread_over(names) for side in (left, right))
     places = np.concatenate([np.array(single, np.int64), np.arange(len(names.own), len(names))])
-    step = max(1, STRIP // (len(a) + len(b)))
-    strips = [_measures(a[:, cut], b[:, cut]) for cut in (places[i : i + step] for i in range(0, len(places), step))]
-    measures = np.concatenate(strips, axis=1)
-    kept_places = sorted(_in_turn(measures))
-    orders = np.argsort(-measures, axis=1, kind="stable")
-    exact = [names[int(places[j])] for j in orders[2][:CODED]]
-    lowest = [name for name in (names[int(places[j])] for j in orders[3][: 2 * CODED]) if _numeric(name)]
-    return Telling((*always, *(names[int(places[j])] for j in kept_places)), tuple(exact), tuple(lowest[:CODED]))
+    if width > WIDEST:
+        places = np.sort(places[np.argsort(-_by_strips(_shifts, a, b, places)[0], kind="stable")[:WIDEST]])
+    measures = _by_strips(_measures, a, b, places)
+    ranks = np.argsort(-measures, axis=1, kind="stable")
+    kept, exact, lowest = (
+        [names[int(places[j])] for j in found] for found in (_in_turn(ranks), ranks[2][:CODED], ranks[3][: 2 * CODED])
+    )
+    return Telling((*always, *kept), tuple(exact), tuple(filter(_numeric, lowest))[:CODED])
 
 
 def _numeric(name: str) -> bool:
     return not name.startswith(TEXT_OF) and name not in SUMMARY
 
 
-def _in_turn(measures: Floats) -> set[int]:
-    """The best columns of each measure in turn, until there are enough."""
-    kept: set[int] = set()
-    for ranked in np.argsort(-measures, axis=1, kind="stable").T[:MOST_COLUMNS].tolist():
-        for j in ranked:
-            if len(kept) < MOST_COLUMNS:
-                kept.add(j)
-    return kept
+def _in_turn(ranks: NDArray[np.int64]) -> list[int]:
+    """The best columns of each measure in turn, until there are enough; in the order in which they stand."""
+    return sorted(list(dict.fromkeys(ranks.T[:MOST_COLUMNS].ravel().tolist()))[:MOST_COLUMNS])
+
+
+def _by_strips(measure: Callable[[Floats, Floats], Floats], a: Floats, b: Floats, places: NDArray[np.int64]) -> Floats:
+    """The measures of these columns, some at a time."""
+    step = max(1, STRIP // (len(a) + len(b)))
+    strips = (places[i : i + step] for i in range(0, len(places), step))
+    return np.concatenate([measure(a[:, strip], b[:, strip]) for strip in strips], axis=1)
 
 
 def _measures(a: Floats, b: Floats) -> Floats:
@@ -73,15 +80,16 @@ def _measures(a: Floats, b: Floats) -> Floats:
     pooled = np.concatenate([a, b])
     far, apart = _compared(np.where(np.isnan(pooled), -np.inf, pooled), len(a))
     _, grid = _compared(trailing_exponents(pooled).astype(np.float64), len(a))
-    return np.stack([_shift(a, b), far, apart, grid])
+    return np.stack([_shifts(a, b)[0], far, apart, grid])
 
 
-def _shift(a: Floats, b: Floats) -> Floats:
-    """The means' distance in standard errors; what is missing counts as 0."""
+def _shifts(a: Floats, b: Floats) -> Floats:
+    """The means' distance in standard errors, as one row; what is missing counts as 0."""
     sides = [np.clip(np.nan_to_num(side, nan=0.0), -1e100, 1e100) for side in (a, b)]
     means = [side.mean(axis=0) for side in sides]
     spread = sum(side.var(axis=0) / len(side) for side in sides)
-    return np.asarray(np.abs(means[0] - means[1]) / np.sqrt(spread + 1e-30 * (1 + np.abs(means[0]) + np.abs(means[1])) ** 2))
+    least = 1e-15 * (1 + np.abs(means[0]) + np.abs(means[1]))  # where all are alike
+    return np.asarray(np.abs(means[0] - means[1]) / np.sqrt(spread + least**2))[None]
 
 
 def _compared(pooled: Floats, first: int) -> tuple[Floats, Floats]:
