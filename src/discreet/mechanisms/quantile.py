@@ -13,7 +13,7 @@ CAUTION = 1 + 1e-9
 """Tails are computed in doubles; they are raised by this factor, and the allowance lowered by it."""
 
 
-LEAST_SURE, MOST_SURE = Fraction(1, 10**6), Fraction(ceil_float(1 - Fraction(1, 10**12)))
+LEAST_SURE, MOST_SURE = Fraction(1, 10**6), 1 - Fraction(1, 10**12)
 """The confidences that a question may ask for: shared out over 10^9 intervals, what may be missed is still an ordinary
 double, and nothing that is computed from it can fail after the question was paid for."""
 
