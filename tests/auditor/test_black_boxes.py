@@ -70,7 +70,7 @@ def test_workers_answer_as_one_process_does() -> None:
     with Crowd(noisy_count, 2, 1.0) as crowd:
         answers = crowd.answers([1, 1], 101)
         assert len(answers) == 101
-        assert answers.columns == ("the answer",)
+        assert tuple(answers.columns) == ("the answer",)
 
 
 def test_assert_private() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import comb, exp, inf, lgamma, log, log1p
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreet.auditor.events import Candidate, Event
 from discreet.auditor.evidence import Evidence, lower, upper
 from discreet.auditor.features import trailing_exponents
 from discreet.auditor.scores import learn
+from discreet.auditor.telling import most_telling
 from discreet.errors import BadParameter
 
 
@@ -114,14 +116,24 @@ def test_answers_of_every_kind_are_told_apart() -> None:
 
 ANYTHING: list[Any] = [
     1.5, -0.0, float("nan"), float("inf"), 3, 2**60, True, None, "x", "xx", [1, 2], [1.5], (), {"a": 1}, {"b": 2.5, "a": 1},
-    {"d", "e"}, np.float64(0.5), np.int64(3), Raised("raises E"),
+    {"d", "e"}, np.float64(0.5), np.int64(3), Raised("raises E"), 2 + 1j, b"xy", [1, None, "x 2"], {"a": [1, [2, "y"]]},
+    np.arange(3), np.array([1j]), Fraction(1, 3), SimpleNamespace(a=1, b="z"), ValueError("e"), object(), len, [0.5] * 40,
 ]  # fmt: skip
 Reading = Callable[[Sequence[Any], tuple[str, ...]], Answers]
 
 
 def read_alone(reading: Reading) -> bool:
     """Whether an answer has the same sort, code and numbers in every company."""
-    columns = ("the answer", "['a']", "answer[0]", "has 'e'")
+    columns = (
+        "the answer",
+        "['a']",
+        "answer[0]",
+        "has 'e'",
+        "the sum",
+        "answer.a",
+        "the text of answer[2]",
+        "answer[2] number[0]",
+    )
     for seed in range(200):
         rng = Random(seed)
         choices = rng.choice([ANYTHING, ANYTHING[:2], ANYTHING[4:5], ANYTHING[:5]])
@@ -154,7 +166,7 @@ def test_an_answer_is_read_the_same_in_every_company() -> None:
 def test_the_clock_chooses_nothing() -> None:
     """Counts are taken at two places fixed before, with half of α each; what comes between is dropped."""
     ones, zeros = of_objects([1.0] * 500), of_objects([0.0] * 500)
-    [score] = [each for each in learn(ones, zeros, ("the answer",)) if each.simple]
+    [score] = [each for each in learn(ones, zeros, most_telling(ones, zeros)) if each.simple]
     chosen = [Candidate(Event(score, 0.5, True), True, Point(1.0, 0.0), 0.0, 0.0, 0.0)]
 
     def certified(deadline: float, given: int) -> list[tuple[int, float]]:

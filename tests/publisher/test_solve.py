@@ -17,7 +17,7 @@ from discreet.mechanisms import Gaussian, Laplace
 from discreet.publisher import Asked, Solved, solve
 from discreet.publisher.outlook import outlooks
 from discreet.query.currency import named
-from discreet.query.quote import promised
+from discreet.query.quote import count_error, promised
 from discreet.query.table import Column, Kind, Table
 from discreet.testing import seeded
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
@@ -200,6 +200,18 @@ def test_a_cell_is_reliable_up_to_a_tenth_of_what_it_would_be(sql: str, tenth: C
         assert line.reliable == sum(half <= tenth(n) for n, half in halves.items())
         found += line.reliable or 0
     assert 0 < found < len(sizes)
+
+
+def test_an_average_is_not_reliable_over_a_count_that_is_not() -> None:
+    """Between 190 and 200 every average is within a tenth of every other; so the count of rows decides."""
+    sizes = (5, 20, 10**6)
+    for sql in ("AVG(pay)", "MEDIAN(pay)"):
+        asked = Asked(name="q", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=sizes)
+        plan = solve(workload(asked, epsilon=2, bounds={"pay": (190, 200)}))
+        off = count_error(plan.measurements[0], plan.bounded[0].query.aggregates[0][1], 0.95)
+        assert off is not None
+        [line] = outlooks(plan)[1].lines
+        assert line.reliable == sum(n >= 10 * off for n in sizes) < len(sizes)
 
 
 GENEROUS = Table("people", "id", {"id": Column(Kind.INTEGER)}, unique=True, least_epsilon=Fraction(1, 10**301))

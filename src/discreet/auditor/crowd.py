@@ -59,7 +59,7 @@ class Crowd:
         """Processes that begin alike do not draw independent noise; only the first answers can show it."""
         self._compared = True
         soon = time.monotonic() + LEAST * self.limit
-        first, *others = self._each(data, [ALIKE] * len(self._pools), soon, None)
+        first, *others = self._each(data, [ALIKE] * len(self._pools), soon, ())
         if any(_alike(first, other) for other in others):
             raise BadParameter(
                 "workers", len(self._pools), "every process draws the same noise, so their answers are not independent",

@@ -72,6 +72,17 @@ class Evidence:
         """By how much the certified ε exceeds the claimed one; negative if it does not."""
         return self.epsilon - self.point.claimed.epsilon
 
+    @property
+    def rarest(self) -> float:
+        """An event that is rarer than this where it is likelier cannot refute the point with so many answers, even if it
+        never happens on the other side: the least k/n whose lower bound exceeds what the point allows beside 0 of n."""
+        most = self.point.most(upper(0, self.among, self.alpha / 2)) * (1 + CAUTION)
+        low, high = 0, self.of + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if lower(middle, self.of, self.alpha / 2) > most else (middle, high)
+        return min(1.0, high / self.of)
+
     def resolution(self, power_z: float = 1.2816) -> float:
         """The smallest share of the leak at this event that could have been missing from the claim and still be seen in
         nine runs of ten: 0.05 says that noise a twentieth short, at this event, would have been found. 1 is blindness."""

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.auditor.answers import Answers, Floats, Ints
+from discreet.auditor.answers import Answers, Floats, Ints, bits
+from discreet.auditor.reading import PLACE, SUMMARY, TEXT_OF
 
 MOST_ORDERED = 6
+EXACTLY, LOWEST_BIT = "the exact value of ", "the lowest bit of "
 NOTHING = 9999
 """The trailing exponent of zero, and of what is no number."""
 
@@ -28,25 +30,21 @@ class Size:
     of: Callable[[Answers], Floats]
 
 
-def features(columns: tuple[str, ...]) -> tuple[list[Code], list[Size]]:
-    """Everything that is looked at, for answers with these columns."""
+def features(columns: tuple[str, ...], exact: tuple[str, ...], lowest: tuple[str, ...]) -> tuple[list[Code], list[Size]]:
+    """Everything that is looked at, for answers with these columns: of some the exact values, of some the lowest bits."""
+    numbers = tuple(name for name in columns if not name.startswith("the ") and name not in SUMMARY)
     codes = [Code("the sort of answer", lambda a: a.sort), Code("the exact answer", lambda a: a.whole)]
-    codes += [Code(f"the lowest bit of {name}", _trailing(name)) for name in columns[:4]]
-    sizes = [Size(name, _column(name)) for name in columns]
-    if len(columns) > 1:
+    codes += [Code(f"{LOWEST_BIT}{name}", _trailing(name)) for name in lowest]
+    codes += [Code(f"{EXACTLY}{name}", _exactly(name)) for name in exact if not name.startswith(TEXT_OF)]
+    codes += [Code(name, _code(name)) for name in columns if name.startswith(TEXT_OF) or name == PLACE]
+    sizes = [Size(name, _column(name)) for name in columns if not name.startswith(TEXT_OF) and name != PLACE]
+    if len(numbers) > 1:
         codes += [
-            Code("the place of the largest", lambda a: _numbers(a, columns, -np.inf).argmax(axis=1)),
-            Code("which are there", lambda a: _mixed((~np.isnan(a.under(columns))).astype(np.int64))),
-            Code("the signs", lambda a: _mixed(np.sign(_numbers(a, columns, 0.0)).astype(np.int64))),
+            Code("which are there", lambda a: _mixed((~np.isnan(a.under(numbers))).astype(np.int64))),
+            Code("the signs", lambda a: _mixed(np.sign(_numbers(a, numbers, 0.0)).astype(np.int64))),
         ]
-        sizes += [
-            Size("the sum", lambda a: _numbers(a, columns, 0.0).sum(axis=1)),
-            Size("the largest", lambda a: _numbers(a, columns, -np.inf).max(axis=1)),
-            Size("the smallest", lambda a: _numbers(a, columns, np.inf).min(axis=1)),
-            Size("how many are there", lambda a: (~np.isnan(a.under(columns))).sum(axis=1).astype(np.float64)),
-        ]
-    if 1 < len(columns) <= MOST_ORDERED:
-        codes.append(Code("the order", lambda a: _mixed(np.argsort(_numbers(a, columns, np.inf), axis=1, kind="stable"))))
+    if 1 < len(numbers) <= MOST_ORDERED:
+        codes.append(Code("the order", lambda a: _mixed(np.argsort(_numbers(a, numbers, np.inf), axis=1, kind="stable"))))
     return codes, sizes
 
 
@@ -68,6 +66,14 @@ def _column(name: str) -> Callable[[Answers], Floats]:
 
 def _trailing(name: str) -> Callable[[Answers], Ints]:
     return lambda answers: trailing_exponents(answers.under((name,))[:, 0])
+
+
+def _exactly(name: str) -> Callable[[Answers], Ints]:
+    return lambda answers: bits(answers.under((name,))[:, 0])
+
+
+def _code(name: str) -> Callable[[Answers], Ints]:
+    return lambda answers: np.nan_to_num(answers.under((name,))[:, 0], nan=-1.0).astype(np.int64)
 
 
 def _numbers(answers: Answers, columns: tuple[str, ...], missing: float) -> Floats:

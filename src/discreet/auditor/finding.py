@@ -8,6 +8,7 @@ from discreet import formats
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
 from discreet.errors import BadParameter
+from discreet.exact import shown_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,20 @@ class Finding:
     samples: int
     seconds: float
 
+    @property
+    def _rarest(self) -> str:
+        return f"{shown_up(100 * self.evidence.rarest, 2)}%"
+
+    @property
+    def not_seen(self) -> tuple[str, ...]:
+        """What no audit of this kind and length can find."""
+        return (
+            "other inputs than the pairs that were tried",
+            f"a fault that shows in fewer than {self._rarest} of the answers, or only after many calls",
+            "a mechanism that recognises the auditor (its inputs, its process, the number of calls) and behaves meanwhile",
+            "what is not in the answer: files, network traffic, the duration of a call within its limit",
+        )
+
     def __str__(self) -> str:
         seen = self.evidence
         counted = (
@@ -44,7 +59,7 @@ class Finding:
         return (
             f"Nothing found against {self.claim}: ε is at least {self.certified_epsilon:.4g} at δ = {self.delta:.3g}, where "
             f"{self.claimed_epsilon:.4g} is claimed; a leak {100 * (self.resolution or 0):.3g}% short of it at the best "
-            f"event would have been seen. Best event: {counted} {cost}."
+            f"event would have been seen. Best event: {counted} {cost}. Not seen: {'; '.join(self.not_seen)}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +74,7 @@ class Finding:
             "event": self.event,
             "likelier": self.likelier,
             "resolution": self.resolution,
+            "not_seen": list(self.not_seen),
             "confidence": self.confidence,
             "samples": self.samples,
             "seconds": self.seconds,
@@ -71,7 +87,10 @@ class Finding:
     def grade(self) -> str:
         """For a student: passed, or the two inputs and the event that break it."""
         if not self.violation:
-            return f"Passed: {self.claim} could not be refuted ({self.samples:,} answers)."
+            return (
+                f"Passed: {self.claim} could not be refuted ({self.samples:,} answers). This is no proof: other inputs were "
+                f"not tried, and a fault that shows in fewer than {self._rarest} of the answers cannot be seen with so many."
+            )
         return (
             f"Not private enough. Run it on {self.pair} and watch for this: {self.event}. Given {self.likelier} it happens "
             f"with probability at least {self.evidence.p_low:.4g}, given the other with at most {self.evidence.q_high:.4g}; "

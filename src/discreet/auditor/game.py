@@ -19,7 +19,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from discreet.auditor.answers import Answers, Raised, of_array, of_objects
+from discreet.auditor.answers import Answers, of_array, of_objects, together
+from discreet.auditor.reading import Raised, Reading, read
 from discreet.mechanisms import (
     Binomial,
     DiscreteGaussian,
@@ -37,6 +38,10 @@ ELEMENTWISE = (
 """Mechanisms that treat every number of an array alike and apart, so that n runs are one array."""
 
 LEAST = 6
+ROOM = 1 << 23
+"""Numbers that are held at a time."""
+READING = 5.0
+"""Seconds that reading one answer may take."""
 Columns: TypeAlias = tuple[str, ...] | None
 
 
@@ -61,8 +66,8 @@ class Player(Protocol):
         ...
 
     def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
-        """n independent answers to one input, with their numbers under these columns; fewer, but at least `LEAST`, if the
-        clock strikes."""
+        """n independent answers to one input, with their numbers under these columns, or all of their numbers; fewer, but at
+        least `LEAST`, if the clock strikes."""
         ...
 
     def again(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
@@ -80,7 +85,7 @@ class OneByOne:
         for _ in range(n):
             if time.monotonic() > until:
                 return None
-            before, after = self.answers(first, 1), self.answers(then, 1)
+            before, after = self.answers(first, 1, columns=()), self.answers(then, 1, columns=())
             same += bool(before.whole[0] == after.whole[0] and before.sort[0] == after.sort[0])
         return same
 
@@ -93,7 +98,19 @@ class Bulk(OneByOne):
     quick: bool = True
 
     def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
-        return of_array(np.asarray(self.sample(data, n)))
+        """A few first: they tell how many there is room for at a time. Who asks for all numbers knows how many fit."""
+        parts = [self._drawn(data, min(n, LEAST), columns)]
+        size = n if columns is None else max(LEAST, ROOM // max(1, parts[0][1]))
+        while (done := sum(len(part) for part, _ in parts)) < n and parts[-1][0]:
+            parts.append(self._drawn(data, min(size, n - done), columns))
+        return together([part for part, _ in parts])
+
+    def _drawn(self, data: Any, n: int, columns: Columns) -> tuple[Answers, int]:
+        """Answers, and how many numbers there are in each."""
+        drawn = self.sample(data, n)
+        if isinstance(drawn, np.ndarray):
+            return of_array(drawn, columns), drawn.size // max(1, len(drawn))
+        return of_objects(list(drawn), columns), 1
 
 
 @dataclass(frozen=True)
@@ -109,10 +126,18 @@ class Calls(OneByOne):
         sink, fresh = _Nowhere(), _copier(data)
         with redirect_stdout(sink), redirect_stderr(sink), _alarm() as ring:
             for _ in range(n):
-                found.append(one(self.function, fresh(), ring, self.limit))
+                found.append(_read(one(self.function, fresh(), ring, self.limit), columns, ring))
                 if len(found) >= LEAST and time.monotonic() > until:
                     break
         return of_objects(found, columns)
+
+
+def _read(answer: Any, columns: Columns, ring: Callable[[float], None]) -> Any:
+    """A number as it is, anything else as it is read, at once: it may be large, and reading it may run foreign code."""
+    if type(answer) in (int, float):
+        return answer
+    found = one(lambda each: read(each, columns), answer, ring, READING)
+    return found if isinstance(found, Reading) else Raised(f"a {type(answer).__name__}: {found.name}")
 
 
 def one(function: Callable[[Any], Any], data: Any, ring: Callable[[float], None], limit: float) -> Any:

@@ -9,8 +9,9 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from discreet.auditor.answers import Answers, Raised, of_objects
+from discreet.auditor.answers import Answers, of_objects
 from discreet.auditor.game import LEAST, Columns, OneByOne
+from discreet.auditor.reading import Raised, read
 from discreet.auditor.where import Where, named
 
 CALL = """
@@ -26,7 +27,11 @@ try:
 except BaseException as raised:
     answer = False, type(raised).__name__
 signal.setitimer(signal.ITIMER_REAL, 0)
-pickle.dump(answer, out)
+try:
+    sent = pickle.dumps(answer)
+except BaseException as raised:
+    sent = pickle.dumps((None, type(answer[1]).__name__))
+out.write(sent)
 out.flush()
 os._exit(0)
 """
@@ -50,7 +55,8 @@ class Restarts(OneByOne):
         found: list[Any] = []
         with ThreadPoolExecutor(self.workers) as side_by_side:
             while len(found) < n and (len(found) < LEAST or monotonic() <= until):
-                found += side_by_side.map(self._one, [sent] * min(self.workers, n - len(found)))
+                fresh = side_by_side.map(self._one, [sent] * min(self.workers, n - len(found)))
+                found += [each if type(each) in (int, float) else read(each, columns) for each in fresh]
         return of_objects(found, columns)
 
     def _one(self, sent: bytes) -> Any:
@@ -63,5 +69,10 @@ class Restarts(OneByOne):
         if ended.returncode:
             late = ended.returncode == -signal.SIGALRM
             return Raised(f"no answer within {self.limit:g} s" if late else "ends its process")
-        came, answer = pickle.loads(ended.stdout)
+        try:
+            came, answer = pickle.loads(ended.stdout)
+        except Exception as raised:  # what a black box makes of itself on arrival is an answer too
+            return Raised(f"an answer that raises {type(raised).__name__} when it is received")
+        if came is None:
+            return Raised(f"a {answer} that cannot be sent")
         return answer if came else Raised(f"raises {answer}")

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from discreet.auditor.answers import MOST_COLUMNS, Answers, together
+from discreet.auditor.answers import Answers, together
 from discreet.auditor.certify import TWICE, Certified, counted, repeats
 from discreet.auditor.claims import Point
 from discreet.auditor.events import Candidate, candidates, finalists
 from discreet.auditor.finding import Finding
-from discreet.auditor.game import LEAST, Columns, Pair, Player
+from discreet.auditor.game import LEAST, ROOM, Columns, Pair, Player
 from discreet.auditor.purse import Purse
 from discreet.auditor.scores import learn
+from discreet.auditor.telling import MOST_COLUMNS, most_telling
 from discreet.errors import BadParameter
 
 SHARES = (0.25, 0.25, 0.5)
@@ -64,7 +65,7 @@ class Rounds:
     purse: Purse
     progress: Progress | None
     sharp: bool = False
-    seen: dict[int, tuple[list[Answers], list[Answers]]] = field(default_factory=dict)
+    seen: dict[int, tuple[Answers, Answers]] = field(default_factory=dict)  # what was learned from, by pair
 
     def played(self, pairs: list[Pair]) -> Finding:
         """All of it."""
@@ -73,8 +74,9 @@ class Rounds:
         for turn, share in enumerate(SHARES):
             alpha = self.alpha * share / TESTS
             explore, certify = self._plan(turn, len(order))
-            if turn and certify < FEWEST:
-                break
+            if turn and certify < FEWEST:  # the last round, which spends all that is left on one pair, may still have enough
+                order = order[:1]
+                continue
             looked: list[Explored] = []
             for i in order:
                 if not looked or self.purse.part <= WHOLE[turn]:
@@ -93,9 +95,9 @@ class Rounds:
     def _warm(self, pair: Pair) -> None:
         """The first answers may be slow, and are not reckoned with."""
         n = 1000 if self.player.quick else 3
-        self._ask(pair.left, n, self.purse.until)
+        self._ask(pair.left, n, self.purse.until, ())
         self.purse.forget()
-        self._ask(pair.right, n, self.purse.until)
+        self._ask(pair.right, n, self.purse.until, ())
 
     def _plan(self, turn: int, pairs: int) -> tuple[int, int]:
         """Answers a side: to explore each pair with, and to certify on."""
@@ -110,14 +112,24 @@ class Rounds:
         return min(explore, widest), int(0.97 * left / 2) - explore
 
     def _width(self) -> int:
-        """How many numbers an answer has: wide ones take longer to learn from."""
-        return max((len(part.columns) for sides in self.seen.values() for side in sides for part in side), default=1)
+        """How many numbers of an answer are kept: many take longer to learn from."""
+        return max((len(side.columns) for sides in self.seen.values() for side in sides), default=1)
+
+    def _wide(self, seen: tuple[Answers, Answers]) -> bool:
+        """Whether an answer has more numbers than are kept: others are chosen every time, and old answers lack them."""
+        return max(len(side.columns) for side in seen) >= MOST_COLUMNS
 
     def _haste(self, pairs: int) -> float:
-        """When to stop exploring one side of one of so many pairs."""
+        """When to stop exploring one side of one of so many pairs, or counting how often its answers repeat."""
         if self.purse.seconds is None:
             return inf
         return min(self.purse.until, time.monotonic() + self.purse.seconds * (0.15 / pairs + 0.01))
+
+    def _scanned(self, data: Any, n: int, until: float) -> Answers:
+        """Up to n answers with all of their numbers, as many as there is room for."""
+        first = self._ask(data, min(n, LEAST), until)
+        more = min(n, ROOM // max(1, len(first.columns))) - len(first)
+        return first if more <= 0 or time.monotonic() > until else together([first, self._ask(data, more, until)])
 
     def _ask(self, data: Any, n: int, until: float, columns: Columns = None) -> Answers:
         begun = time.monotonic()
@@ -128,24 +140,32 @@ class Rounds:
         return found
 
     def _explored(self, i: int, pair: Pair, explore: int, certify: int, alpha: float, pairs: int) -> Explored:
-        before = self.seen.setdefault(i, ([], []))
-        heard, waited = self.purse.heard, self.purse.waited
-        fresh = [self._ask(data, explore, self._haste(pairs)) for data in (pair.left, pair.right)]
+        """Learn on the first part of the answers, of which all numbers are looked at, and choose on the rest."""
+        heard, waited, before = self.purse.heard, self.purse.waited, self.seen.get(i)
+        learnt = max(LEAST, int((0.4 if before is None or self._wide(before) else 0.2) * explore))
+        inputs, patience = (pair.left, pair.right), self._haste(pairs)
+        scanned = [self._scanned(inputs[0], learnt, _half_way(patience)), self._scanned(inputs[1], learnt, patience)]
+        telling = most_telling(scanned[0], scanned[1])
+        train = [side.only(telling.columns) for side in scanned]
+        late, patience = time.monotonic() > patience, self._haste(pairs)
+        select = [
+            side.part(0, 0) if late else self._ask(data, max(LEAST, explore - len(side)), until, telling.columns)
+            for data, side, until in zip(inputs, train, (_half_way(patience), patience), strict=True)
+        ]
         cost = max(1e-9, (self.purse.waited - waited) / max(1, self.purse.heard - heard))
-        cuts = [int((0.2 if before[0] else 0.4) * len(side)) for side in fresh]
-        train = [together([*old, side.part(0, cut)]) for old, side, cut in zip(before, fresh, cuts, strict=True)]
-        select = [side.part(cut, len(side)) for side, cut in zip(fresh, cuts, strict=True)]
-        if min(map(len, fresh)) < 4 * LEAST:  # too few to part; what is certified is drawn later in any case
-            train, select = [together([*old, side]) for old, side in zip(before, fresh, strict=True)], fresh
-        for old, side in zip(before, fresh, strict=True):
-            old.append(side)
-        columns = tuple(dict.fromkeys((*train[0].columns, *train[1].columns)))[:MOST_COLUMNS]
-        scores = learn(train[0], train[1], columns)
+        fresh = [together(parts) for parts in zip(train, select, strict=True)]
+        if late or min(map(len, fresh)) < 4 * LEAST:  # too few to part; what is certified is drawn later in any case
+            train = select = fresh
+        if before is not None and set(before[0].columns) == set(telling.columns):
+            train = [together(parts) for parts in zip(before, train, strict=True)]
+            fresh = [together(parts) for parts in zip(before, fresh, strict=True)]
+        self.seen[i] = fresh[0], fresh[1]
+        scores = learn(train[0], train[1], telling)
         found = list(candidates(scores, select[0], select[1], self._points(pair), certify, alpha))
         chosen = finalists(found)
         excess = max(each.sigmas for each in chosen)
-        telling = (excess if excess > PLAIN else 0.0, max(each.apart for each in found))
-        return Explored(i, telling, chosen, columns, cost)
+        how_telling = (excess if excess > PLAIN else 0.0, max(each.apart for each in found))
+        return Explored(i, how_telling, chosen, telling.columns, cost)
 
     def _points(self, pair: Pair) -> tuple[Point, ...]:
         return self.points if pair.changes == 1 else tuple(point.twice() for point in self.points)
@@ -154,8 +174,9 @@ class Rounds:
         """The finalists of the best pair on fresh answers: fewer where they are slow, decided before the first of them."""
         n, left = certify, self.purse.until - time.monotonic()
         if left < inf:
-            share = 1.0 if turn == len(SHARES) - 1 else 0.5
-            n = max(1, min(certify, int(share * left / (2 * best.cost))))
+            fitting = left / (2 * best.cost)
+            last = turn == len(SHARES) - 1 or fitting < 2 * FEWEST  # half of so few would leave too few for another round
+            n = max(1, min(certify, int(fitting if last else fitting / 2)))
         chunk = CHUNK if self.player.quick else CALLS if left == inf else max(1, min(CALLS, int(BREATH / best.cost)))
         return counted(self._ask, pairs[best.place], best.chosen, best.columns, n, chunk, alpha, self.purse.deadline)
 
@@ -189,3 +210,9 @@ class Rounds:
             samples=self.purse.used,
             seconds=self.purse.elapsed,
         )
+
+
+def _half_way(until: float) -> float:
+    """The middle of the time from now until then."""
+    now = time.monotonic()
+    return until if until == inf else now + max(0.0, until - now) / 2

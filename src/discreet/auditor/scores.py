@@ -6,9 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.auditor.answers import Answers, Floats, Ints
-from discreet.auditor.features import Code, Size, features
+from discreet.auditor.features import EXACTLY, LOWEST_BIT, Code, Size, features
+from discreet.auditor.reading import SUMMARY, TEXT_OF
+from discreet.auditor.telling import Telling
 
 BINS = 64
+MOST_SHOWN = 8
 RARE = 8
 """A code seen less often than this while learning is pooled with all other rare ones."""
 LOW = -1e300
@@ -24,14 +27,15 @@ class Score:
     simple: bool = False
 
 
-def learn(left: Answers, right: Answers, columns: tuple[str, ...]) -> list[Score]:
-    """Scores that rise where the left side is likelier, and the plain sizes, over the numbers under these columns."""
-    codes, sizes = features(columns)
+def learn(left: Answers, right: Answers, telling: Telling) -> list[Score]:
+    """Scores that rise where the left side is likelier, and the plain sizes, over the numbers that tell most."""
+    codes, sizes = features(telling.columns, telling.exact, telling.lowest)
     sorts = {**left.sorts, **right.sorts}
     scores = [_table(code, left, right, sorts) for code in codes]
     binned = [_binned(size, left, right) for size in sizes]
     scores += [_plain(size) for size in sizes] + [score for score in binned if score is not None]
-    single = [score for size, score in zip(sizes, binned, strict=True) if score and not size.name.startswith("the ")]
+    own = [not size.name.startswith("the ") and size.name not in SUMMARY for size in sizes]
+    single = [score for score, counts in zip(binned, own, strict=True) if score and counts]
     if len(single) > 1:
         scores.append(_vote([*single, scores[0]]))
     return scores
@@ -74,13 +78,21 @@ def _named(code: Code, value: int, sorts: dict[int, str]) -> str:
         return sorts.get(value, str(value))
     if code.name in ("the exact answer", "which are there", "the signs", "the order"):
         return ""
-    return f"2^{value}" if code.name.startswith("the lowest bit") else str(value)
+    if code.name.startswith(EXACTLY):
+        return f"{np.int64(value).view(np.float64):.10g}"
+    if code.name.startswith(TEXT_OF):
+        return sorts.get(value, "missing")
+    return f"2^{value}" if code.name.startswith(LOWEST_BIT) else str(value)
 
 
 def _shown(left: Answers, right: Answers, i: int) -> str:
     """An answer that has the code, in short."""
     side, at = (left, i) if i < len(left) else (right, i - len(left))
-    there = [(name, x) for name, x in zip(side.columns, side.numbers[at], strict=True) if not np.isnan(x)]
+    told = [(name, x) for name, x in zip(side.columns, side.numbers[at], strict=True) if not np.isnan(x)]
+    texts = [(name.removeprefix(TEXT_OF), side.sorts.get(int(x))) for name, x in told if name.startswith(TEXT_OF)]
+    if texts:
+        return ", ".join(f"{name} = {text}" for name, text in texts[:MOST_SHOWN])
+    there = [(name, x) for name, x in told if name not in SUMMARY][:MOST_SHOWN]
     if not there:
         return f"that of {side.sorts.get(int(side.sort[at]), 'an empty answer')}"
     if there[0][0].startswith(("the ", "answer[")):

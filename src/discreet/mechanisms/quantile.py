@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
-from math import ceil, expm1, log, log1p, log2
+from math import ceil, expm1, log, log1p, log2, nextafter
 
 from discreet.errors import BadParameter
 from discreet.exact import Number, ceil_float, is_power_of_two, open_unit, rational, shown, whole
@@ -13,31 +13,42 @@ CAUTION = 1 + 1e-9
 """Tails are computed in doubles; they are raised by this factor, and the allowance lowered by it."""
 
 
-LEAST_SURE, MOST_SURE = Fraction(1, 10**6), Fraction(ceil_float(1 - Fraction(1, 10**12)))
+LEAST_SURE, MOST_SURE = Fraction(1, 10**6), 1 - Fraction(1, 10**12)
 """The confidences that a question may ask for: shared out over 10^9 intervals, what may be missed is still an ordinary
 double, and nothing that is computed from it can fail after the question was paid for."""
 
 
-def confident(confidence: Number) -> float:
-    """A question's confidence as a double that is not below it, refused unless it is one that can be kept.
+def exact_confidence(confidence: Number) -> Fraction:
+    """The rational that a confidence stands for. A double stands for the shortest decimal that is read as it.
 
-    >>> confident(Fraction(3, 4))
-    0.75
+    >>> exact_confidence(0.95)
+    Fraction(19, 20)
+    """
+    exact = rational(confidence, "confidence")  # refuses what is no finite number
+    return Fraction(repr(float(confidence))) if isinstance(confidence, float) else exact
+
+
+def confident(confidence: Number) -> float:
+    """Check a question's confidence, and return the double that stands for it or for the next decimal above it.
+
+    >>> confident(Fraction(3, 4)), confident(Fraction(19, 20))
+    (0.75, 0.95)
     >>> confident(1)
     Traceback (most recent call last):
     discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12; give one that does, for example 0.95
     """
-    exact = rational(confidence, "confidence")
+    exact = exact_confidence(confidence)
     if not LEAST_SURE <= exact <= MOST_SURE:
         raise BadParameter(
             "confidence", shown(exact), "must lie between 1e-6 and 1 - 1e-12", "give one that does, for example 0.95"
         )
-    return ceil_float(exact)
+    nearest = float(exact)
+    return nearest if exact_confidence(nearest) >= exact else nextafter(nearest, 1.0)
 
 
 def allowed_tail(confidence: Number, size: int) -> float:
     """How often one error may be too large if all of `size` shall hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
-    sure = open_unit(confidence, "confidence")
+    sure = open_unit(exact_confidence(confidence), "confidence")
     missed = float(1 - sure)
     if missed == 0:
         raise BadParameter("confidence", "1 within a double", "nothing is that sure", "give one further from 1")

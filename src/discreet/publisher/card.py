@@ -138,8 +138,9 @@ def _intervals(solved: Solved) -> str:
         f"Each interval covers the true bounded total with a probability of at least {share}. It says nothing about rows "
         "that the caps and the declared bounds left out, about errors in the data, or about chance in how the data came to "
         "be.\n\n"
-        "`n_reliable` is true if the half-width is at most a tenth of the value. Do not read much into a value that is "
-        "not. Counts may be negative and parts need not add up to their whole: that is the noise, and it is honest."
+        "`n_reliable` is true if the half-width is at most a tenth of the value and, for averages, variances and quantiles, "
+        "the count of rows behind it is as certain. Do not read much into a value that is not reliable. Counts may be "
+        "negative and parts need not add up to their whole: that is the noise, and it is honest."
     )
 
 

@@ -14,11 +14,11 @@ from discreet.mechanisms.quantile import confident
 from discreet.publisher.parts import Piece
 from discreet.publisher.solve import Solved
 from discreet.query import plan
-from discreet.query.cells import column_names
+from discreet.query.cells import column_names, enough
 from discreet.query.currency import certified_epsilon, plain
 from discreet.query.measure import Measurement
 from discreet.query.measures import Total
-from discreet.query.quote import depends_on_size, promised
+from discreet.query.quote import count_error, depends_on_size, promised
 
 BUDGETS = (Fraction(1, 2), Fraction(1), Fraction(2))
 USUAL_SIZE = 1_000
@@ -81,9 +81,11 @@ def _line(solved: Solved, piece: Piece) -> Line:
 
 def would_be_reliable(measurement: Measurement, piece: Piece, size: int, confidence: float) -> bool:
     """Whether a cell over so many rows, spread evenly over the declared range, would have a reliable value: a half-width of
-    at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range."""
+    at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range and a count of rows
+    that is reliable itself."""
     half = promised(measurement, piece.column, confidence, (size,)).half_widths[0][1]
-    return all(half <= most for most in _allowed(piece, size))
+    off = count_error(measurement, piece.alone.query.aggregates[0][1], confidence)
+    return all(half <= most for most in _allowed(piece, size)) and (off is None or enough(size, off))
 
 
 def _allowed(piece: Piece, size: int) -> Iterator[float]:

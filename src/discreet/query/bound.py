@@ -68,12 +68,18 @@ class Bounded:
             levels = self.groups * len(measure.fans) * self.neighbours.changes
             cells = min(most, measure.cells)
             return Sensitivity(l0=levels * cells, l1=levels * most, l2_squared=levels * most**2, linf=most)
+        changed = self.changed_groups
         if self.neighbours is Neighbours.ADD_REMOVE:
-            return Sensitivity(l0=self.groups, linf=most)
-        touched = 2 * self.groups if self.keys is None else min(2 * self.groups, len(self.keys))
+            return Sensitivity(l0=changed, linf=most)
         if self._signed(measure):
-            return Sensitivity(l0=touched, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most)
-        return Sensitivity(l0=touched, linf=most)
+            return Sensitivity(l0=changed, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most)
+        return Sensitivity(l0=changed, linf=most)
+
+    @property
+    def changed_groups(self) -> int:
+        """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
+        most = self.groups * self.neighbours.changes
+        return most if self.keys is None else min(most, len(self.keys))
 
     def _signed(self, measure: Scalar) -> bool:
         """Whether two units' contributions to a group may have different signs."""

@@ -2,6 +2,18 @@
 
 A cell's interval holds everything that its totals can be if each lies within its own error of the noisy one; divisions are
 floored below and raised above, at 2^-40 of a grid step, and the last step to a double goes outward too.
+
+What `reliable` promises. An estimate is flagged if its half-width is at most a tenth of its value, the value lies in its own
+interval and is one that the statistic can have, and, for averages, variances and quantiles, the noisy count behind it is at
+least ten times its own error. All of it is computed from noisy numbers, so the flag costs nothing.
+
+**Proof** that a cell is flagged and wrong with probability at most 1 − confidence, whatever the data. Where the statistic
+exists, a wrong cell is one whose interval misses it, which happens no more often than that. Where it does not exist (the
+average or a quantile of no rows), every flag is wrong; but a flag needs a noisy count of at least 10e, where the noise X of
+the count exceeds e with probability at most (1 − confidence)/2. Flags on tiny groups are in fact far rarer: X is symmetric
+with a log-concave law, so ln P(X ≥ x) is concave, and a group of m ≤ e rows is flagged with probability at most
+P(X ≥ 9e) ≤ ½·(1 − confidence)^(9e/(e+1)). No rule on noisy numbers can promise that *of the flagged cells* few are wrong,
+whatever the data: where the truth is just too small for a flag, only noise raises one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,24 +27,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact import nearest_float
+from discreet.mechanisms.quantile import exact_confidence
 from discreet.query import plan
 from discreet.query.bound import Bounded
 from discreet.query.measure import Measurement
 from discreet.query.measures import Counts, Measure, Scalar, Total, centre_of, measures_of, tree_of, width_of
 from discreet.query.quantiles import Reader
-from discreet.query.span import span_of
+from discreet.query.span import Span, span_of
 
 FINE = 40  # bits below a grid step that survive a division
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One number of the answer with its interval. `reliable`: the half-width is at most a tenth of the noisy value."""
+    """One number of the answer with its interval; `reliable` as the head of this file says."""
 
     value: float
     lower: float
     upper: float
     reliable: bool
+
+    def moved(self, value: float, lower: float, upper: float) -> "Cell":
+        """The cell after post-processing: still reliable only if the new value is close to all of the new interval.
+
+        >>> Cell(100, 95, 105, True).moved(120, 95, 105)
+        Cell(value=120, lower=95, upper=105, reliable=False)
+        """
+        return Cell(value, lower, upper, self.reliable and close(value, lower, upper))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +73,7 @@ class Noisy:
     @property
     def tail(self) -> float:
         """How often one interval, or one of those that hold together, may miss on one side."""
-        return (1 - self.confidence) / (self.together or 1) / 2
+        return float((1 - exact_confidence(self.confidence)) / (self.together or 1) / 2)
 
 
 def cells(aggregate: plan.Aggregate, noisy: Noisy) -> Iterator[tuple[Cell, ...]]:
@@ -77,8 +98,8 @@ def _scalar(aggregate: "plan.ScalarAggregate", noisy: Noisy) -> Iterator[Cell]:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues():
             return (_whole(n, errors[0]) for (n,) in columns)
         case plan.Sum(value=value):
-            exponent = bounded.span(Total(value, 0)).exponent
-            return (_sum(n, errors[0], exponent) for (n,) in columns)
+            span = bounded.span(Total(value, 0))
+            return (_sum(n, errors[0], span) for (n,) in columns)
         case plan.Mean(value=value):
             average = Average.of(value, bounded)
             return (average.mean(s, n, *errors) for s, n in columns)
@@ -95,14 +116,17 @@ def _quantiles(aggregate: plan.Quantile, noisy: Noisy) -> Iterator[Cell]:
     span, tree = span_of(aggregate.value, bounded.table), tree_of(aggregate.value, bounded.table)
     width = width_of(tree, span)
     noise = noisy.measurement.noise(tree)
-    found = Reader(tree, aggregate.q).places(noisy.spreads[tree], noise, noisy.tail)
+    reader = Reader(tree, aggregate.q)
+    found, rows = reader.places(noisy.spreads[tree], noise, noisy.tail), reader.sizes(noisy.spreads[tree]).tolist()
+    off = reader.size_error(noise, noisy.tail)
     values = (tree.first + found.cell) * width + np.rint(found.inside * (width - 1)).astype(np.int64)
     lows, highs = (tree.first + found.first) * width, (tree.first + found.last + 1) * width - 1
     steps = (np.clip(ends, span.lower, span.upper).tolist() for ends in (values, lows, highs))
-    for value, low, high in zip(*steps, strict=True):
+    for value, low, high, n, agree in zip(*steps, rows, found.agree.tolist(), strict=True):
         told = 4 * (high - low) <= span.upper - span.lower  # else the interval says little more than the bounds do
         ends = below(low, span.exponent), above(high, span.exponent)
-        yield Cell(ldexp(value, span.exponent), *ends, told and close(value, low, high))
+        sure = agree and told and enough(n, off) and close(value, low, high)
+        yield Cell(ldexp(value, span.exponent), *ends, sure)
 
 
 def column_names(name: str, aggregate: plan.Aggregate) -> tuple[str, ...]:
@@ -138,16 +162,23 @@ def least_of(aggregate: plan.Aggregate, bounded: Bounded) -> Fraction | None:
 
 
 def close(value: float, lower: float, upper: float) -> bool:
-    """Whether the half-width is at most a tenth of the noisy value."""
-    return 5 * (upper - lower) <= abs(value)
+    """Whether the value lies in its interval, whose half-width is at most a tenth of it."""
+    return lower <= value <= upper and 5 * (upper - lower) <= abs(value)
+
+
+def enough(count: float, off: float) -> bool:
+    """Whether a noisy count of rows is reliable, so that an estimate over these rows can be."""
+    return count > 0 and close(count, count - off, count + off)
 
 
 def _whole(n: int, off: int) -> Cell:
-    return Cell(n, n - off, n + off, close(n, n - off, n + off))
+    """A count: a negative one is noise, however small its interval is beside it."""
+    return Cell(n, n - off, n + off, n >= 0 and close(n, n - off, n + off))
 
 
-def _sum(n: int, off: int, exponent: int) -> Cell:
-    sure = close(n, n - off, n + off)
+def _sum(n: int, off: int, span: Span) -> Cell:
+    possible = (n >= 0 or span.lower < 0) and (n <= 0 or span.upper > 0)  # on a side where sums of such values can lie
+    sure, exponent = possible and close(n, n - off, n + off), span.exponent
     if exponent >= 0:
         return Cell(n << exponent, (n - off) << exponent, (n + off) << exponent, sure)
     return Cell(ldexp(n, exponent), below(n - off, exponent), above(n + off, exponent), sure)
@@ -195,9 +226,10 @@ class Average:
         guess = (total << FINE) // max(1, count)
         fine, base = self.exponent - FINE, self.middle << FINE
         least, greatest = self.lower << FINE, self.upper << FINE
+        possible = base + low <= greatest and base + high >= least  # else the noise was larger than its error
         low, guess, high = (min(max(base + x, least), greatest) for x in (low, guess, high))
         told = 4 * (high - low) <= greatest - least  # else the interval says little more than the declared range does
-        sure = told and count > off_count and close(guess, low, high)
+        sure = possible and told and enough(count, off_count) and close(guess, low, high)
         return Cell(ldexp(guess, fine), below(low, fine), above(high, fine), sure)
 
     def variance(
@@ -212,8 +244,10 @@ class Average:
         guess = ((squares << FINE) // n) - (((total << FINE) // n) ** 2 >> FINE)
         low, high = second[0] - -(-(max(ends) ** 2) >> FINE), second[1] - (nearest**2 >> FINE)
         greatest = -(-((self.upper - self.lower) ** 2 << FINE) // 4)
+        possible = low <= greatest and high >= 0  # else clamping makes a point of it that says nothing
         low, guess, high = (min(max(x, 0), greatest) for x in (low, guess, high))
-        sure, fine = count > off_count and 4 * (high - low) <= greatest, 2 * self.exponent - FINE
+        sure = possible and enough(count, off_count) and 4 * (high - low) <= greatest
+        fine = 2 * self.exponent - FINE
         if root:
             # √(x/2^40) = √(x·2^40)/2^40
             low, guess, high = isqrt(low << FINE), isqrt(guess << FINE), isqrt(high << FINE) + (high > 0)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms.quantile import exact_confidence
 from discreet.mechanisms.sums import sum_error
 from discreet.query.measures import Counts
 
@@ -69,7 +70,15 @@ class Reader:
 
     def rank_error(self, noise: Laplace | Gaussian, confidence: float) -> float:
         """How many rows the noisy rank of a fixed value may be off, at the worst place."""
-        return float(self.errors(noise, (1 - confidence) / 2).max())
+        return float(self.errors(noise, float((1 - exact_confidence(confidence)) / 2)).max())
+
+    def sizes(self, noisy: Ints) -> Ints:
+        """The noisy number of rows of every group: the sum of the root's children, the fewest noises that add up to it."""
+        return np.asarray(noisy[:, : self.counts.fans[0]].sum(axis=1))
+
+    def size_error(self, noise: Laplace | Gaussian, tail: float) -> float:
+        """e with P(noisy size − size > e) ≤ tail, and the same on the other side."""
+        return sum_error(noise, ((Fraction(1), self.counts.fans[0]),), tail)
 
     def places(self, noisy: Ints, noise: Laplace | Gaussian, tail: float) -> "Places":
         """Where the quantile lies, for every group; outside of it with probability at most 2·tail."""
@@ -79,21 +88,26 @@ class Reader:
         end = ranks.shape[1] - 1
         first = np.where(reached.any(axis=1), reached.argmax(axis=1), end)
         last = np.where(passed.any(axis=1), end - passed[:, ::-1].argmax(axis=1), 0)
+        agree = first <= last  # else the two sides contradict each other, and one of them is wrong
         first, last = np.minimum(first, last), np.maximum(first, last)
         # where the best non-decreasing fit of D̃ crosses zero: its running sum is least there
         running = np.concatenate([np.zeros((len(ranks), 1)), np.cumsum(ranks[:, :-1], axis=1)], axis=1)
         cell = np.clip(running.argmin(axis=1), first, last)
-        return Places(cell, _crossing(ranks, cell), first, last)
+        return Places(cell, _crossing(ranks, cell), first, last, agree)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Per group: most likely a share `inside` of the way through `cell`; surely enough from cell `first` to cell `last`."""
+    """Per group: most likely a share `inside` of the way through `cell`; surely enough from cell `first` to cell `last`.
+
+    `agree` is false where the tests from the left and from the right exclude every cell.
+    """
 
     cell: Ints
     inside: Reals
     first: Ints
     last: Ints
+    agree: NDArray[np.bool_]
 
 
 def _crossing(ranks: Reals, cell: Ints) -> Reals:

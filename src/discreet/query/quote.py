@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.exact import ceil_float, nearest_float, shown, shown_down, sqrt_up, whole
 from discreet.loss import Composition
 from discreet.mechanisms import Laplace
-from discreet.mechanisms.quantile import confident
+from discreet.mechanisms.quantile import confident, exact_confidence
 from discreet.query import plan
 from discreet.query.bound import Bounded
 from discreet.query.cells import Average
@@ -168,6 +168,19 @@ def _tree(measure: Measure) -> Counts:
 def depends_on_size(aggregate: plan.Aggregate) -> bool:
     """Whether the error of a column depends on how many rows it is taken over."""
     return isinstance(aggregate, plan.Mean | plan.Variance | plan.Quantile)
+
+
+def count_error(measurement: Measurement, aggregate: plan.Aggregate, confidence: float) -> float | None:
+    """How far the noisy count of rows behind an average, a variance or a quantile may be off; None for other aggregates."""
+    measures = measures_of(aggregate, measurement.bounded.table)
+    noise = measurement.noise(measures[-1])
+    match aggregate:
+        case plan.Mean() | plan.Variance():
+            return noise.error(confidence, len(measures))
+        case plan.Quantile(q=q):
+            return Reader(_tree(measures[-1]), q).size_error(noise, float((1 - exact_confidence(confidence)) / 2))
+        case _:
+            return None
 
 
 def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:

@@ -23,6 +23,7 @@ from discreet.query.groups import Exact, noised, shown_groups
 from discreet.query.measure import Measurement
 from discreet.query.price import Price
 from discreet.query.table import Key
+from discreet.units import Neighbours
 
 __all__ = ["Cell", "Receipt", "Release", "explain", "release"]
 
@@ -203,10 +204,15 @@ def _statements(bounded: Bounded) -> int:
 
 def explain(bounded: Bounded) -> str:
     """What one unit can do, in words."""
-    rows = "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
-    where = f"at most {bounded.groups} group{'s' * (bounded.groups > 1)} by {rows} each" if bounded.query.groups else rows
-    change = "Adding or removing" if bounded.neighbours.changes == 1 else "Replacing"
-    return f"{change} one {bounded.table.unit} can change {where}; values are clamped to their declared bounds."
+    unit, rows = bounded.table.unit, "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
+    groups = f"at most {bounded.changed_groups} group{'s' * (bounded.changed_groups > 1)}"
+    if bounded.neighbours is Neighbours.ADD_REMOVE:
+        change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
+    elif bounded.query.groups:
+        change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
+    else:
+        change = f"Replacing one {unit} can remove {rows} and add {rows}"
+    return f"{change}; values are clamped to their declared bounds."
 
 
 def _meaning(confidence: float, simultaneous: bool) -> str:

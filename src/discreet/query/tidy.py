@@ -5,7 +5,6 @@ says that it was done. Values move; what an interval covers, the bounded total, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple, Protocol, TypeAlias
@@ -14,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.exact import Number, rational, shown
 from discreet.query import plan
 from discreet.query.bound import Bounded
-from discreet.query.cells import Cell, close
+from discreet.query.cells import Cell
 from discreet.query.table import Key
 
 Rows: TypeAlias = tuple[tuple[tuple[Key, ...], tuple[Cell, ...]], ...]
@@ -106,10 +105,10 @@ def consistent(answer: Answer, total: Mapping[str, Number] | None) -> Tidied:
         cells, wanted = _column(answer, i), sums[i]
         assert wanted is not None
         values = nearest([rational(cell.value) for cell in cells], wanted, positive=_never_negative(answer, i))
-        return [replace(cell, value=_plain(value)) for cell, value in zip(cells, values, strict=True)]
+        return [cell.moved(_plain(value), cell.lower, cell.upper) for cell, value in zip(cells, values, strict=True)]
 
     said = _said(answer, chosen, "Values are moved to the nearest ones that add up to their total (post-processing)")
-    said += " The intervals stay where they were and cover the bounded totals; a moved value may lie outside of its own."
+    said += " The intervals stay where they were and cover the bounded totals; a value outside of its own is not reliable."
     hidden = " Keys that are not shown are no part of these totals." if answer.selected else ""
     return Tidied(_changed(answer, chosen, moved), said + hidden, sums)
 
@@ -193,12 +192,11 @@ def _said(answer: Answer, chosen: frozenset[int], what: str) -> str:
 
 
 def _raised(cell: Cell) -> Cell:
-    return replace(cell, value=max(cell.value, 0), lower=max(cell.lower, 0), upper=max(cell.upper, 0))
+    return cell.moved(max(cell.value, 0), max(cell.lower, 0), max(cell.upper, 0))
 
 
 def _whole(cell: Cell, value: int) -> Cell:
-    lower, upper = floor(cell.lower), ceil(cell.upper)
-    return Cell(value, lower, upper, cell.reliable and close(value, lower, upper))
+    return cell.moved(value, floor(cell.lower), ceil(cell.upper))
 
 
 def _plain(exact: Fraction) -> float:
