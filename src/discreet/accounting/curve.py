@@ -20,7 +20,7 @@ from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
 from discreet.accounting.laws.replaced import ReplacedLaw
-from discreet.accounting.pieces import Side
+from discreet.accounting.pieces import Ceiling, Side
 from discreet.accounting.resolve import alternatives, reached
 from discreet.accounting.sampled import Sampled, sampled_delta
 from discreet.accounting.samples import cut_atoms
@@ -123,16 +123,25 @@ def _tolerance(rtol: float) -> float:
 
 def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
     extra = one.infinite
-    if eps == inf or not one.parts:
+    if eps == inf:
         return extra
     if extra[0] > 1 - 1e-14:
         return extra[0], 1.0
-    if one.above is not None:
-        low, high = _finite(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
-        high = high if one.over is None else min(high, _finite(one.over, eps, rtol)[1])
+    if one.ceilings is None:
+        low, high = _finite(one.parts, eps, rtol) if one.parts else (0.0, 0.0)
+        high = min(1.0, (high + extra[1]) * (1 + 2**-52))
     else:
-        low, high = _finite(one.parts, eps, rtol)
-    return min(1.0, low + extra[0]) * (1 - 2**-52), min(1.0, (high + extra[1]) * (1 + 2**-52))
+        low = _finite(one.parts, eps, rtol)[0] if one.parts else 0.0
+        high = min(_below(ceiling, eps, rtol) for ceiling in one.ceilings)
+    return min(1.0, low + extra[0]) * (1 - 2**-52), high
+
+
+def _below(ceiling: Ceiling, eps: float, rtol: float) -> float:
+    """What δ(ε) does not exceed, by one ceiling."""
+    if not ceiling.parts or ceiling.infinite >= 1:
+        return ceiling.infinite
+    finite = chernoff_delta(ceiling.parts, eps) if ceiling.moments else _finite(ceiling.parts, eps, rtol)[1]
+    return min(1.0, (finite + ceiling.infinite) * (1 + 2**-52))
 
 
 def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
@@ -152,27 +161,39 @@ def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float
 
 
 def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition) -> tuple[float, float]:
-    extra, target = one.infinite, floor_float(exact)
-    if target >= 1 or (not one.parts and target >= extra[1]):
+    if one.ceilings is None:
+        return _exact_epsilon(one.parts, one.infinite, exact, rtol, claimed(choice) if isfinite(one.kept[0]) else None)
+    told = one.infinite[0]
+    low = _exact_epsilon(one.parts, (told, told), exact, rtol, None)[0]
+    return low, min(_ceiling_epsilon(ceiling, exact, rtol, choice) for ceiling in one.ceilings)
+
+
+def _exact_epsilon(
+    parts: Parts, extra: tuple[float, float], exact: Fraction, rtol: float, mass: Fraction | None
+) -> tuple[float, float]:
+    """ε where δ(ε) of these parts, with `extra` (exactly `mass`, if that is known) at infinity, is `exact`."""
+    target = floor_float(exact)
+    if target >= 1 or (not parts and target >= extra[1]):
         return 0.0, 0.0
     if target < extra[0]:
         return inf, inf
     if target == 0 and extra[1] == 0:
-        low, high = least_pure(one.parts)
-        return (
-            (low, high)
-            if one.above is None
-            else (low, min(least_pure(p)[1] for p in (one.above, one.over) if p is not None))
-        )
+        return least_pure(parts)
     if target <= extra[1]:  # doubles do not know the mass at infinity well enough to say
-        whole = one.above is None and isfinite(one.kept[0])  # every part is there, and is what ran
-        mass = claimed(choice) if whole else None
-        return (0.0, inf) if mass is None else _past(one.parts, exact - mass, rtol)
-    if one.above is not None:
-        low = _finite_epsilon(one.parts, target, rtol, extra)[0]
-        high = chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
-        return low, high if one.over is None else min(high, _finite_epsilon(one.over, target, rtol, extra)[1])
-    return _finite_epsilon(one.parts, target, rtol, extra)
+        return (0.0, inf) if mass is None else _past(parts, exact - mass, rtol)
+    return _finite_epsilon(parts, target, rtol, extra)
+
+
+def _ceiling_epsilon(ceiling: Ceiling, exact: Fraction, rtol: float, choice: Composition) -> float:
+    """What ε at δ = `exact` does not exceed, by one ceiling."""
+    target, extra = floor_float(exact), ceiling.infinite
+    if ceiling.moments:
+        if target >= 1:
+            return 0.0
+        found = chernoff_epsilon(ceiling.parts, target - extra * (1 + 2**-50)) if target > extra * (1 + 2**-49) else inf
+        return min(found, least_pure(ceiling.parts)[1]) if extra == 0 else found
+    mass = claimed(choice) if isfinite(ceiling.kept) else None
+    return _exact_epsilon(ceiling.parts, (extra, extra), exact, rtol, mass)[1]
 
 
 def claimed(choice: Composition) -> Fraction | None:
