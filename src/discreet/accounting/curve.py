@@ -38,6 +38,7 @@ from discreet.loss import (
     LaplaceLoss,
     Loss,
     PermuteAndFlipLoss,
+    check_event,
 )
 
 _SHORT = 1 << 12
@@ -51,8 +52,9 @@ def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     >>> delta(Claim(Fraction(1), Fraction(1, 1000)), 1).upper < 0.0010001
     True
     """
+    check_event(loss)
     eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
-    return _worst(loss, lambda one, _: _delta(one, eps, tolerance), (0.0, 1.0))
+    return _worst(loss, lambda one, _, ends: _delta(one, eps, tolerance, ends), (0.0, 1.0))
 
 
 def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -63,25 +65,34 @@ def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
     >>> round(bounds.lower, 4), round(bounds.upper, 4)
     (311.7676, 311.7676)
     """
+    check_event(loss)
     target, tolerance = _delta_value(delta), _tolerance(rtol)
-    return _worst(loss, lambda one, choice: _epsilon_of(one, target, tolerance, choice), (0.0, inf))
+    return _worst(loss, lambda one, choice, ends: _epsilon_of(one, target, tolerance, choice, ends), (0.0, inf))
 
 
-Reading: TypeAlias = Callable[[Side, Composition], tuple[float, float]]
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Which ends of an interval are wanted; one that is not may be as far off as it likes."""
+
+    low: bool
+    high: bool
+
+
+Reading: TypeAlias = Callable[[Side, Composition, Ends], tuple[float, float]]
 
 
 def _worst(loss: Loss, read: Reading, trivial: tuple[float, float]) -> Bounds:
     """The worst over alternatives and directions; the lower end over neighbours that are reached."""
-    found = _guarded(lambda: _read(loss, read), trivial)
-    high = max(high for _, high in found)
     lower = reached(loss)
+    found = _guarded(lambda: _read(loss, read, Ends(low=lower == loss, high=True)), trivial)
+    high = max(high for _, high in found)
     if lower != loss:
-        found = _guarded(lambda: _read(lower, read), trivial)
+        found = _guarded(lambda: _read(lower, read, Ends(low=True, high=False)), trivial)
     return Bounds(min(high, max(low for low, _ in found)), high)
 
 
-def _read(loss: Loss, read: Reading) -> list[tuple[float, float]]:
-    return [read(one, choice) for choice in alternatives(loss) for one in sides(choice)]
+def _read(loss: Loss, read: Reading, ends: Ends) -> list[tuple[float, float]]:
+    return [read(one, choice, ends) for choice in alternatives(loss) for one in sides(choice)]
 
 
 def _guarded(engines: Callable[[], list[tuple[float, float]]], trivial: tuple[float, float]) -> list[tuple[float, float]]:
@@ -121,7 +132,7 @@ def _tolerance(rtol: float) -> float:
     return max(float(rtol), 1e-12)
 
 
-def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
+def _delta(one: Side, eps: float, rtol: float, ends: Ends) -> tuple[float, float]:
     extra = one.infinite
     if eps == inf:
         return extra
@@ -131,8 +142,8 @@ def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
         low, high = _finite(one.parts, eps, rtol) if one.parts else (0.0, 0.0)
         high = min(1.0, (high + extra[1]) * (1 + 2**-52))
     else:
-        low = _finite(one.parts, eps, rtol)[0] if one.parts else 0.0
-        high = min(_below(ceiling, eps, rtol) for ceiling in one.ceilings)
+        low = _finite(one.parts, eps, rtol)[0] if one.parts and ends.low else 0.0
+        high = min(_below(ceiling, eps, rtol) for ceiling in one.ceilings) if ends.high else 1.0
     return min(1.0, low + extra[0]) * (1 - 2**-52), high
 
 
@@ -160,12 +171,12 @@ def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float
     return max(one[0], two[0]), min(one[1], two[1])
 
 
-def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition) -> tuple[float, float]:
+def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition, ends: Ends) -> tuple[float, float]:
     if one.ceilings is None:
         return _exact_epsilon(one.parts, one.infinite, exact, rtol, claimed(choice) if isfinite(one.kept[0]) else None)
     told = one.infinite[0]
-    low = _exact_epsilon(one.parts, (told, told), exact, rtol, None)[0]
-    return low, min(_ceiling_epsilon(ceiling, exact, rtol, choice) for ceiling in one.ceilings)
+    low = _exact_epsilon(one.parts, (told, told), exact, rtol, None)[0] if ends.low else 0.0
+    return low, min(_ceiling_epsilon(ceiling, exact, rtol, choice) for ceiling in one.ceilings) if ends.high else inf
 
 
 def _exact_epsilon(

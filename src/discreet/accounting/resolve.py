@@ -45,6 +45,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
     compose,
     repeat,
     subsample_without_replacement,
@@ -70,6 +71,7 @@ def alternatives(loss: Loss) -> tuple[Composition, ...]:
     >>> [part for choice in alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
     True
     """
+    check_event(loss)
     loss = replaced_units(loss) if _replaces(loss) else loss
     match loss:
         case Group(loss=inner, size=size) if size > 1:
