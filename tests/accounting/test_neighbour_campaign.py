@@ -193,10 +193,10 @@ def check(seed: int, read: bool = False) -> None:
         assert least >= target * (1 - ROUGH) - SLACK, (seed, loss, target, back)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(8))
 def test_random_compositions_against_all_neighbours(block: int) -> None:
-    for seed in range(block * 8, block * 8 + 8):
-        check(seed, read=seed % 8 == 0)
+    for seed in range(block * 5, block * 5 + 5):
+        check(seed, read=seed % 10 == 0)
 
 
 @pytest.mark.nightly

@@ -204,14 +204,14 @@ def grouped(loss: Loss, size: int, units: Units = Units.ANY) -> Loss:
             # release without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is
             # dominated by the worst, `size` apart; and [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the
             # divergence of that part.
-            return Subsampled(Group(inner, size), 1 - (1 - rate) ** size)
+            return Subsampled(Group(inner, size), any_of(rate, size))
         case Subsampled(loss=inner, rate=rate):
             # At most k of them on each side, η = 1 − (1 − rate)^k. With R the release without any of them the two laws are
             # (1 − η)R + ηP and (1 − η)R + ηP', where P and P' are mixtures of releases with some of one side's units. Any
             # two of R, P, P' mix releases at most `size` units apart (draw both samples independently), so each of the six
             # divergences is at most that of the group (joint convexity): all that the proof of `laws.replaced` uses.
             most = size - 1 if units is Units.TWO_SIDED else size
-            return SampledWithoutReplacement(Group(inner, size), 1 - (1 - rate) ** most)
+            return SampledWithoutReplacement(Group(inner, size), rate if most == 1 else any_of(rate, most))
         case SampledWithoutReplacement(loss=inner, rate=rate):
             # At least one of `size` units is sampled with probability at most size·rate. Putting other units in the places
             # of those that are gives a sample without any of them, `size` replacements away: [BBG18, Thm 9] holds as it

@@ -40,7 +40,7 @@ def sides(choice: Composition) -> tuple[Side, ...]:
     1
     """
     match choice.parts:
-        case ((ExponentialLoss(epsilon=epsilon), 1),):  # alone, the worst range is reached at every ε
+        case ((ExponentialLoss(epsilon=epsilon) as only, 1),) if in_range(only):  # the worst range is reached at every ε
             return (Side(((BoundedRangeLaw(epsilon), 1),), (0.0, 0.0)),)
     removed = side(choice, removed=True)
     return (removed, side(choice, removed=False)) if directed(choice) else (removed,)
