@@ -33,7 +33,7 @@ def rational(value: Number, name: str = "value") -> Fraction:
         raise BadParameter(name, value, f"beyond 1e±{MOST_DIGITS}", "give a number of a size that noise can have")
     try:
         if isinstance(value, Integral | Decimal):
-            return Fraction(value)
+            return Fraction(value if isinstance(value, Decimal) else int(value))  # NumPy's integers are no Python ones
         exact = Fraction(float(value))
     except (ValueError, OverflowError):
         raise BadParameter(name, value, "not a finite number", "give a finite one") from None

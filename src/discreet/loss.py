@@ -126,13 +126,14 @@ class Composition(Fact, frozen=True, tag=True):
 
 
 class Parallel(Fact, frozen=True, tag=True):
-    """Releases about disjoint parts of the *units*: add or remove one unit and only one branch changes."""
+    """Releases about disjoint parts of the *units*: add or remove one unit and only one branch changes. The partition may
+    have been chosen after earlier answers."""
 
     branches: "tuple[Loss, ...]"
 
 
 class Group(Fact, frozen=True, tag=True):
-    """The same release seen by neighbours that differ in up to `size` units."""
+    """The same release seen by neighbours that differ in up to `size` units, each of which only one of them has."""
 
     loss: "Loss"
     size: int
@@ -176,10 +177,31 @@ Loss: TypeAlias = (
 """Every kind of fact there is."""
 
 
+def check_event(value: object, name: str = "loss") -> None:
+    """Refuse what is no event: a mechanism alone does not say how far one unit moves what it released.
+
+    >>> from discreet import Gaussian
+    >>> check_event(Gaussian(2))
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: loss is Gaussian(sigma=2): not an event; pass Gaussian(sigma=2).loss(sensitivity=1), with \
+the sensitivity of what it released
+    """
+    if isinstance(value, Fact):
+        return
+    text = repr(value)
+    short = text if len(text) <= 60 else type(value).__name__
+    if callable(getattr(value, "loss", None)) and not isinstance(value, type):
+        hint = f"pass {short if text == short else 'it'}.loss(sensitivity=1), with the sensitivity of what it released"
+    else:
+        hint = "pass what a mechanism's loss() returns, for example Gaussian(1.1).loss(sensitivity=1)"
+    raise BadParameter(name, short, "not an event", hint)
+
+
 def compose(*losses: Loss) -> Composition:
     """All of these happened. Equal facts are counted, not listed twice; the order of first appearance is kept."""
     counts: dict[Loss, int] = {}
     for loss in losses:
+        check_event(loss)
         for part, times in loss.parts if isinstance(loss, Composition) else ((loss, 1),):
             counts[part] = counts.get(part, 0) + times
     return Composition(tuple(counts.items()))
@@ -187,6 +209,7 @@ def compose(*losses: Loss) -> Composition:
 
 def repeat(loss: Loss, times: int) -> Composition:
     """The same release, `times` times with fresh noise."""
+    check_event(loss)
     whole(times, "times")
     parts = loss.parts if isinstance(loss, Composition) else ((loss, 1),)
     return Composition(tuple((part, count * times) for part, count in parts if times))
@@ -198,12 +221,17 @@ def parallel(*branches: Loss) -> Parallel:
 
 
 def group(loss: Loss, size: int) -> Loss:
-    """The same release, for neighbours that differ in up to `size` units; a group of one is the release itself."""
+    """The same release, for neighbours that differ in up to `size` units; a group of one is the release itself.
+
+    The units are any that one of the two data sets has and the other has not: a group of two is also a replaced pair.
+    """
+    check_event(loss)
     return loss if whole(size, "size", 1) == 1 else Group(loss, size)
 
 
 def subsample(loss: Loss, rate: Number) -> Loss:
     """The same release on a Poisson sample; at rate 1 it is the release itself, at rate 0 nothing happened."""
+    check_event(loss)
     share = rational(rate, "rate")
     if share in (0, 1):
         return loss if share else NOTHING
@@ -217,6 +245,7 @@ def subsample_without_replacement(loss: Loss, rate: Number) -> Loss:
     >>> subsample_without_replacement(Claim(Fraction(1), Fraction(0)), 1)
     Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1))
     """
+    check_event(loss)
     share = rational(rate, "rate")
     if share in (0, 1):
         return loss if share else NOTHING
@@ -227,13 +256,19 @@ def _impossible(fact: Loss) -> str | None:
     """What is wrong with the numbers of this fact alone; the facts inside it were checked when they were made."""
     match fact:
         case Composition(parts=parts):
+            for part, _ in parts:
+                check_event(part)
             wrong = any(times < 1 or isinstance(part, Composition) for part, times in parts)
             return "a part that ran less than once, or is itself a composition" if wrong else None
-        case Parallel():
+        case Parallel(branches=branches):
+            for branch in branches:
+                check_event(branch)
             return None
-        case Group(size=size):
+        case Group(loss=inner, size=size):
+            check_event(inner)
             return None if size >= 1 else f"a group of {size}"
-        case Subsampled(rate=rate) | SampledWithoutReplacement(rate=rate):
+        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
+            check_event(inner)
             return None if 0 <= rate <= 1 else f"a rate of {shown(rate)}"
         case ResponseLoss(truth=truth, choices=choices):
             return None if 0 <= truth <= 1 and choices >= 2 else f"truth {shown(truth)} among {choices} choices"

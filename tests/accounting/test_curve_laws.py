@@ -238,7 +238,7 @@ def test_the_risk_of_a_gaussian_is_its_trade_off_curve() -> None:
 
 
 def test_a_sample_keeps_what_is_at_infinity() -> None:
-    hopeless = LaplaceLoss(Fraction(1), Sensitivity(l2=1))
+    hopeless = ResponseLoss(Fraction(1), 2)
     for inner in (PLAIN["laplace"], PLAIN["gaussian"], PLAIN["response"]):
         assert delta(Subsampled(compose(inner, hopeless), HALF), 5).upper >= 0.5
     claims = Subsampled(compose(PLAIN["narrow discrete gaussian"], PLAIN["claim"]), HALF)

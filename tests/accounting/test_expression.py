@@ -9,19 +9,25 @@ from hypothesis import strategies as st
 
 from discreet.accounting.expression import parse
 from discreet.accounting.pure import pure
-from discreet.accounting.vocabulary import LAWS
+from discreet.accounting.vocabulary import COMBINATORS, LAWS
 from discreet.errors import BadExpression
 from discreet.loss import (
     NOTHING,
+    BinomialLoss,
     Claim,
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
+    ExponentialLoss,
     GaussianLoss,
+    Group,
     LaplaceLoss,
+    Parallel,
+    SampledWithoutReplacement,
     Subsampled,
+    ThresholdLoss,
     compose,
 )
-from discreet.units import sensitivity
+from discreet.units import Sensitivity, sensitivity
 
 ONE = sensitivity(1)
 
@@ -40,7 +46,30 @@ def test_every_name():
     assert parse("discrete_gaussian(sigma=.5, sensitivity=2)") == DiscreteGaussianLoss(Fraction(1, 2), sensitivity(2))
     assert parse("claim(epsilon=1, delta=1e-6)") == Claim(Fraction(1), Fraction(1, 10**6))
     assert parse("claim(epsilon=0)") == Claim(Fraction(0), Fraction(0))
+    assert parse("binomial(n=100, sensitivity=3)") == BinomialLoss(100, sensitivity(3))
+    assert parse("exponential(epsilon=0.5)") == ExponentialLoss(Fraction(1, 2))
+    assert parse("threshold(scale=2, threshold=20)") == ThresholdLoss(Fraction(2), 20, 1)
+    assert parse("threshold(scale=2, threshold=20, groups=3)") == ThresholdLoss(Fraction(2), 20, 3)
     assert "continuous" in LAWS["laplace"].meaning
+    assert all(one.meaning for one in (*LAWS.values(), *COMBINATORS.values()))
+
+
+def test_every_name_of_releases():
+    one, two = Claim(Fraction(1), Fraction(0)), Claim(Fraction(2), Fraction(0))
+    both = "claim(epsilon=1) + claim(epsilon=2)"
+    assert parse(f"subsampled({both}, rate=1/3)") == Subsampled(compose(one, two), Fraction(1, 3))
+    assert parse(f"sampled({both}, rate=1/3)") == SampledWithoutReplacement(compose(one, two), Fraction(1, 3))
+    assert parse(f"group({both}, size=3)") == Group(compose(one, two), 3)
+    assert parse("group(claim(epsilon=1), size=1)") == one
+    assert parse("parallel(claim(epsilon=1), claim(epsilon=2), 2*claim(epsilon=1))") == Parallel((one, two, one * 2))
+    assert parse("3*parallel(claim(epsilon=1))") == Parallel((one,)) * 3
+
+
+@pytest.mark.parametrize("name", ["laplace(scale=2", "discrete_laplace(scale=2", "gaussian(sigma=2", "binomial(n=2"])
+def test_several_norms(name):
+    moved = parse(f"{name}, l0=5, linf=8, l1=20)").sensitivity
+    assert moved == Sensitivity(l0=5, linf=8, l1=20)
+    assert parse(f"{name}, l2=3)").sensitivity == Sensitivity(l2=3)
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "40", "900", "5000"])
@@ -93,6 +122,24 @@ MISTAKES = {
     "subsampled(gaussian(sigma=1), rate=2)": 31,
     "__import__('os').system('true')": 1,
     "gaussian(sigma=(lambda: 1)())": 16,
+    "group(gaussian(sigma=1))": 24,
+    "group(gaussian(sigma=1), size=0)": 31,
+    "group(gaussian(sigma=1), size=1.5)": 31,
+    "group(gaussian(sigma=1), size=1e99)": 31,
+    "group(size=2)": 7,
+    "group(gaussian(sigma=1), gaussian(sigma=1), size=2)": 26,
+    "parallel()": 10,
+    "parallel(gaussian(sigma=1), rate=2)": 29,
+    "sampled(gaussian(sigma=1), rate=2)": 28,
+    "sampled(gaussian(sigma=1), 2)": 28,
+    "binomial(n=2.5)": 12,
+    "binomial(n=0)": 12,
+    "exponential()": 13,
+    "threshold(scale=1)": 18,
+    "threshold(scale=1, threshold=3, groups=0)": 40,
+    "laplace(scale=1, l0=1, l1=5, linf=2)": 1,
+    "laplace(scale=1, linf=2)": 1,
+    "2*laplace(scale=1, linf=2, l0=3, sensitivity=1)": 3,
     "(" * 5000: 51,
     "2*" * 3000 + "x": 6001,
 }
@@ -106,7 +153,7 @@ def test_a_mistake_is_reported_with_its_column(text, column):
     assert error.value.way_out
 
 
-@given(st.text(alphabet="gausinlpcemr()=*+,./0123456789 _eE-'\"", max_size=60))
+@given(st.text(alphabet="gausinlpcemrdotbhz()=*+,./0123456789 _eE-'\"", max_size=60))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_read_or_refused_and_never_crashes(text):
     column = 1

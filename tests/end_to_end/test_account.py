@@ -75,6 +75,11 @@ def test_calibrate_meets_its_target(name: str) -> None:
         (("calibrate", "gaussian", "--epsilon", "1e400", "--delta", "1e-6"), "beyond"),
         (("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-999999999"), "beyond"),
         (("account", "gaussian(sigma=1)", "--delta", "1e-999999999"), "beyond"),
+        (("account", "gaussian(sigma=1)"), "--epsilon"),
+        (("account", "gaussian(sigma=1)", "--delta", "1e-6", "--epsilon", "1"), "one of the two"),
+        (("account", "gaussian(sigma=1)", "--epsilon", "-1"), "epsilon"),
+        (("account", "gaussian(sigma=1)", "--epsilon", "1", "--readings"), "--delta"),
+        (("account", "group(gaussian(sigma=1), size=0)", "--epsilon", "1"), "column"),
     ],
 )
 def test_mistakes_are_told_in_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
@@ -83,6 +88,28 @@ def test_mistakes_are_told_in_one_line_with_exit_code_2(arguments: tuple[str, ..
     assert said in out.stderr
     assert "Traceback" not in out.stderr
     assert out.stdout == ""
+
+
+REPRODUCED = {
+    "group(subsampled(discrete_laplace(scale=1/5), rate=0.47) + discrete_laplace(scale=4/5), size=2)": (1.18, 0.75844),
+    "subsampled(binomial(n=10000, sensitivity=1950), rate=1/2) + gaussian(sigma=1/3)": (3, 0.73961),
+    "threshold(scale=100, threshold=2)": (0.01, 0.4975),
+    "parallel(exponential(epsilon=1), claim(epsilon=0, delta=0.3))": (0.5, 0.3),
+    "sampled(discrete_laplace(scale=1), rate=1/2)": (0, 0.2311),
+}
+
+
+@pytest.mark.parametrize("expression", REPRODUCED)
+def test_account_prints_delta_at_an_epsilon(expression: str) -> None:
+    at, truth = REPRODUCED[expression]
+    out = run("account", expression, "--epsilon", str(at), "--json")
+    assert out.returncode == 0, out.stderr
+    shown = json.loads(out.stdout)
+    assert list(shown) == ["delta", "epsilon"]
+    assert shown["epsilon"] == at
+    assert shown["delta"]["lower"] - 1e-4 <= truth <= shown["delta"]["upper"] + 1e-4
+    plain = run("account", expression, "--epsilon", str(at)).stdout
+    assert "δ at ε" in plain
 
 
 def test_an_infinite_price_is_said_as_such() -> None:

@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import (
@@ -142,6 +142,7 @@ def test_one_real_and_an_array_of_one_agree_bit_for_bit(x: float, grid: float) -
     assert m.release(x, seeded(8), grid=grid) == m.release(np.array([x]), seeded(8), grid=grid)[0]
 
 
+@settings(deadline=None)
 @given(st.floats(-1e9, 1e9), st.floats(-50, 50), st.sampled_from([0.5, 2.0, 2.0**-19, 0.25]))
 def test_rounding_moves_neighbours_by_no_more_than_the_grown_sensitivity(x: float, change: float, grid: float) -> None:
     """⌊a + ½⌋ − ⌊b + ½⌋ ≤ ⌈|a − b|⌉, and the wrong twin, half to even, breaks it."""

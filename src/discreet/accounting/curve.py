@@ -20,7 +20,7 @@ from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.convolve import together
 from discreet.accounting.laws.gaussian import GaussianLaw
 from discreet.accounting.laws.replaced import ReplacedLaw
-from discreet.accounting.pieces import Side
+from discreet.accounting.pieces import Ceiling, Side
 from discreet.accounting.resolve import alternatives, reached
 from discreet.accounting.sampled import Sampled, sampled_delta
 from discreet.accounting.samples import cut_atoms
@@ -38,6 +38,7 @@ from discreet.loss import (
     LaplaceLoss,
     Loss,
     PermuteAndFlipLoss,
+    check_event,
 )
 
 _SHORT = 1 << 12
@@ -51,8 +52,9 @@ def delta(loss: Loss, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     >>> delta(Claim(Fraction(1), Fraction(1, 1000)), 1).upper < 0.0010001
     True
     """
+    check_event(loss)
     eps, tolerance = _epsilon(epsilon), _tolerance(rtol)
-    return _worst(loss, lambda one, _: _delta(one, eps, tolerance), (0.0, 1.0))
+    return _worst(loss, lambda one, _, ends: _delta(one, eps, tolerance, ends), (0.0, 1.0))
 
 
 def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -63,25 +65,34 @@ def epsilon(loss: Loss, delta: Number, rtol: float = 1e-6) -> Bounds:
     >>> round(bounds.lower, 4), round(bounds.upper, 4)
     (311.7676, 311.7676)
     """
+    check_event(loss)
     target, tolerance = _delta_value(delta), _tolerance(rtol)
-    return _worst(loss, lambda one, choice: _epsilon_of(one, target, tolerance, choice), (0.0, inf))
+    return _worst(loss, lambda one, choice, ends: _epsilon_of(one, target, tolerance, choice, ends), (0.0, inf))
 
 
-Reading: TypeAlias = Callable[[Side, Composition], tuple[float, float]]
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Which ends of an interval are wanted; one that is not may be as far off as it likes."""
+
+    low: bool
+    high: bool
+
+
+Reading: TypeAlias = Callable[[Side, Composition, Ends], tuple[float, float]]
 
 
 def _worst(loss: Loss, read: Reading, trivial: tuple[float, float]) -> Bounds:
     """The worst over alternatives and directions; the lower end over neighbours that are reached."""
-    found = _guarded(lambda: _read(loss, read), trivial)
-    high = max(high for _, high in found)
     lower = reached(loss)
+    found = _guarded(lambda: _read(loss, read, Ends(low=lower == loss, high=True)), trivial)
+    high = max(high for _, high in found)
     if lower != loss:
-        found = _guarded(lambda: _read(lower, read), trivial)
+        found = _guarded(lambda: _read(lower, read, Ends(low=True, high=False)), trivial)
     return Bounds(min(high, max(low for low, _ in found)), high)
 
 
-def _read(loss: Loss, read: Reading) -> list[tuple[float, float]]:
-    return [read(one, choice) for choice in alternatives(loss) for one in sides(choice)]
+def _read(loss: Loss, read: Reading, ends: Ends) -> list[tuple[float, float]]:
+    return [read(one, choice, ends) for choice in alternatives(loss) for one in sides(choice)]
 
 
 def _guarded(engines: Callable[[], list[tuple[float, float]]], trivial: tuple[float, float]) -> list[tuple[float, float]]:
@@ -121,18 +132,27 @@ def _tolerance(rtol: float) -> float:
     return max(float(rtol), 1e-12)
 
 
-def _delta(one: Side, eps: float, rtol: float) -> tuple[float, float]:
+def _delta(one: Side, eps: float, rtol: float, ends: Ends) -> tuple[float, float]:
     extra = one.infinite
-    if eps == inf or not one.parts:
+    if eps == inf:
         return extra
     if extra[0] > 1 - 1e-14:
         return extra[0], 1.0
-    if one.above is not None:
-        low, high = _finite(one.parts, eps, rtol)[0], chernoff_delta(one.above, eps)
-        high = high if one.over is None else min(high, _finite(one.over, eps, rtol)[1])
+    if one.ceilings is None:
+        low, high = _finite(one.parts, eps, rtol) if one.parts else (0.0, 0.0)
+        high = min(1.0, (high + extra[1]) * (1 + 2**-52))
     else:
-        low, high = _finite(one.parts, eps, rtol)
-    return min(1.0, low + extra[0]) * (1 - 2**-52), min(1.0, (high + extra[1]) * (1 + 2**-52))
+        low = _finite(one.parts, eps, rtol)[0] if one.parts and ends.low else 0.0
+        high = min(_below(ceiling, eps, rtol) for ceiling in one.ceilings) if ends.high else 1.0
+    return min(1.0, low + extra[0]) * (1 - 2**-52), high
+
+
+def _below(ceiling: Ceiling, eps: float, rtol: float) -> float:
+    """What δ(ε) does not exceed, by one ceiling."""
+    if not ceiling.parts or ceiling.infinite >= 1:
+        return ceiling.infinite
+    finite = chernoff_delta(ceiling.parts, eps) if ceiling.moments else _finite(ceiling.parts, eps, rtol)[1]
+    return min(1.0, (finite + ceiling.infinite) * (1 + 2**-52))
 
 
 def _finite(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
@@ -151,28 +171,40 @@ def _narrower(one: tuple[float, float], two: tuple[float, float]) -> tuple[float
     return max(one[0], two[0]), min(one[1], two[1])
 
 
-def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition) -> tuple[float, float]:
-    extra, target = one.infinite, floor_float(exact)
-    if target >= 1 or (not one.parts and target >= extra[1]):
+def _epsilon_of(one: Side, exact: Fraction, rtol: float, choice: Composition, ends: Ends) -> tuple[float, float]:
+    if one.ceilings is None:
+        return _exact_epsilon(one.parts, one.infinite, exact, rtol, claimed(choice) if isfinite(one.kept[0]) else None)
+    told = one.infinite[0]
+    low = _exact_epsilon(one.parts, (told, told), exact, rtol, None)[0] if ends.low else 0.0
+    return low, min(_ceiling_epsilon(ceiling, exact, rtol, choice) for ceiling in one.ceilings) if ends.high else inf
+
+
+def _exact_epsilon(
+    parts: Parts, extra: tuple[float, float], exact: Fraction, rtol: float, mass: Fraction | None
+) -> tuple[float, float]:
+    """ε where δ(ε) of these parts, with `extra` (exactly `mass`, if that is known) at infinity, is `exact`."""
+    target = floor_float(exact)
+    if target >= 1 or (not parts and target >= extra[1]):
         return 0.0, 0.0
     if target < extra[0]:
         return inf, inf
     if target == 0 and extra[1] == 0:
-        low, high = least_pure(one.parts)
-        return (
-            (low, high)
-            if one.above is None
-            else (low, min(least_pure(p)[1] for p in (one.above, one.over) if p is not None))
-        )
+        return least_pure(parts)
     if target <= extra[1]:  # doubles do not know the mass at infinity well enough to say
-        whole = one.above is None and isfinite(one.kept[0])  # every part is there, and is what ran
-        mass = claimed(choice) if whole else None
-        return (0.0, inf) if mass is None else _past(one.parts, exact - mass, rtol)
-    if one.above is not None:
-        low = _finite_epsilon(one.parts, target, rtol, extra)[0]
-        high = chernoff_epsilon(one.above, target - extra[1] * (1 + 2**-50))
-        return low, high if one.over is None else min(high, _finite_epsilon(one.over, target, rtol, extra)[1])
-    return _finite_epsilon(one.parts, target, rtol, extra)
+        return (0.0, inf) if mass is None else _past(parts, exact - mass, rtol)
+    return _finite_epsilon(parts, target, rtol, extra)
+
+
+def _ceiling_epsilon(ceiling: Ceiling, exact: Fraction, rtol: float, choice: Composition) -> float:
+    """What ε at δ = `exact` does not exceed, by one ceiling."""
+    target, extra = floor_float(exact), ceiling.infinite
+    if ceiling.moments:
+        if target >= 1:
+            return 0.0
+        found = chernoff_epsilon(ceiling.parts, target - extra * (1 + 2**-50)) if target > extra * (1 + 2**-49) else inf
+        return min(found, least_pure(ceiling.parts)[1]) if extra == 0 else found
+    mass = claimed(choice) if isfinite(ceiling.kept) else None
+    return _exact_epsilon(ceiling.parts, (extra, extra), exact, rtol, mass)[1]
 
 
 def claimed(choice: Composition) -> Fraction | None:

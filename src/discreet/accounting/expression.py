@@ -2,7 +2,7 @@
 
     sum    := term ("+" term)*
     term   := factor ("*" factor)*           exactly one factor is a release, the others are whole numbers
-    factor := number | name "(" arguments ")" | "(" sum ")"
+    factor := number | name "(" arguments ")" | name "(" sum ("," sum)* ["," arguments] ")" | "(" sum ")"
     number := digits with an optional point and exponent, or a quotient of two such: 31.6, 1e-6, 1/3
 
 Numbers mean the exact decimal that is written. Nothing is ever evaluated as code; a mistake is reported with its column.
@@ -12,9 +12,9 @@ import re
 from fractions import Fraction
 from typing import NamedTuple, NoReturn
 
-from discreet.accounting.vocabulary import LAWS
-from discreet.errors import BadExpression
-from discreet.loss import Loss, Subsampled, compose, repeat
+from discreet.accounting.vocabulary import COMBINATORS, LAWS, POSITIVE, WHOLE, Combinator
+from discreet.errors import BadExpression, BadParameter
+from discreet.loss import Loss, compose, repeat
 
 DEEPEST, LONGEST, LARGEST_EXPONENT, MOST_TIMES = 50, 100_000, 400, 10**15
 
@@ -39,7 +39,7 @@ def parse(text: str) -> Loss:
     2
     >>> parse("gaussian(sgima=1)")
     Traceback (most recent call last):
-    discreet.errors.BadExpression: column 10: gaussian takes no "sgima"; it takes sigma, sensitivity
+    discreet.errors.BadExpression: column 10: gaussian takes no "sgima"; it takes sigma, sensitivity, l0, l1, l2, linf
       gaussian(sgima=1)
                ^
     """
@@ -129,26 +129,32 @@ class _Parser:
 
     def call(self) -> Loss:
         name = self.now
-        if name.text not in LAWS and name.text != "subsampled":
+        if name.text not in LAWS and name.text not in COMBINATORS:
             self.fail(f'no release is called "{name.text}"', f"the releases are {_names()}")
         self.place += 1
         self.expect("(")
-        if name.text == "subsampled":
-            return self.subsampled(name)
+        if name.text in COMBINATORS:
+            return self.combined(name, COMBINATORS[name.text])
         law = LAWS[name.text]
         numbers = self.arguments(name, law.needs, law.may)
         self.expect(")")
-        return law.make(numbers)
+        try:
+            return law.make(numbers)
+        except BadParameter as wrong:  # norms that contradict each other, or too few of them
+            self.fail(f"{wrong.name} is {wrong.shown}: {wrong.reason}", wrong.way_out, name.column)
 
-    def subsampled(self, name: Token) -> Loss:
-        inner = self.sum()
-        self.expect(",")
+    def combined(self, name: Token, combinator: Combinator) -> Loss:
+        releases = [self.sum()]
+        while not combinator.needs and self.take(","):
+            releases.append(self.sum())
+        if combinator.needs:
+            self.expect(",")
         column = self.now.column
-        rate = self.arguments(name, ("rate",), ())["rate"]
-        if rate > 1:
+        numbers = self.arguments(name, combinator.needs, ()) if combinator.needs else {}
+        if numbers.get("rate", 0) > 1:
             self.fail("a rate is a probability", "give one between 0 and 1", column)
         self.expect(")")
-        return Subsampled(inner, rate)
+        return combinator.make(tuple(releases), numbers)
 
     def arguments(self, name: Token, needs: tuple[str, ...], may: tuple[str, ...]) -> dict[str, Fraction]:
         given: dict[str, Fraction] = {}
@@ -171,10 +177,12 @@ class _Parser:
         return given
 
     def check(self, key: str, value: Fraction, column: int) -> None:
-        if value == 0 and key in ("scale", "sigma", "sensitivity"):
+        if value == 0 and key in POSITIVE:
             self.fail(f"{key} must be positive", f"give a {key} above 0", column)
         if value > 1 and key == "delta":
             self.fail("delta is a probability", "give one between 0 and 1", column)
+        if key in WHOLE and (value.denominator != 1 or value > MOST_TIMES):
+            self.fail(f"{key} must be a whole number, at most {MOST_TIMES:.0e}", "write it in digits", column)
 
     def number(self) -> Fraction:
         value = self.decimal()
@@ -199,4 +207,4 @@ class _Parser:
 
 
 def _names() -> str:
-    return ", ".join((*LAWS, "subsampled"))
+    return ", ".join((*LAWS, *COMBINATORS))

@@ -39,6 +39,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
 )
 from discreet.units import Sensitivity
 
@@ -56,6 +57,7 @@ def gdp(loss: Loss) -> Fraction | float:
 
 def mu_squared(loss: Loss) -> Fraction | float:
     """μ², which adds up under composition and stays rational for Gaussians."""
+    check_event(loss)
     match loss:
         case GaussianLoss(sigma=sigma, sensitivity=moved):
             return moved.l2_squared / sigma**2  # [DRS22, Thm 2.7]

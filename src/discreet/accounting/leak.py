@@ -34,6 +34,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
     compose,
     repeat,
 )
@@ -46,6 +47,7 @@ def split(loss: Loss) -> tuple[Loss, Fraction]:
     >>> split(Claim(Fraction(1), Fraction(1, 1000)))
     (Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(1, 1000))
     """
+    check_event(loss)
     match loss:
         case Claim(epsilon=epsilon, delta=delta):
             return Claim(epsilon, Fraction(0)), min(Fraction(1), delta)

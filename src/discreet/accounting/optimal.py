@@ -12,7 +12,7 @@ from discreet.accounting.approx import Point
 from discreet.accounting.elementary import exp_bounds, log_bounds
 from discreet.accounting.leak import any_of
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, open_unit, positive, rational, whole
+from discreet.exact import Number, ceil_float, open_unit, positive, rational, shown, whole
 
 LARGEST_K = 20_000
 _BITS = 192
@@ -27,11 +27,16 @@ def optimal(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
     eps, times, target = positive(epsilon, "epsilon"), whole(k, "k", 1), open_unit(delta, "delta")
     if times > LARGEST_K:
         raise BadParameter("k", times, f"sums of more than {LARGEST_K} terms are slow", "ask the certified curve instead")
-    if eps > 2048:
-        return Point(times * eps, target)  # no k of them is worth an integer with millions of digits
-    leaked = any_of(rational(each, "each"), times)
+    leak = rational(each, "each")
+    if not 0 <= leak <= 1:
+        raise BadParameter(
+            "each", shown(leak), "must lie between 0 and 1", "give the delta of one release, for example 1e-6"
+        )
+    leaked = any_of(leak, times)
     if leaked >= target:
         return Point(float("inf"), target)
+    if eps > 2048:
+        return Point(times * eps, target)  # no k of them is worth an integer with millions of digits
     spare = 1 - (1 - target) / (1 - leaked)  # the δ left for the part without a leak, exactly
     return Point(_least(eps, times, spare), target)
 

@@ -25,6 +25,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
 )
 
 
@@ -35,6 +36,7 @@ def pure(loss: Loss) -> Fraction | float:
     >>> pure(Laplace(10).loss(1))
     Fraction(1, 10)
     """
+    check_event(loss)
     match loss:
         case (
             LaplaceLoss(scale=scale, sensitivity=moved)

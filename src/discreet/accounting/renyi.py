@@ -32,6 +32,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
 )
 from discreet.units import Sensitivity
 
@@ -43,6 +44,7 @@ def renyi(loss: Loss, order: Number) -> Fraction | float:
     >>> renyi(GaussianLoss(Fraction(10), sensitivity(1)), 20)
     Fraction(1, 10)
     """
+    check_event(loss)
     if isinstance(order, float) and order == inf:
         return pure(loss)
     exact = rational(order, "order")

@@ -1,19 +1,28 @@
-"""Rewriting a fact into alternatives, each a plain composition: `Group` and nested samples disappear, `Parallel` too where
-its branches are few.
+"""Rewriting a fact into alternatives, each a plain composition: `Group` and nested samples disappear, `Parallel` too
+where it stands alone.
 
 The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the alternatives. Every rewriting
-is either an identity or replaces a fact by one that dominates it; each says why.
+is either an identity or replaces a fact by one that dominates it; each says why, and which neighbours it covers.
+
+*Groups.* Neighbours that differ in up to K units are all pairs with |D △ D'| ≤ K: i units that are only in D and j that are
+only in D', i + j ≤ K. A group of two is also a replaced pair. Noise that treats both directions alike sees K changes in
+either case; a Poisson sample does not (`Units`).
+
+*Adaptive questions.* A unit is in one branch of a `Parallel`, but in which one may depend on earlier answers if the
+partition was chosen after seeing them. So in a composition a `Parallel` stays a part of its own, whose bounds hold for
+every branch at once; only alone it is as many alternatives.
 """
 
 from collections.abc import Iterable
+from enum import Enum
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
-from math import comb
+from math import floor
 from typing import assert_never
 
 import msgspec
 
-from discreet.accounting.elementary import log_bounds
+from discreet.accounting.changes import reached_change
+from discreet.accounting.elementary import exp_bounds, log_bounds
 from discreet.accounting.group import pushed
 from discreet.accounting.leak import any_of, singleton_shown
 from discreet.loss import (
@@ -36,14 +45,22 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
     compose,
     repeat,
     subsample_without_replacement,
 )
+from discreet.units import sensitivity
 
 _NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
-_MOST = 64
-"""Alternatives that are followed one by one; past that, a `Parallel` of them stays in the composition."""
+
+
+class Units(Enum):
+    """Which units of a group of K differ: what decides about the two laws that a Poisson sample at rate q mixes."""
+
+    ONE_SIDED = "all are in one of the two data sets"
+    TWO_SIDED = "some are in one of them, some in the other: at most K − 1 in each"
+    ANY = "up to K in each"
 
 
 def alternatives(loss: Loss) -> tuple[Composition, ...]:
@@ -54,42 +71,67 @@ def alternatives(loss: Loss) -> tuple[Composition, ...]:
     >>> [part for choice in alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
     True
     """
+    check_event(loss)
+    loss = replaced_units(loss) if _replaces(loss) else loss
+    match loss:
+        case Group(loss=inner, size=size) if size > 1:
+            # Who the units are is settled before the first answer: either they are all on one side or they are not.
+            shapes = (grouped(inner, size, units) for units in (Units.ONE_SIDED, Units.TWO_SIDED))
+            return _distinct(choice for shape in shapes for choice in _alternatives(shape))
+        case _:
+            return _alternatives(loss)
+
+
+def _alternatives(loss: Loss) -> tuple[Composition, ...]:
     match loss:
         case Composition(parts=parts) if not any(isinstance(part, _NESTED) for part, _ in parts):
             return (loss,)
+        case Composition(parts=((part, 1),)):
+            return _alternatives(part)
         case Composition(parts=parts):
-            return _all_of([_repeated(alternatives(part), times) for part, times in parts if times])
+            return (compose(*(repeat(_any(_alternatives(part)), times) for part, times in parts)),)
         case Parallel(branches=branches):
             # One unit is in one branch only, so one branch changes.
-            choices = _distinct(choice for branch in branches for choice in alternatives(branch))
-            return choices if len(choices) <= _MOST else (_any(choices),)
+            return _distinct(choice for branch in branches for choice in _alternatives(branch))
         case Group(loss=inner, size=size):
-            return alternatives(grouped(inner, size)) if size > 1 else alternatives(inner) if size else (NOTHING,)
+            return _alternatives(grouped(inner, size) if size > 1 else inner)
         case Subsampled(loss=inner, rate=rate):
-            return _distinct(_sampled(choice, rate) for choice in alternatives(inner))
+            return _distinct(_sampled(choice, rate) for choice in _alternatives(inner))
         case SampledWithoutReplacement(loss=inner, rate=rate):
-            return alternatives(inner) if rate == 1 else (_share(alternatives(inner), rate),)
+            return _alternatives(inner) if rate == 1 else (_share(_alternatives(inner), rate),)
         case _:
             return (compose(loss),)
 
 
-def _all_of(choices: list[tuple[Composition, ...]]) -> tuple[Composition, ...]:
-    """One alternative of each. Where they are too many, the choice is left to each part."""
-    count = 1
-    for options in choices:
-        count *= len(options)
-    if count > _MOST:
-        return (compose(*(_any(options) for options in choices)),)
-    return _distinct(compose(*combination) for combination in product(*choices))
+def _replaces(loss: Loss) -> bool:
+    """Whether a sample without replacement is part of this, so that neighbours replace a unit."""
+    match loss:
+        case SampledWithoutReplacement(loss=inner, rate=rate):
+            return rate < 1 or _replaces(inner)
+        case Composition(parts=parts):
+            return any(_replaces(part) for part, _ in parts)
+        case Parallel(branches=branches):
+            return any(_replaces(branch) for branch in branches)
+        case Group(loss=inner) | Subsampled(loss=inner):
+            return _replaces(inner)
+        case _:
+            return False
 
 
-def _repeated(options: tuple[Composition, ...], times: int) -> tuple[Composition, ...]:
-    """Every run may meet another branch: all multisets of `times` alternatives."""
-    if len(options) == 1:
-        return (repeat(options[0], times),)
-    if times > _MOST or comb(len(options) + times - 1, times) > _MOST:
-        return (repeat(_any(options), times),)
-    return tuple(compose(*runs) for runs in combinations_with_replacement(options, times))
+def replaced_units(loss: Loss) -> Loss:
+    """The same where neighbours replace a unit: a Poisson sample then compares (1 − q)R + qP with (1 − q)R + qP', as a
+    sample without replacement at that rate does; one direction of add or remove is too little."""
+    match loss:
+        case Composition(parts=parts):
+            return compose(*(repeat(replaced_units(part), times) for part, times in parts))
+        case Parallel(branches=branches):
+            return Parallel(tuple(replaced_units(branch) for branch in branches))
+        case Group(loss=inner, size=size):
+            return Group(replaced_units(inner), size)
+        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
+            return SampledWithoutReplacement(replaced_units(inner), rate)
+        case _:
+            return loss
 
 
 def _any(options: tuple[Composition, ...]) -> Composition:
@@ -126,7 +168,7 @@ def _sampled(choice: Composition, rate: Fraction) -> Composition:
     return compose(Subsampled(choice, rate))
 
 
-def grouped(loss: Loss, size: int) -> Loss:
+def grouped(loss: Loss, size: int, units: Units = Units.ANY) -> Loss:
     """A fact for neighbours one unit apart that dominates `loss` for neighbours `size` > 1 units apart."""
     match loss:
         case (
@@ -137,10 +179,12 @@ def grouped(loss: Loss, size: int) -> Loss:
             | DiscreteGaussianLoss()
             | BinomialLoss()
             | ExponentialLoss()
-            | PermuteAndFlipLoss()
-            | Claim()
         ):
             return pushed(Group(loss, size))
+        case PermuteAndFlipLoss(epsilon=epsilon):
+            return pure_group(epsilon, size)
+        case Claim(epsilon=epsilon, delta=delta):
+            return pushed(Group(loss, size)) if delta else pure_group(epsilon, size)
         case ResponseLoss():
             return repeat(loss, size)  # `size` people may each have answered; one answer of theirs is part of that
         case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
@@ -149,16 +193,25 @@ def grouped(loss: Loss, size: int) -> Loss:
             claim = threshold_claim(loss)
             return pushed(Group(Claim(groups * claim.epsilon, any_of(claim.delta, groups)), size))
         case Composition(parts=parts):
-            return Composition(tuple((Group(part, size), times) for part, times in parts))
+            return compose(*(repeat(grouped(part, size, units), times) for part, times in parts))
         case Parallel(branches=branches):
-            return compose(*(Group(branch, size) for branch in branches))  # they may sit in different branches
+            # They may sit in different branches, where each sees fewer of them: of those on one side still one side.
+            return compose(*(grouped(branch, size, units) for branch in branches))
         case Group(loss=inner, size=more):
-            return Group(inner, size * more)
+            return grouped(inner, size * more, units)
+        case Subsampled(loss=inner, rate=rate) if units is Units.ONE_SIDED:
+            # With J ~ Bin(size, rate) of them sampled the output is a mixture of the neighbours 0 … size apart, against the
+            # release without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is
+            # dominated by the worst, `size` apart; and [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the
+            # divergence of that part.
+            return Subsampled(Group(inner, size), any_of(rate, size))
         case Subsampled(loss=inner, rate=rate):
-            # With J ~ Bin(size, rate) of them sampled the output is a mixture of the neighbours 0 … size apart. Given J ≥ 1,
-            # hockey-stick divergences are jointly convex, so the mixture is dominated by the worst, `size` apart; and
-            # [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the divergence of that part.
-            return Subsampled(Group(inner, size), 1 - (1 - rate) ** size)
+            # At most k of them on each side, η = 1 − (1 − rate)^k. With R the release without any of them the two laws are
+            # (1 − η)R + ηP and (1 − η)R + ηP', where P and P' are mixtures of releases with some of one side's units. Any
+            # two of R, P, P' mix releases at most `size` units apart (draw both samples independently), so each of the six
+            # divergences is at most that of the group (joint convexity): all that the proof of `laws.replaced` uses.
+            most = size - 1 if units is Units.TWO_SIDED else size
+            return SampledWithoutReplacement(Group(inner, size), rate if most == 1 else any_of(rate, most))
         case SampledWithoutReplacement(loss=inner, rate=rate):
             # At least one of `size` units is sampled with probability at most size·rate. Putting other units in the places
             # of those that are gives a sample without any of them, `size` replacements away: [BBG18, Thm 9] holds as it
@@ -168,30 +221,36 @@ def grouped(loss: Loss, size: int) -> Loss:
             assert_never(loss)
 
 
+def pure_group(epsilon: Fraction, size: int) -> Loss:
+    """The worst that `size` units can do to an ε-private release: the trade-off curve of randomised response composed with
+    itself [DRS22, Thm 2.14]. Randomised response of ε is discrete Laplace noise of scale 1/ε shifted by one, and the curves
+    of log-concave noise compose to that of the sum of the shifts (`pairs`)."""
+    return DiscreteLaplaceLoss(1 / epsilon, sensitivity(size)) if epsilon else NOTHING
+
+
 def threshold_claim(loss: ThresholdLoss) -> Claim:
     """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
     without it.
 
-    If the unit is not alone, its coming or going moves the noisy count by one: (1/scale, 0). If it is alone, showing
-    the key is an event of probability p that the other world lacks, and not showing it has ratio 1 − p: (−ln(1 − p),
-    p). Both are (max(1/scale, −ln(1 − p)), p), and the pair of `Claim` dominates everything that is [KOV15, Thm 3.3
-    and its proof].
+    If the unit is not alone, its coming or going moves the noisy count by one: δ(ε) ≤ (1 − a·e^ε)/(1 + a). If it is alone,
+    showing the key is an event of probability p that the other world lacks: δ(ε) ≤ p in one direction, 1 − e^ε(1 − p) ≤ p
+    in the other. So δ(ε) ≤ max of the two, which for ε ≥ 0 and in both directions is the curve of (ε', p) with
+    e^ε' = (1 − a^{τ−1})/a, where the two meet (or ε' = 0): the pair of `Claim` dominates [KOV15, Thm 3.3 and its proof].
     """
-    rate, p = 1 / loss.scale, singleton_shown(loss.scale, loss.threshold)
-    return Claim(rate, p) if p == 1 else Claim(max(rate, -log_bounds(1 - p)[0]), p)
+    p = singleton_shown(loss.scale, loss.threshold)
+    alone = exp_bounds(Fraction(1 - loss.threshold) / loss.scale)[0]  # a^{τ−1}, rounded down
+    if p == 1 or alone >= 1:
+        return Claim(Fraction(0), p)
+    return Claim(max(Fraction(0), 1 / loss.scale + log_bounds(1 - alone)[1]), p)
 
 
 def reached(loss: Loss) -> Loss:
-    """A fact whose worst neighbours are among those of `loss`; `loss` itself unless a `Group` in it is only dominated.
-
-    A group that sits on one coordinate, or under Gaussian noise, or under a claim is exactly as bad as `grouped` says.
-    Otherwise its members may all move the same coordinates, or sit in one branch, or there may be just one of them: these
-    are neighbours too, and bound the curve from below.
-    """
+    """A fact whose worst neighbours are among those of `loss`; `loss` itself where its curve is that of actual neighbours
+    already. It bounds the curve from below."""
     match loss:
         case Group(loss=inner, size=size):
             return _reached_by_all(inner, size) if size > 1 else reached(inner)
-        case Composition(parts=parts) if any(isinstance(part, _NESTED) for part, _ in parts):
+        case Composition(parts=parts):
             lower = compose(*(repeat(reached(part), times) for part, times in parts))
             return loss if lower == loss else lower
         case Parallel(branches=branches):
@@ -199,12 +258,17 @@ def reached(loss: Loss) -> Loss:
         case Subsampled(loss=inner, rate=rate):
             return Subsampled(reached(inner), rate)
         case SampledWithoutReplacement(loss=inner, rate=rate):
-            return SampledWithoutReplacement(reached(inner), rate)
+            # If all others are alike, so that the release without the replaced unit is one of the two releases, then the
+            # laws are those of a Poisson sample: its two directions are reached, but not both in one composition.
+            return Subsampled(reached(inner), rate)
+        case ThresholdLoss() | KeepLoss():
+            return _reached_selection(loss)
         case _:
             return loss
 
 
 def _reached_by_all(loss: Loss, size: int) -> Loss:
+    """All `size` units make the same change, or sit in one branch; or there is just one of them."""
     match loss:
         case Composition(parts=parts):
             return compose(*(repeat(_reached_by_all(part, size), times) for part, times in parts))
@@ -214,13 +278,54 @@ def _reached_by_all(loss: Loss, size: int) -> Loss:
             return _reached_by_all(inner, size * more)
         case Subsampled() | SampledWithoutReplacement() | ThresholdLoss() | KeepLoss():
             return reached(loss)
-        case (
-            LaplaceLoss(sensitivity=moved)
-            | DiscreteLaplaceLoss(sensitivity=moved)
-            | TruncatedGeometricLoss(sensitivity=moved)
-            | DiscreteGaussianLoss(sensitivity=moved)
-            | BinomialLoss(sensitivity=moved)
-        ) if moved.l0 != 1:
+        case GaussianLoss(sensitivity=moved):
             return msgspec.structs.replace(loss, sensitivity=moved.times(size))
+        case LaplaceLoss() | DiscreteLaplaceLoss() | TruncatedGeometricLoss() | DiscreteGaussianLoss() | BinomialLoss():
+            coordinates = (
+                (msgspec.structs.replace(loss, sensitivity=sensitivity(size * r)), n) for r, n in reached_change(loss)
+            )
+            return compose(*(repeat(one, n) for one, n in coordinates))
+        case ExponentialLoss() | PermuteAndFlipLoss():
+            return pushed(Group(loss, size))
+        case Claim(epsilon=epsilon, delta=delta):
+            # Each unit is given away with probability δ, and their number is told through noise: that is (ε, δ)-private.
+            return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), pure_group(epsilon, size))
+        case ResponseLoss():
+            return repeat(loss, size)
         case _:
-            return Group(loss, size)
+            assert_never(loss)
+
+
+def _reached_selection(loss: ThresholdLoss | KeepLoss) -> Loss:
+    """Each key is a key of one unit alone, or one whose number of units is near the threshold: `Parallel`, as either may be
+    the case. A unit alone is told apart from none exactly when its key is shown: a sample, at that rate, of what is told
+    apart for certain."""
+    match loss:
+        case ThresholdLoss(scale=scale, threshold=threshold, groups=groups):
+            p = singleton_shown(scale, threshold) * (1 - Fraction(1, 1 << 100))  # it is rounded up
+            near: Loss = DiscreteLaplaceLoss(scale, sensitivity(1)) if threshold > 1 else NOTHING  # from τ − 1 to τ units
+        case KeepLoss(epsilon=epsilon, delta=p, groups=groups):
+            near = _likeliest_step(epsilon, p)
+        case _:
+            assert_never(loss)
+    alone = Subsampled(Claim(Fraction(0), Fraction(1)), p)
+    return Parallel((repeat(alone, groups), repeat(near, groups)))
+
+
+def _likeliest_step(epsilon: Fraction, delta: Fraction) -> Loss:
+    """Two neighbouring numbers of units n, n + 1 of the optimal selection (`mechanisms.keep`), as a randomised response.
+
+    π_n = δ(e^{nε} − 1)/(e^ε − 1) up to π° = (1 − δ)/(1 + e^ε). Let u be the last such π_n and v = e^ε·u + δ the next. If
+    v ≥ ½ then "shown" has probability v against u ≤ 1 − v; else 1 − e^{-ε}(1 − v − δ) ≥ 1 − v against v, as v ≥ π°. Either
+    way an answer that is true with probability max(v, 1 − v) is at least as well hidden.
+    """
+    if not 0 < delta < 1 or not Fraction(1, 1 << 40) < epsilon < 64:
+        return NOTHING
+    low, high = exp_bounds(epsilon)
+    middle = (1 - delta) / (1 + high), (1 - delta) / (1 + low)
+    n = floor(log_bounds(1 + middle[0] * (low - 1) / delta)[0] / epsilon)
+    u = tuple(delta * (power - 1) / (base - 1) for power, base in zip(exp_bounds(n * epsilon), (high, low), strict=True))
+    v = low * u[0] + delta, high * u[1] + delta
+    truth = v[0] if v[0] >= Fraction(1, 2) else 1 - v[1]
+    fits = u[1] <= middle[0] and (v[0] >= Fraction(1, 2) or v[0] >= middle[1])
+    return ResponseLoss(truth, 2) if fits and Fraction(1, 2) < truth < 1 else NOTHING

@@ -102,7 +102,7 @@ class RunningTotal:
         if others or not self.plain or reached(runs) != runs:
             return replace(self, facts=facts, plain=False)
         more = side(choice, removed=True)
-        if more.above is not None:
+        if more.ceilings is not None:
             return replace(self, facts=facts, plain=False)
         removed = self.removed.append(more).laid(self.delta, self.rtol)
         # Only samples tell the directions apart; until there is one, both are one track.

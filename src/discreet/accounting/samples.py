@@ -14,7 +14,6 @@ from discreet.accounting.either import EitherLaw
 from discreet.accounting.laws import EPS, Law
 from discreet.accounting.laws.atoms import AtomsLaw
 from discreet.accounting.laws.bounded_range import BoundedRangeLaw
-from discreet.accounting.laws.concentrated import Neighbour
 from discreet.accounting.laws.convolve import sampled, together
 from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
 from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
@@ -22,7 +21,7 @@ from discreet.accounting.laws.replaced import ReplacedLaw, replaced
 from discreet.accounting.laws.sampled import SampledGaussianLaw
 from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
 from discreet.accounting.pairs import NOBODY, claim_piece
-from discreet.accounting.pieces import UNKNOWN, Part, Piece, Side
+from discreet.accounting.pieces import UNKNOWN, Ceiling, Part, Piece, Side
 from discreet.accounting.pure import amplified
 from discreet.exact import rational
 from discreet.loss import Loss
@@ -31,25 +30,26 @@ from discreet.loss import Loss
 def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored: bool) -> Iterator[Piece]:
     """The pieces of a Poisson sample; `mirrored` if the release on everyone treats both directions alike."""
     if everyone.infinite[1] >= 1:
-        yield _told_apart(rate, removed) if everyone.kept[1] == -inf else UNKNOWN
+        worst = _told_apart(rate, removed)
+        yield worst if everyone.kept[1] == -inf else Piece(((NOBODY, 1),), 1, (0.0, 1.0), worst.above)
         return
-    exact = everyone.above is None and mirrored
+    exact = everyone.ceilings is None and mirrored
     single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
     if single is not None:
-        yield Piece(_sample(single, rate, removed))
+        yield Piece(((_sample(single, rate, removed), 1),))
         return
     listed = listing(everyone.parts) if exact else None
     if listed is not None:
         law, low, high = sampled(listed[0], everyone.infinite, rate, removed)
         # What the list leaves out of P or of Q is at most this in the mixture too: all of it counts as infinite.
-        yield Piece(law, 1, (low, high + listed[1]))
+        yield Piece(((law, 1),), 1, (low, high + listed[1]))
         return
-    yield Piece(_reached(everyone, rate, removed) if mirrored else NOBODY)
-    better: tuple[Part, ...] | None = None
+    better: Ceiling | None = None
     match everyone.dominating:
-        case ((BoundedRangeLaw(epsilon=ratio), 1),) if mirrored and everyone.kept == (0.0, 0.0):
-            better = ((SampledLaplaceLaw(ratio, rate, removed, ends=False), 1),)
-    yield _bounded(inner, everyone, rate, better)
+        case Ceiling(parts=((BoundedRangeLaw(epsilon=ratio), 1),), kept=0.0) if mirrored:
+            better = Ceiling(((SampledLaplaceLaw(ratio, rate, removed, ends=False), 1),))
+    reached = _reached(everyone, rate, removed) if mirrored else NOBODY
+    yield Piece(((reached, 1),), 1, (0.0, 1.0), _ceilings(inner, everyone, rate, better))
 
 
 def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: bool) -> Iterator[Piece]:
@@ -57,19 +57,19 @@ def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: b
     if everyone.infinite[1] >= 1:
         yield UNKNOWN
         return
-    exact = everyone.above is None and mirrored
+    exact = everyone.ceilings is None and mirrored
     single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
     if single is not None:
-        yield Piece(ReplacedLaw(single, rate))
+        yield Piece(((ReplacedLaw(single, rate), 1),))
         return
     listed = listing(everyone.parts) if exact else None
     if listed is not None:
         law, low, high = replaced(listed[0], everyone.infinite, rate)
-        yield Piece(law, 1, (low, high + 2 * listed[1]))
+        yield Piece(((law, 1),), 1, (low, high + 2 * listed[1]))
         return
     # Where all others are alike, so that R = P', the Poisson sample's removed pair is reached.
-    yield Piece(_reached(everyone, rate, removed=True) if mirrored else NOBODY)
-    yield _bounded(inner, everyone, rate, None)
+    reached = _reached(everyone, rate, removed=True) if mirrored else NOBODY
+    yield Piece(((reached, 1),), 1, (0.0, 1.0), _ceilings(inner, everyone, rate, None))
 
 
 def _told_apart(rate: Fraction, removed: bool) -> Piece:
@@ -77,36 +77,36 @@ def _told_apart(rate: Fraction, removed: bool) -> Piece:
     Q, with q at infinity; or Q against (1 − q)·Q and something else."""
     away = log1p(-float(rate))
     if removed:
-        return Piece(AtomsLaw.of([away], [away]), 1, (float(rate) * (1 - EPS), min(1.0, float(rate) * (1 + EPS))))
-    return Piece(AtomsLaw.of([-away], [0.0]))
+        mass = float(rate) * (1 - EPS), min(1.0, float(rate) * (1 + EPS))
+        return Piece(((AtomsLaw.of([away], [away]), 1),), 1, mass)
+    return Piece(((AtomsLaw.of([-away], [0.0]), 1),))
 
 
-def _bounded(inner: Loss, everyone: Side, rate: Fraction, better: tuple[Part, ...] | None) -> Piece:
-    """What is known from above: the least K of all bounds that are proven, and one composition that dominates."""
+def _ceilings(inner: Loss, everyone: Side, rate: Fraction, better: Ceiling | None) -> tuple[Ceiling, ...]:
+    """What is known from above: one composition that dominates, and the least K of all bounds that are proven."""
     point = approx(inner)
-    unsampled = Piece(None, 1, (0.0, everyone.infinite[1]), everyone.bounds, everyone.dominating)
     if point.epsilon == inf or point.delta >= 1:
-        return unsampled
-    claim = claim_piece(rational(amplified(point.epsilon, rate)), rate * rational(point.delta))  # [BBG18, Thms 8 and 9]
-    if claim.law is None:
-        return unsampled
-    dominating = ((claim.law, 1),)
-    if point.delta > 0 or everyone.infinite[1] > 0:
-        return Piece(None, 1, (0.0, claim.infinite[1]), dominating, dominating)
-    known = [parts for parts in (dominating, everyone.bounds, better) if parts]
-    return Piece(None, 1, (0.0, 0.0), ((EitherLaw(tuple(known), worst=False), 1),), better or dominating)
+        return everyone.above
+    claim = claim_piece(rational(amplified(point.epsilon, rate)), rate * rational(point.delta)).above[
+        0
+    ]  # [BBG18, Thms 8, 9]
+    if claim.kept < 0 or everyone.bound.kept < 0:
+        return (claim,)
+    known = [bound for bound in (claim, everyone.bound, better) if bound is not None]
+    least = EitherLaw(tuple(bound.parts for bound in known), worst=False)
+    return better or claim, Ceiling(((least, 1),), moments=True)
 
 
-def _reached(everyone: Side, rate: Fraction, removed: bool) -> Neighbour:
+def _reached(everyone: Side, rate: Fraction, removed: bool) -> Law:
     """The sample of neighbours that are reached: of all parts if they can be listed, else of the first one that can be
     (to ignore the others is post-processing). What is at infinity is left out: that too only bounds from below."""
     for parts in (everyone.parts, *(((law, 1),) for law, _ in everyone.parts)):
         single = _single(parts)
         if single is not None:
-            return Neighbour(_sample(single, rate, removed))
+            return _sample(single, rate, removed)
         listed = listing(parts)
-        if listed is not None and listed[1] == 0 and everyone.kept == (0.0, 0.0):
-            return Neighbour(sampled(listed[0], (0.0, 0.0), rate, removed)[0])
+        if listed is not None and listed[1] == 0 and everyone.kept[1] == 0:
+            return sampled(listed[0], (0.0, 0.0), rate, removed)[0]
     return NOBODY
 
 

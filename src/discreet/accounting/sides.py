@@ -4,20 +4,20 @@ The removed direction compares the data with the unit (P) to the data without it
 that treats both alike has one law for both; Poisson samples do not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from math import fsum, inf, log1p
+from functools import reduce
+from math import fsum
 
 import numpy as np
 
+from discreet.accounting.changes import longest
 from discreet.accounting.either import EitherLaw
 from discreet.accounting.ladder import Ladder
 from discreet.accounting.laws import EPS
 from discreet.accounting.laws.bounded_range import BoundedRangeLaw
-from discreet.accounting.laws.concentrated import Neighbour
-from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.pairs import NOBODY, in_range, piece, rounded
-from discreet.accounting.pieces import Part, Piece, Side
+from discreet.accounting.pairs import NOBODY, gaussian_piece, in_range, piece, rounded
+from discreet.accounting.pieces import UNKNOWN, Ceiling, Part, Piece, Side, combine, log_kept
 from discreet.accounting.samples import poisson, without_replacement
 from discreet.loss import (
     Composition,
@@ -40,7 +40,7 @@ def sides(choice: Composition) -> tuple[Side, ...]:
     1
     """
     match choice.parts:
-        case ((ExponentialLoss(epsilon=epsilon), 1),):  # alone, the worst range is reached at every ε
+        case ((ExponentialLoss(epsilon=epsilon) as only, 1),) if in_range(only):  # the worst range is reached at every ε
             return (Side(((BoundedRangeLaw(epsilon), 1),), (0.0, 0.0)),)
     removed = side(choice, removed=True)
     return (removed, side(choice, removed=False)) if directed(choice) else (removed,)
@@ -63,44 +63,34 @@ def directed(loss: Loss) -> bool:
 
 def side(choice: Composition, *, removed: bool) -> Side:
     """One direction, with all Gaussians as one."""
-    reached: list[Part] = []
-    above: list[Part] = []
-    over: list[Part] | None = []
-    bounded, squares = False, Fraction(0)
+    parts: list[Part] = []
+    ceilings, exact = [Ceiling(())], True
+    dominating, reached = Fraction(0), Fraction(0)  # Σ(l2/σ)² of all Gaussians
     kept_low, kept_high = [0.0], [0.0]
     for part, times in choice.parts:
         if times > _MOST_TIMES or (isinstance(part, GaussianLoss) and not in_range(part)):
-            kept_low.append(-inf)  # past what a double can count: nothing is known
+            pieces: Iterable[Piece] = (UNKNOWN,)  # past what a double can count
+        elif isinstance(part, GaussianLoss):
+            dominating += times * rounded(part.sensitivity.l2_squared / part.sigma**2)
+            reached += times * rounded(longest(part.sensitivity) / part.sigma**2)
             continue
-        if isinstance(part, GaussianLoss):
-            squares += times * rounded(part.sensitivity.l2_squared / part.sigma**2)
-            continue
-        for one in _pieces(part, removed):
-            runs = times * one.times
+        else:
+            pieces = _pieces(part, removed)
+        for one in pieces:
+            runs = min(times, _MOST_TIMES) * one.times
             if runs > _MOST_TIMES:
-                kept_low.append(-inf)
-                continue
-            exact: tuple[Part, ...] = ()
-            if isinstance(one.law, Neighbour):
-                reached.append((one.law.law, runs))
-                bounded = True
-            elif one.law is not None:
-                reached.append((one.law, runs))
-                exact = ((one.law, 1),)
-            above.extend((law, runs * count) for law, count in (exact if one.above is None else one.above))
-            dominating = exact if one.above is None else one.over
-            over = None if over is None or dominating is None else [*over, *((law, runs * k) for law, k in dominating)]
-            kept_low.append(runs * _log_kept(one.infinite[1]) * (1 + 4 * EPS))
-            kept_high.append(runs * _log_kept(one.infinite[0]) * (1 - 4 * EPS))
-    gaussian: tuple[Part, ...] = ((GaussianLaw(squares), 1),) if squares else ()
+                one, runs = UNKNOWN, 1
+            parts.extend((law, runs * count) for law, count in one.parts)
+            kept_low.append(runs * log_kept(one.infinite[1]) * (1 + 4 * EPS))
+            kept_high.append(runs * log_kept(one.infinite[0]) * (1 - 4 * EPS))
+            ceilings = combine(ceilings, [ceiling.repeat(runs) for ceiling in one.above])
+            exact = exact and one.ceilings is None
+    gaussian = gaussian_piece(dominating, reached)
+    ceilings = combine(ceilings, gaussian.above)
     kept = fsum(kept_low), fsum(kept_high)
-    if not bounded:
-        return Side((*reached, *gaussian), kept)
-    return Side((*reached, *gaussian), kept, (*above, *gaussian), None if over is None else (*over, *gaussian))
-
-
-def _log_kept(p: float) -> float:
-    return log1p(-p) if p < 1 else -inf
+    if exact and gaussian.ceilings is None:
+        return Side((*parts, *gaussian.parts), kept)
+    return Side((*parts, *gaussian.parts), kept, tuple(ceilings))
 
 
 def _pieces(loss: Loss, removed: bool) -> Iterator[Piece]:
@@ -112,7 +102,7 @@ def _pieces(loss: Loss, removed: bool) -> Iterator[Piece]:
             everyone = side(_composed(inner), removed=removed)
             yield from without_replacement(inner, everyone, rate, not directed(inner))
         case Parallel(branches=branches):
-            yield from _any([side(_composed(branch), removed=removed) for branch in branches])
+            yield _any([side(_composed(branch), removed=removed) for branch in branches])
         case _:
             yield piece(loss)
 
@@ -121,18 +111,16 @@ def _composed(loss: Loss) -> Composition:
     return loss if isinstance(loss, Composition) else Composition(((loss, 1),))
 
 
-def _any(options: list[Side]) -> Iterator[Piece]:
+def _any(options: list[Side]) -> Piece:
     """One of these ran, nobody knows which: the worst K of all is a bound, all of them together dominate."""
     chosen = max(options, key=_weight)
-    if not chosen.parts:
-        yield Piece(NOBODY)
-    for law, times in chosen.parts:
-        yield Piece(Neighbour(law), times, above=(), over=())
+    bounds = [option.bound for option in options]
+    worst = EitherLaw(tuple(bound.parts for bound in bounds), worst=True)
+    ceilings = [Ceiling(((worst, 1),), min(bound.kept for bound in bounds), moments=True)]
     every = [option.dominating for option in options]
-    over = None if None in every else tuple(part for parts in every if parts is not None for part in parts)
-    bound = EitherLaw(tuple(option.bounds for option in options), worst=True)
-    low, high = chosen.infinite[0], fsum(option.infinite[1] for option in options)
-    yield Piece(None, 1, (low, min(1.0, high * (1 + EPS))), ((bound, 1),), over)
+    if None not in every:
+        ceilings.append(reduce(Ceiling.plus, [one for one in every if one is not None]))
+    return Piece(chosen.parts or ((NOBODY, 1),), 1, (chosen.infinite[0], 1.0), tuple(ceilings))
 
 
 def _weight(option: Side) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.exact import Number, rational
-from discreet.loss import Composition, Loss, Parallel
+from discreet.loss import Composition, Loss, Parallel, check_event
 
 STEP = Fraction(33, 32)
 """Ratio of neighbouring orders: D_α grows with α, so on [a, b] D_α/α ≤ D_b/a, which overstates by at most this ratio."""
@@ -29,6 +29,7 @@ def tcdp(loss: Loss, omega: Number, step: Fraction = STEP) -> Fraction | float:
     >>> float(tcdp(step, 8)) < float(zcdp(step)) / 1000
     True
     """
+    check_event(loss)
     if isinstance(omega, float) and omega == inf:
         return zcdp(loss)
     top = rational(omega, "omega")

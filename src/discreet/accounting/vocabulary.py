@@ -6,23 +6,45 @@ from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from discreet.accounting.elementary import exp_bounds
+from discreet.errors import BadParameter
 from discreet.loss import (
+    BinomialLoss,
     Claim,
     DiscreteGaussianLoss,
     DiscreteLaplaceLoss,
+    ExponentialLoss,
     GaussianLoss,
     LaplaceLoss,
     Loss,
+    Parallel,
     ResponseLoss,
+    SampledWithoutReplacement,
+    Subsampled,
+    ThresholdLoss,
+    group,
 )
 from discreet.units import Sensitivity, sensitivity
 
 Numbers: TypeAlias = Mapping[str, Fraction]
 
+NORMS = ("l0", "l1", "l2", "linf")
+MOVED = ("sensitivity", *NORMS)
+WHOLE = ("l0", "n", "size", "threshold", "groups")
+"""Arguments that are whole numbers."""
+
+POSITIVE = ("scale", "sigma", *MOVED, "n", "size", "threshold", "groups")
+"""Arguments that are above 0."""
+
 
 def _moved(numbers: Numbers) -> Sensitivity:
-    """`sensitivity=` shifts one coordinate."""
-    return sensitivity(numbers.get("sensitivity", Fraction(1)))
+    """Read `sensitivity=`, which shifts one coordinate, or the norms of a change of several."""
+    given = {name: numbers[name] for name in NORMS if name in numbers}
+    if not given:
+        return sensitivity(numbers.get("sensitivity", Fraction(1)))
+    if "sensitivity" in numbers:
+        raise BadParameter("sensitivity", numbers["sensitivity"], "norms are given as well", "give sensitivity= or norms")
+    l0 = given.get("l0")
+    return Sensitivity(l0=None if l0 is None else int(l0), l1=given.get("l1"), l2=given.get("l2"), linf=given.get("linf"))
 
 
 def response(epsilon: Fraction) -> Loss:
@@ -51,28 +73,46 @@ class Law(NamedTuple):
 
 LAWS: dict[str, Law] = {
     "laplace": Law(
-        "continuous Laplace noise on one coordinate (discreet itself draws discrete_laplace)",
+        "continuous Laplace noise (discreet itself draws discrete_laplace)",
         ("scale",),
-        ("sensitivity",),
+        MOVED,
         lambda n: LaplaceLoss(n["scale"], _moved(n)),
     ),
     "gaussian": Law(
         "Gaussian noise, continuous or rounded afterwards",
         ("sigma",),
-        ("sensitivity",),
+        MOVED,
         lambda n: GaussianLoss(n["sigma"], _moved(n)),
     ),
     "discrete_laplace": Law(
         "P(k) ∝ e^{-|k|/scale} on whole numbers",
         ("scale",),
-        ("sensitivity",),
+        MOVED,
         lambda n: DiscreteLaplaceLoss(n["scale"], _moved(n)),
     ),
     "discrete_gaussian": Law(
         "P(k) ∝ e^{-k²/2σ²} on whole numbers",
         ("sigma",),
-        ("sensitivity",),
+        MOVED,
         lambda n: DiscreteGaussianLoss(n["sigma"], _moved(n)),
+    ),
+    "binomial": Law(
+        "the number of heads in n fair coins, less n/2",
+        ("n",),
+        MOVED,
+        lambda n: BinomialLoss(int(n["n"]), _moved(n)),
+    ),
+    "exponential": Law(
+        "the exponential mechanism, where one unit moves differences of rate·score by at most epsilon",
+        ("epsilon",),
+        (),
+        lambda n: ExponentialLoss(n["epsilon"]),
+    ),
+    "threshold": Law(
+        "partition selection by a noisy count of units; one unit is counted in at most `groups` keys (1 unless given)",
+        ("scale", "threshold"),
+        ("groups",),
+        lambda n: ThresholdLoss(n["scale"], int(n["threshold"]), int(n.get("groups", 1))),
     ),
     "response": Law(
         "binary randomised response",
@@ -87,4 +127,37 @@ LAWS: dict[str, Law] = {
         lambda n: Claim(n["epsilon"], n.get("delta", Fraction(0))),
     ),
 }
-"""Every name but `subsampled(release, rate=)`, which takes a release."""
+"""Every name that takes numbers only."""
+
+
+class Combinator(NamedTuple):
+    """A name that takes releases: what it means, the number that it needs, and the event that it makes."""
+
+    meaning: str
+    needs: tuple[str, ...]
+    make: Callable[[tuple[Loss, ...], Numbers], Loss]
+
+
+COMBINATORS: dict[str, Combinator] = {
+    "subsampled": Combinator(
+        "a Poisson sample: each unit joins with probability rate; neighbours add or remove one unit",
+        ("rate",),
+        lambda releases, n: Subsampled(releases[0], n["rate"]),
+    ),
+    "sampled": Combinator(
+        "a sample without replacement of this share of the units; neighbours replace one unit",
+        ("rate",),
+        lambda releases, n: SampledWithoutReplacement(releases[0], n["rate"]),
+    ),
+    "group": Combinator(
+        "the same release for neighbours that differ in up to `size` units",
+        ("size",),
+        lambda releases, n: group(releases[0], int(n["size"])),
+    ),
+    "parallel": Combinator(
+        "releases about disjoint parts of the units",
+        (),
+        lambda releases, n: Parallel(releases),
+    ),
+}
+"""Every name that takes releases: `parallel` several, the others one."""

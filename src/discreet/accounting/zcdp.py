@@ -27,6 +27,7 @@ from discreet.loss import (
     Subsampled,
     ThresholdLoss,
     TruncatedGeometricLoss,
+    check_event,
 )
 from discreet.units import Sensitivity
 
@@ -38,6 +39,7 @@ def zcdp(loss: Loss) -> Fraction | float:
     >>> zcdp(Gaussian(10).loss(1))
     Fraction(1, 200)
     """
+    check_event(loss)
     match loss:
         case GaussianLoss(sigma=sigma, sensitivity=moved) | DiscreteGaussianLoss(sigma=sigma, sensitivity=moved):
             # [BS16, Prop. 1.6]; on whole numbers [CKS20, Thm 4 and Cor. 16 for vectors].

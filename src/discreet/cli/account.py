@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.calibration import least_scale, likely_scale
+from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.expression import parse
 from discreet.accounting.side_by_side import readings
@@ -16,8 +17,35 @@ from discreet.loss import Loss, Subsampled, repeat
 SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
 
 
-def account(expression: str, delta: str, *, show_readings: bool, plot: str | None, as_json: bool) -> None:
-    """Price a ledger that is written as text."""
+def account(
+    expression: str, delta: str | None, epsilon: str | None, *, show_readings: bool, plot: str | None, as_json: bool
+) -> None:
+    """Price a ledger that is written as text: ε at δ, or δ at ε."""
+    if delta is None and epsilon is None:
+        raise BadParameter("--delta", "missing", "ε is read at a δ", "give --delta 1e-6, or --epsilon 1 to read δ instead")
+    if delta is not None and epsilon is not None:
+        raise BadParameter("--epsilon", epsilon, "--delta is given as well", "give one of the two; the other is printed")
+    if epsilon is not None and (show_readings or plot):
+        flag = "--readings" if show_readings else "--plot"
+        raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
+    if delta is None:
+        _account_delta(expression, str(epsilon), as_json=as_json)
+    else:
+        _account_epsilon(expression, delta, show_readings=show_readings, plot=plot, as_json=as_json)
+
+
+def _account_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
+    loss, at = parse(expression), number(epsilon, "epsilon")
+    bounds = certified_delta(loss, at)
+    if as_json:
+        print_json({"delta": _interval(bounds), "epsilon": float(at)})
+        return
+    row = ("certified", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]")
+    table(f"δ at ε = {float(at):g}", ["reading", "δ"], [row])
+    _note_continuous(expression)
+
+
+def _account_epsilon(expression: str, delta: str, *, show_readings: bool, plot: str | None, as_json: bool) -> None:
     loss, target = parse(expression), number(delta, "delta")
     bounds = certified_epsilon(loss, target)
     sides = readings(loss, target) if show_readings else {}
@@ -32,10 +60,14 @@ def account(expression: str, delta: str, *, show_readings: bool, plot: str | Non
     best = float(bounds)
     rows += [(name, shown_up(value, 6), _excess(value, best)) for name, value in sides.items()]
     table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
-    if "laplace(" in expression.replace("discrete_laplace(", ""):
-        note("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
+    _note_continuous(expression)
     if plot:
         note(f"picture written to {plot}")
+
+
+def _note_continuous(expression: str) -> None:
+    if "laplace(" in expression.replace("discrete_laplace(", ""):
+        note("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
 
 
 def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str, rate: str | None, *, as_json: bool) -> None:

@@ -75,5 +75,5 @@ class DiscreteGaussian:
         if sigma <= EXACT_SUM:
             return in_units(largest_of_law(partial(weights, sigma**2), confidence, size), grid)
         # Σ_{k>t} e^{-k²/2σ²} ≤ ∫_t^∞, and Σ_k e^{-k²/2σ²} ≥ σ√2π by Poisson summation: P(|X| > t) ≤ P(|Z| > t).
-        spread = float(sigma) * sqrt(2)
+        spread = nearest_float(sigma) * sqrt(2)
         return in_units(largest_error(lambda t: erfc(t / spread), confidence, size), grid)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log
+from math import inf, log
 
 import numpy as np
 
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, open_unit, positive, rational, whole
+from discreet.exact import Number, nearest_float, positive, rational, whole
 from discreet.loss import ExponentialLoss, PermuteAndFlipLoss
+from discreet.mechanisms.quantile import allowed_miss
 from discreet.noise import Bits, Race, select
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
@@ -59,8 +60,8 @@ class Exponential:
     def error(self, confidence: Number, size: int = 1) -> float:
         """Among `size` candidates the chosen score falls short of the best by at most this: (ln size + ln 1/β)/rate
         [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2]."""
-        fail = float(1 - open_unit(confidence, "confidence"))
-        return log(whole(size, "size", 1) / fail) / float(self.rate) * (1 + 1e-12)
+        fail, rate = allowed_miss(confidence), nearest_float(self.rate)
+        return log(whole(size, "size", 1) / fail) / rate * (1 + 1e-12) if rate else inf
 
 
 def _score(value: Number) -> Fraction:

@@ -15,7 +15,7 @@ from discreet.errors import BadParameter, HypothesisFails
 from discreet.exact import Number, nearest_float, open_unit, positive, rational, shown, sqrt_up
 from discreet.loss import GaussianLoss
 from discreet.mechanisms.calibrated import l2, scale_for
-from discreet.mechanisms.quantile import grid_of, in_units, largest_error
+from discreet.mechanisms.quantile import LEAST, grid_of, in_units, largest_error
 from discreet.mechanisms.values import Values, default_grid, noised
 from discreet.noise import Bits, rounded_gaussian
 from discreet.units import Sensitivity
@@ -78,7 +78,7 @@ class Gaussian:
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
-        spread = float(self.sigma / grid_of(grid)) * sqrt(2)
+        spread = max(nearest_float(self.sigma / grid_of(grid)) * sqrt(2), LEAST)
         return in_units(largest_error(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
 
 

@@ -3,8 +3,8 @@
 π₀ = 0 and π_{n+1} = min(e^ε·π_n + δ, 1 − e^-ε·(1 − π_n − δ), 1): the first two are the two directions of (ε, δ) for "shown"
 and "not shown" between n + 1 and n units; as π never falls, the other two conditions hold of themselves. Each step may be
 rounded down without breaking any of them (the next step starts from the rounded value), so the probabilities drawn here are
-exact 256-bit numbers that are (ε, δ)-private as they stand, at most 2^-255·n·e^{nε} below the optimum. The law is that of
-truncated geometric noise and a threshold.
+exact numbers of 256 bits (more for a tiny δ) that are (ε, δ)-private as they stand, at most 2^-255·n·e^{nε} below the
+optimum. The law is that of truncated geometric noise and a threshold.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.accounting.elementary import exp_neg_bounds
+from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.errors import BadParameter
 from discreet.exact import Number, open_unit, positive, shown
 from discreet.loss import KeepLoss
@@ -27,6 +27,9 @@ from discreet.noise.lazy import Uniform
 from discreet.units import Sensitivity
 
 PRECISION = 256
+SPARE = 96
+"""Bits that δ itself keeps: a δ below 2^-160 makes the numbers longer."""
+
 LONGEST = 1 << 20
 
 
@@ -56,12 +59,13 @@ class OptimalThreshold:
         """For each count, whether its key may be shown. A count of 0 is a key that nobody has: never."""
         counts, restore = counts_of(values)
         chances, source = probabilities(self.epsilon, self.delta), SYSTEM if bits is None else bits
-        leading = np.array([chance >> (PRECISION - 64) for chance in chances], np.uint64)
+        places = precision(self.delta)
+        leading = np.array([chance >> (places - 64) for chance in chances], np.uint64)
         words = source.words(counts.size).reshape(counts.shape)
         index = np.clip(counts, 0, len(chances) - 1)
         kept = words < leading[index]
         for i in np.flatnonzero((words == leading[index]) & (counts < len(chances))):
-            chance = partial(_bounds, chances[int(index.flat[i])])
+            chance = partial(_bounds, chances[int(index.flat[i])], places)
             kept.flat[i] = Uniform(source, int(words.flat[i]), 64).below(chance)
         return restore(kept | (counts >= len(chances)))
 
@@ -71,27 +75,41 @@ class OptimalThreshold:
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """All of `size` keys with at least this many units are shown with the given confidence."""
-        enough = (1 << PRECISION) - int(Fraction(allowed_tail(confidence, size)) * (1 << PRECISION))
+        one = 1 << precision(self.delta)
+        enough = one - int(Fraction(allowed_tail(confidence, size)) * one)
         chances = probabilities(self.epsilon, self.delta)
         return float(next((n for n, chance in enumerate(chances) if chance >= enough), len(chances)))
 
 
+def precision(delta: Fraction) -> int:
+    """How many bits the probabilities have."""
+    return max(PRECISION, SPARE + delta.denominator.bit_length() - delta.numerator.bit_length())
+
+
 @lru_cache(maxsize=16)
 def probabilities(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
-    """2^256·π_n for n = 0, 1, … while it is below 1; every later count is shown for certain."""
-    one = 1 << PRECISION
+    """2^precision·π_n for n = 0, 1, … while it is below 1; every later count is shown for certain."""
+    # π grows like δ·e^{nε} to about ½, and 1 − π falls in the same way: about 2·ln(1 + ε/δ)/ε counts.
+    if 2 * log_bounds(1 + epsilon / (2 * delta))[0] > LONGEST * epsilon:
+        raise BadParameter(
+            "epsilon",
+            shown(epsilon),
+            f"with δ = {shown(delta)} needs a table of more than a million counts",
+            "use Threshold, or take a larger epsilon or delta",
+        )
+    one = 1 << precision(delta)
     shrink = ceil(exp_neg_bounds(epsilon)[1] * one)  # e^-ε, rounded up
     slip = int(delta * one)
     chances = [0]
-    while len(chances) <= LONGEST:
+    while True:
         last = chances[-1]
         following = min(last * one // shrink + slip, one - -(-(one - last - slip) * shrink // one))
         if following >= one or last + slip >= one:
             return tuple(chances)
         chances.append(max(last, following))
-    raise BadParameter("epsilon", shown(epsilon), "needs a table of more than a million counts", "use Threshold")
 
 
-def _bounds(chance: int, precision: int) -> tuple[int, int]:
-    scaled = chance << precision
-    return scaled >> PRECISION, -(-scaled >> PRECISION)
+def _bounds(chance: int, places: int, wanted: int) -> tuple[int, int]:
+    """The probability chance/2^places in units of 2^-wanted, rounded down and up."""
+    scaled = chance << wanted
+    return scaled >> places, -(-scaled >> places)

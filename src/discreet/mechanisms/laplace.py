@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, positive, rational, shown
+from discreet.exact import Number, nearest_float, positive, rational, shown
 from discreet.loss import DiscreteLaplaceLoss
 from discreet.mechanisms.calibrated import l1, scale_for
 from discreet.mechanisms.quantile import grid_of, in_units, largest_error
@@ -55,7 +55,7 @@ class Laplace:
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: P(|X| > t) = 2a^{t+1}/(1+a)."""
-        decay = float(grid_of(grid) / self.scale)
+        decay = nearest_float(grid_of(grid) / self.scale)
         return in_units(largest_error(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size), grid)
 
 

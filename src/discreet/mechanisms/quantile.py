@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
-from math import ceil, expm1, log, log1p, log2, nextafter
+from math import ceil, expm1, inf, log, log1p, log2, nextafter
 
 from discreet.errors import BadParameter
 from discreet.exact import Number, ceil_float, is_power_of_two, open_unit, rational, shown, whole
@@ -46,22 +46,38 @@ def confident(confidence: Number) -> float:
     return nearest if exact_confidence(nearest) >= exact else nextafter(nearest, 1.0)
 
 
+def allowed_miss(confidence: Number) -> float:
+    """1 − confidence as a double above 0."""
+    missed = float(1 - open_unit(exact_confidence(confidence), "confidence"))
+    if missed == 0:
+        raise BadParameter("confidence", "1 within a double", "nothing is that sure", "give one further from 1")
+    return missed
+
+
 def allowed_tail(confidence: Number, size: int) -> float:
     """How often one error may be too large if all of `size` shall hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
     sure = open_unit(exact_confidence(confidence), "confidence")
-    missed = float(1 - sure)
-    if missed == 0:
-        raise BadParameter("confidence", "1 within a double", "nothing is that sure", "give one further from 1")
+    missed = allowed_miss(confidence)
     logarithm = log1p(-missed) if missed < 0.5 else log(ceil_float(sure))  # each is the accurate one there
     return -expm1(logarithm / whole(size, "size", 1)) / CAUTION
 
 
-def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -> int:
-    """The least whole t with P(all of `size` independent errors ≤ t) ≥ confidence; tail(t), P(|error| > t), falls to 0."""
+LEAST = 1e-300
+"""A width below which no error of a whole step is likely at any confidence."""
+
+LARGEST_ERROR = 1 << 1000
+"""Errors past this are beyond the doubles, or nearly so: they are said to be infinite."""
+
+
+def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -> int | float:
+    """The least whole t with P(all of `size` independent errors ≤ t) ≥ confidence; tail(t), P(|error| > t), falls to 0.
+    Infinite where it is past `LARGEST_ERROR`."""
     allowed = allowed_tail(confidence, size)
     high = 1
     while tail(high) * CAUTION > allowed:
         high *= 2
+        if high > LARGEST_ERROR:
+            return inf
     low = -1 if high == 1 else high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -69,7 +85,7 @@ def largest_error(tail: Callable[[int], float], confidence: Number, size: int) -
     return high
 
 
-def largest_of_law(law: Law, confidence: Number, size: int) -> int:
+def largest_of_law(law: Law, confidence: Number, size: int) -> int | float:
     """The same for a tabulated law, with enough bits that what the table leaves out stays far below what is allowed."""
     bits = 64 + ceil(-log2(allowed_tail(confidence, size)))
     return largest_error(tail_of(law(bits)), confidence, size)
@@ -82,9 +98,11 @@ def tail_of(weights: Weights) -> Callable[[int], float]:
     return lambda t: ceil_float(Fraction((beyond[t] if t < len(beyond) else 0) + slack, total))
 
 
-def in_units(steps: int, grid: Number) -> float:
+def in_units(steps: int | float, grid: Number) -> float:
     """Grid steps as a distance; on a grid of reals the input's own rounding adds up to half a step."""
     step = grid_of(grid)
+    if isinstance(steps, float):
+        return steps  # infinite
     return ceil_float(steps * step if step == 1 else (steps + Fraction(1, 2)) * step)
 
 

@@ -1,9 +1,9 @@
 """Randomised response: each person answers for themselves, truthfully with a known probability."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
 from discreet.exact import Number, ceil_float, open_unit, positive, shown, whole
 from discreet.loss import ResponseLoss
+from discreet.mechanisms.quantile import allowed_miss
 from discreet.noise import Bits, below, bernoulli
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
@@ -58,11 +59,11 @@ class RandomizedResponse:
         """The probability of any one answer that is not true."""
         return (1 - self.truth) / (self.choices - 1)
 
-    def release(self, values: Sequence[Any] | NDArray[Any] | int, bits: Bits | None = None) -> Any:
-        """One randomised answer per person, in the same shape. With a predicate, `values` are whatever it takes; it is
-        applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
+    def release(self, values: Any, bits: Bits | None = None) -> Any:
+        """One randomised answer per person, in the same shape. With a predicate, `values` are the records that it takes, or
+        one record; it is applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
         if self.predicate is not None:
-            values = [self.predicate(record) for record in values]  # type: ignore[union-attr]
+            values = [self.predicate(record) for record in values] if _several(values) else self.predicate(values)
         answers = _answers(values, self.choices)
         honest = bernoulli(self.truth, answers.size, bits)
         shift = 1 + below(self.choices - 1, answers.size, bits)
@@ -95,8 +96,15 @@ class RandomizedResponse:
     def error(self, confidence: Number, size: int = 1) -> float:
         """An estimated number from `size` people is off by at most this with the given confidence (Hoeffding: each answer
         moves the estimate by 1/(truth − other); [S4, ex. 2.5] with 2e^{-2t²} = 1 − confidence)."""
-        fail = float(1 - open_unit(confidence, "confidence"))
-        return sqrt(log(2 / fail) / 2 * whole(size, "size", 1)) / float(self.truth - self.other) * (1 + 1e-12)
+        fail, gap = allowed_miss(confidence), float(self.truth - self.other)
+        return sqrt(log(2 / fail) / 2 * whole(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
+
+
+def _several(values: Any) -> bool:
+    """Whether these are records, one after the other, and not a single one; a text is one."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
 
 
 def _answers(values: Any, choices: int) -> NDArray[np.int64]:

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import BadValues
-from discreet.exact import Number, positive, shown, whole
+from discreet.errors import BadParameter, BadValues
+from discreet.exact import Number, open_unit, positive, shown, whole
 from discreet.loss import Claim
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.values import add_saturating, read
+from discreet.mechanisms.values import read
 from discreet.noise import Bits, discrete_laplace
+from discreet.noise.lazy import LARGEST, SMALLEST
 from discreet.units import Sensitivity
 from discreet.units import sensitivity as bound
 
@@ -42,7 +44,9 @@ class SparseVector:
     most: int
 
     def __init__(self, threshold: int, threshold_scale: Number, scale: Number, most: int = 1) -> None:
-        object.__setattr__(self, "threshold", whole(threshold, "threshold", -(1 << 62)))
+        object.__setattr__(self, "threshold", whole(threshold, "threshold", SMALLEST))
+        if self.threshold > LARGEST:
+            raise BadParameter("threshold", shown(Fraction(self.threshold)), "must fit into 64 bits", "give one below 2^63")
         object.__setattr__(self, "threshold_scale", positive(threshold_scale, "threshold_scale"))
         object.__setattr__(self, "scale", positive(scale, "scale"))
         object.__setattr__(self, "most", whole(most, "most", 1))
@@ -81,9 +85,9 @@ class SparseVector:
 
     def runs(self, answers: Ints, bits: Bits | None = None) -> Ints:
         """One run per row: 1 for an answer that reached the threshold, 0 for one that did not, −1 after the stop."""
-        bar = self.threshold + discrete_laplace(self.threshold_scale, len(answers), bits)
-        noisy = add_saturating(answers, discrete_laplace(self.scale, answers.size, bits).reshape(answers.shape))
-        reached = noisy >= bar[:, None]
+        bar = _halves(np.int64(self.threshold), discrete_laplace(self.threshold_scale, len(answers), bits)[:, None])
+        noisy = _halves(answers, discrete_laplace(self.scale, answers.size, bits).reshape(answers.shape))
+        reached = (noisy[0] > bar[0]) | ((noisy[0] == bar[0]) & (noisy[1] >= bar[1]))
         before: Ints = np.cumsum(reached, axis=1) - reached
         return np.where(before >= self.most, STOPPED, reached).astype(np.int64)
 
@@ -94,5 +98,15 @@ class SparseVector:
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """Each of `size` answers that is this far from the threshold is put on its right side: both noises together."""
-        each = 1 - (1 - Fraction(confidence)) / 2
+        each = 1 - (1 - open_unit(confidence, "confidence")) / 2
         return Laplace(self.threshold_scale).error(each) + Laplace(self.scale).error(each, size)
+
+
+def _halves(value: Any, noise: Ints) -> tuple[Ints, Ints]:
+    """value + noise as (its half, rounded down; its last bit): the exact sum, which int64 might not hold.
+
+    A sum that saturates would not do: the proof moves both noises by Δ, and two sums that both stop at the largest int64
+    compare otherwise than before.
+    """
+    half = (value >> 1) + (noise >> 1) + (value & noise & 1)
+    return half, (value ^ noise) & 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, open_unit, positive, whole
+from discreet.exact import Number, nearest_float, open_unit, positive, whole
 from discreet.loss import ThresholdLoss
 from discreet.mechanisms.quantile import largest_error
 from discreet.mechanisms.values import Values, add_saturating, read
@@ -61,7 +61,7 @@ class Threshold:
     def error(self, confidence: Number, size: int = 1) -> float:
         """All of `size` keys with at least this many units are shown with the given confidence (of at least ½):
         P(N < −t) = a^{t+1}/(1+a)."""
-        decay = float(1 / self.scale)
+        decay = nearest_float(1 / self.scale)
         short = largest_error(lambda t: exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size)
         return float(self.threshold + short)
 

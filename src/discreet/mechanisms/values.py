@@ -19,7 +19,7 @@ from discreet.exact import Number, is_power_of_two, rational, shown
 from discreet.noise.bits import Bits
 from discreet.noise.lazy import LARGEST, SMALLEST, Ints, saturate
 
-Values: TypeAlias = "int | float | Sequence[Any] | NDArray[Any]"
+Values: TypeAlias = int | float | Sequence[Any] | NDArray[Any]
 """A number, a list of numbers (nested as you like) or an array of integers or floats."""
 
 Reals: TypeAlias = NDArray[np.float64]

@@ -17,11 +17,16 @@ _SHALLOW = 12  # the same as _DEPTH, for very many coins: mass below 4·e^{-2·1
 _LONGEST = 3_000_000  # outputs on either side of the middle that are looked at
 
 
+_UNSAID = AtomsLaw.of([0.0], [-800.0]), 0.0, 1.0  # for shifts that such noise is not for
+_STEPS = 64  # shifts up to which the loss is summed step by step, which is the more accurate
+
+
 @lru_cache(maxsize=64)
 def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     """The finite losses, and the mass at infinity (outputs that only one neighbour can give) between two doubles.
 
     P(k)/P(k − r) = Π_{i<r} (n − k + 1 + i)/(k − i), infinite for k < r. By symmetry the other direction has the same law.
+    The window holds both laws, P around n/2 and the other one around n/2 + r: a sample mixes them.
 
     >>> law, low, high = binomial_law(2, 1)
     >>> np.round(np.exp(law.log_mass), 3).tolist(), np.round(np.exp(law.loss), 3).tolist(), low <= 0.25 <= high
@@ -30,16 +35,22 @@ def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     if n > _MANY:
         return _many(n, shift)
     reach = _DEPTH * (isqrt(n) + 1)
-    first, last = max(0, n // 2 - reach), min(n, n - n // 2 + reach)
+    if reach + shift > _LONGEST:
+        return _UNSAID
+    first, last = max(0, n // 2 - reach - shift), min(n, n - n // 2 + reach + shift)
     k = np.arange(first, last + 1, dtype=float)
     log_mass, error = _log_masses(n, k)
-    finite = k >= shift
-    mass = float(np.exp(log_mass[~finite]).sum())
-    wrong = float((np.exp(log_mass[~finite]) * error[~finite]).sum()) + 4 * EPS * mass
+    lone = k < shift
+    finite = ~lone & ((np.abs(k - n / 2) <= reach) | (np.abs(k - shift - n / 2) <= reach))
+    mass = float(np.exp(log_mass[lone]).sum())
+    wrong = float((np.exp(log_mass[lone]) * error[lone]).sum()) + 4 * EPS * mass
     missing = 0.0 if first == 0 and last == n else 4 * exp(-2 * reach**2 / n)
-    if not finite.any():
-        return AtomsLaw.of([0.0], [-800.0]), 1.0, 1.0
-    loss, slip = _losses(n, k[finite], shift)
+    if shift <= _STEPS:
+        loss, slip = _losses(n, k[finite], shift)
+    else:
+        before = np.flatnonzero(finite) - shift
+        loss = log_mass[finite] - log_mass[before]
+        slip = error[finite] + error[before] + 2 * EPS * np.abs(log_mass[before])
     law = AtomsLaw.of(loss, log_mass[finite], slip, error[finite])
     return law, max(0.0, mass - wrong), min(1.0, mass + wrong + missing + 1e-320)
 
@@ -47,14 +58,14 @@ def binomial_law(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
 def _many(n: int, shift: int) -> tuple[AtomsLaw, float, float]:
     """The same for very many coins, in bounded work: neighbouring outputs share an atom, whose error covers them all."""
     reach = _SHALLOW * (isqrt(n) + 1)
-    if reach + shift > _LONGEST:  # more than such noise is for: nothing is said
-        return AtomsLaw.of([0.0], [-800.0]), 0.0, 1.0
+    if reach + shift > _LONGEST:
+        return _UNSAID
     first = n // 2 - reach - shift
     k = np.arange(first, n - first + 1, dtype=float)
     log_mass, error = _log_masses(n, k)
-    cut = slice(shift, len(k) - shift)
-    loss = log_mass[cut] - log_mass[: len(k) - 2 * shift]
-    slip = error[cut] + error[: len(k) - 2 * shift] + 2 * EPS * np.abs(log_mass[: len(k) - 2 * shift])
+    cut, before = slice(shift, None), slice(None, len(k) - shift)  # where P or the other law has its mass
+    loss = log_mass[cut] - log_mass[before]
+    slip = error[cut] + error[before] + 2 * EPS * np.abs(log_mass[before])
     size = len(loss) // _ATOMS + 1
     starts = np.arange(0, len(loss), size)
     high, low = np.maximum.reduceat(loss + slip, starts), np.minimum.reduceat(loss - slip, starts)

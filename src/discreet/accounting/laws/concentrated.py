@@ -1,4 +1,4 @@
-"""What stands in where no single pair is worst: a bound on K from above, an actual neighbour from below."""
+"""What stands in where no single pair is worst: a bound on K from above."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Law, Ratio
+from discreet.accounting.laws import EPS, Floats, Ratio
 from discreet.exact import nearest_float
 
 
@@ -32,26 +32,3 @@ class ConcentratedLaw:
 
     def envelope(self, c: float, s: float) -> float:
         return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A law that stands for an actual neighbour only: it bounds from below."""
-
-    law: Law
-
-    @property
-    def most(self) -> float:
-        return self.law.most
-
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        return self.law.real(c)
-
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return self.law.ratio(c, base, s)
-
-    def size(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def envelope(self, c: float, s: float) -> float:
-        return self.law.envelope(c, s)

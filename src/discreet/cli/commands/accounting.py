@@ -13,19 +13,23 @@ from discreet.cli.app import RECKONING, app
 )
 def account(
     expression: Annotated[str, typer.Argument(help='A ledger as text: "1000*laplace(scale=31.6) + claim(epsilon=1)".')],
-    delta: Annotated[str, typer.Option(help="The δ at which ε is read.")],
+    delta: Annotated[str | None, typer.Option(help="Print ε at this δ.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Print δ at this ε, instead of ε at a δ.")] = None,
     readings: Annotated[bool, typer.Option("--readings", help="Show every notion of privacy side by side.")] = False,
     plot: Annotated[str | None, typer.Option(help="Draw δ(ε) with all readings into this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
-    """Certified price of a whole ledger: ε at δ as a proven interval.
+    """Certified price of a whole ledger: ε at δ, or δ at ε, as a proven interval.
 
-    Names: laplace (the continuous law), gaussian, discrete_laplace, discrete_gaussian, response(epsilon=),
-    claim(epsilon=, delta=), subsampled(x, rate=). k*x and x*k repeat; sensitivity= is 1 unless given.
+    Noise: laplace(scale=) (the continuous law), gaussian(sigma=), discrete_laplace(scale=), discrete_gaussian(sigma=),
+    binomial(n=), each with sensitivity= (1 unless given) or norms l0=, l1=, l2=, linf=. Others: response(epsilon=),
+    exponential(epsilon=), threshold(scale=, threshold=, groups=), claim(epsilon=, delta=). Of releases:
+    subsampled(x, rate=) (Poisson), sampled(x, rate=) (without replacement), group(x, size=), parallel(x, y).
+    k*x and x*k repeat.
     """
     from discreet.cli.account import account as run
 
-    run(expression, delta, show_readings=readings, plot=plot, as_json=json)
+    run(expression, delta, epsilon, show_readings=readings, plot=plot, as_json=json)
 
 
 @app.command(

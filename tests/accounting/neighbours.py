@@ -1,0 +1,385 @@
+"""An independent truth by enumeration: all neighbours of small mechanisms, outcome by outcome.
+
+Nothing here knows of privacy losses, dominating pairs or rewritings. A mechanism is given by its *worlds*: for units 0 …
+k − 1, each with what it contributes, a world says which law the release has when just the units of a set S are in the
+data. A sample mixes a world over the subsets of S. Neighbours that differ in a group of k units are D = the first i of them
+and D' = the other j, for every i + j = k. An adversary may choose the world of every next release after seeing the answers
+so far.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations, combinations_with_replacement, product
+from math import comb, exp, floor
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.units import Sensitivity
+
+Law = NDArray[np.float64]
+World = dict[int, Law]
+"""From a set of units, as bits, to the law of the release; all laws are over the same outcomes."""
+
+Pair = tuple[Law, Law]
+MOST_WORLDS = 40
+
+
+class Mechanism:
+    """Worlds, those that tell most among the first."""
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        """Worlds for i units that are only in D (the first bits) and j that are only in D'."""
+        raise NotImplementedError
+
+    def pairs(self, i: int, j: int, random: Random) -> list[Pair]:
+        """The two laws of some, or all, worlds."""
+        first, second = (1 << i) - 1, ((1 << j) - 1) << i
+        every = list(self.worlds(i, j))
+        some = every[:12] + random.sample(every[12:], min(len(every) - 12, MOST_WORLDS)) if len(every) > 12 else every
+        return [(world[first], world[second]) for world in some]
+
+
+def vectors(moved: Sensitivity) -> list[tuple[int, ...]]:
+    """All whole changes within all norms, up to the order of coordinates and with signs, the longest first."""
+    most = [floor(bound) for bound in (moved.l1, moved.l2_squared) if bound is not None]
+    size = min(most if moved.l0 is None else [moved.l0, *most])
+    steps = range(floor(moved.linf) + 1)
+    found = [
+        v
+        for v in combinations_with_replacement(steps, max(1, size))
+        if (moved.l1 is None or sum(v) <= moved.l1) and sum(x * x for x in v) <= moved.l2_squared
+    ]
+    return sorted(found, key=lambda v: -sum(x * x for x in v))
+
+
+@dataclass(frozen=True)
+class Noise(Mechanism):
+    """Noise on every coordinate; `law(x, low, high)` is that of x + noise where all positions are within [low, high]."""
+
+    moved: Sensitivity
+    law: Callable[[int, int, int], Law]
+    within: tuple[int, int] | None = None  # inputs are clamped to this range
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        units, balls = i + j, vectors(self.moved)
+        longest = balls[0]
+        choices: list[tuple[tuple[int, ...], ...]] = [
+            (longest,) * i + (tuple(-x for x in longest),) * j,
+            (longest,) + ((0,) * len(longest),) * (units - 1),
+        ]
+        signed = list({tuple(s * x for x in v) for v in balls for s in (1, -1)})
+        if len(longest) > 1:  # coordinates may also be swapped between units
+            signed += [v[::-1] for v in signed if v[::-1] not in signed]
+        choices += list(product(signed, repeat=units))[: 4 * MOST_WORLDS]
+        bases = (0,) if self.within is None else tuple(range(self.within[0], self.within[1] + 1))
+        for choice in choices:
+            for base in bases:
+                yield self._world(choice, base)
+
+    def _world(self, choice: Sequence[tuple[int, ...]], base: int) -> World:
+        dimensions, sets = len(choice[0]), range(1 << len(choice))
+        at = {s: [base + sum(v[d] for u, v in enumerate(choice) if s >> u & 1) for d in range(dimensions)] for s in sets}
+        if self.within is not None:
+            at = {s: [min(max(x, self.within[0]), self.within[1]) for x in place] for s, place in at.items()}
+        ends = [(min(p[d] for p in at.values()), max(p[d] for p in at.values())) for d in range(dimensions)]
+        return {s: together([self.law(x, *end) for x, end in zip(p, ends, strict=True)]) for s, p in at.items()}
+
+
+def together(laws: Sequence[Law]) -> Law:
+    return reduce(lambda a, b: np.multiply.outer(a, b).ravel(), laws, np.ones(1))
+
+
+def discrete_laplace(scale: Fraction) -> Callable[[int, int, int], Law]:
+    """Everything below `low`, and everything above `high`, has one ratio for all positions: two outcomes."""
+    a = exp(-1 / scale)
+
+    def law(x: int, low: int, high: int) -> Law:
+        if low == high:
+            return np.ones(1)
+        inside = [(1 - a) / (1 + a) * a ** abs(o - x) for o in range(low + 1, high)]
+        return np.array([a ** (x - low) / (1 + a), *inside, a ** (high - x) / (1 + a)])
+
+    return law
+
+
+def clamped_laplace(scale: Fraction, lower: int, upper: int) -> Callable[[int, int, int], Law]:
+    whole = discrete_laplace(scale)
+    return lambda x, low, high: whole(x, lower, upper)
+
+
+def binomial(n: int) -> Callable[[int, int, int], Law]:
+    def law(x: int, low: int, high: int) -> Law:
+        return np.array([comb(n, o - x) / 2**n if 0 <= o - x <= n else 0.0 for o in range(low, high + n + 1)])
+
+    return law
+
+
+def discrete_gaussian(sigma: Fraction, reach: int) -> Callable[[int, int, int], Law]:
+    weights = [exp(-float(Fraction(k * k) / (2 * sigma**2))) for k in range(-reach, reach + 1)]
+    total = sum(weights)
+
+    def law(x: int, low: int, high: int) -> Law:
+        return np.array(
+            [weights[o - x + reach] / total if abs(o - x) <= reach else 0.0 for o in range(low - reach, high + reach + 1)]
+        )
+
+    return law
+
+
+@dataclass(frozen=True)
+class Response(Mechanism):
+    """Every unit has an answer of its own: another one if it is there than if it is not."""
+
+    truth: Fraction
+    choices: int
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        other = float((1 - self.truth) / (self.choices - 1))
+        answers = [np.full(self.choices, other), np.full(self.choices, other)]
+        answers[0][0] = answers[1][1] = float(self.truth)
+        for counted in (range(i + j), range(min(1, i + j))):
+            yield {s: together([answers[s >> u & 1] for u in counted]) for s in range(1 << (i + j))}
+
+
+@dataclass(frozen=True)
+class Private(Mechanism):
+    """The worst (ε, δ)-private release: laws M(0), …, M(k) with the optimal trade-off from each to the next.
+
+    Under M(0) outcomes are uniform on [0, 1], and [0, x] has mass g(…g(x)) (t times) under M(t), with
+    g(x) = min(δ + e^ε·x, 1 − e^-ε(1 − δ − x), 1).
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        for counted in (i + j, 1):  # all units count, or the first one only
+            laws = self.chain(counted)
+            signs = [1] * i + [-1] * j
+            lowest = sum(sign < 0 for sign in signs[:counted])
+
+            def place(s: int, signs: list[int] = signs[:counted], lowest: int = lowest) -> int:
+                return lowest + sum(sign for u, sign in enumerate(signs) if s >> u & 1)
+
+            yield {s: laws[place(s)] for s in range(1 << (i + j))}
+
+    def chain(self, length: int) -> list[Law]:
+        eps, gap = float(self.epsilon), float(self.delta)
+        kink = (1 - gap) / (1 + exp(eps))
+
+        def step(x: float) -> float:
+            return min(gap + exp(eps) * x, 1 - exp(-eps) * (1 - gap - x), 1.0)
+
+        def back(y: float) -> float:
+            return (y - gap) * exp(-eps) if y <= 1 - kink else 1 - gap - exp(eps) * (1 - y)
+
+        cuts = {0.0, 1.0}
+        for start in (kink, 1.0):
+            y = start
+            for _ in range(length + 1):
+                cuts.add(min(max(y, 0.0), 1.0))
+                y = back(y)
+                if y <= 0:
+                    break
+        points = sorted(cuts)
+        laws = []
+        for _ in range(length + 1):
+            laws.append(np.array([points[0], *np.diff(points)]))
+            points = [step(x) for x in points]
+        return [np.append(law, max(0.0, 1 - float(law.sum()))) for law in laws]
+
+
+@dataclass(frozen=True)
+class Selection(Mechanism):
+    """A key is shown with probability `shown[n]` if n units have it. Each unit is in `keys` keys."""
+
+    shown: tuple[float, ...]
+    keys: int
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        units = i + j
+        # All units share their keys, or each has its own.
+        shared = [tuple(range(units))]
+        apart = [(u,) for u in range(units)]
+        for owners in (shared, apart) if units > 1 else (shared,):
+            for counts in combinations_with_replacement(range(len(self.shown) - units), self.keys * len(owners)):
+                held = list(zip(counts, owners * self.keys, strict=True))
+                yield {
+                    s: together([self._key(n + sum(s >> u & 1 for u in owner)) for n, owner in held])
+                    for s in range(1 << units)
+                }
+
+    def _key(self, n: int) -> Law:
+        return np.array([self.shown[n], 1 - self.shown[n]])
+
+
+def threshold_shown(scale: Fraction, threshold: int) -> tuple[float, ...]:
+    a = exp(-1 / scale)
+
+    def tail(t: int) -> float:  # P(noise ≥ t)
+        return a**t / (1 + a) if t >= 0 else 1 - a ** (1 - t) / (1 + a)
+
+    return (0.0, *(tail(threshold - n) for n in range(1, threshold + 4)))
+
+
+def optimal_shown(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
+    eps, gap, chances = float(epsilon), float(delta), [0.0]
+    while chances[-1] < 1 - 1e-12 and len(chances) < 40:
+        last = chances[-1]
+        chances.append(min(exp(eps) * last + gap, 1 - exp(-eps) * (1 - last - gap), 1.0))
+    return (*chances, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Choice(Mechanism):
+    """One of two candidates, by the difference of their scores, which a unit moves by at most ε."""
+
+    epsilon: Fraction
+    flip: bool
+    at: float  # the ε at which δ is read: where the worst start for one unit lies is known then
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        eps, units = float(self.epsilon), i + j
+        apart, alone = (1,) * i + (-1,) * j, (1,) + (0,) * (units - 1)
+        for moves, size in ((alone, eps), (apart, units * eps)):
+            sign = 1 if i else -1
+            for start in (-size / 2, 0.0, -size, *self._worst_starts(size)):
+                yield self._world(sign * start, moves if moves is apart else tuple(sign * m for m in moves))
+        for start in (0.0, -units * eps / 2, -eps / 2):
+            for moves in product((1, 0, -1), repeat=units):
+                yield self._world(start, moves)
+
+    def _worst_starts(self, size: float) -> list[float]:
+        """Where a move by `size` makes P/Q take the values e^u and e^(u − size), u half way between ε and `size`."""
+        u = (min(max(self.at, 0.0), size) + size) / 2
+        if not 0 < u < size:
+            return []
+        low = (1 - exp(u - size)) / (exp(u) - exp(u - size))
+        return [float(np.log(low / (1 - low)))]
+
+    def _world(self, start: float, moves: tuple[int, ...]) -> World:
+        eps, sets = float(self.epsilon), range(1 << len(moves))
+        return {s: self._law(start + eps * sum(m for u, m in enumerate(moves) if s >> u & 1)) for s in sets}
+
+    def _law(self, gap: float) -> Law:
+        if self.flip:
+            worse = exp(-abs(gap)) / 2
+            return np.array([1 - worse, worse] if gap >= 0 else [worse, 1 - worse])
+        first = 1 / (1 + exp(-gap))
+        return np.array([first, 1 - first])
+
+
+@dataclass(frozen=True)
+class Sampled(Mechanism):
+    """A Poisson sample."""
+
+    inner: Mechanism
+    rate: Fraction
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        q = float(self.rate)
+
+        def chance(t: int, s: int) -> float:
+            return float(q ** t.bit_count() * (1 - q) ** (s & ~t).bit_count())
+
+        for world in self.inner.worlds(i, j):
+            yield {s: np.sum([chance(t, s) * world[t] for t in world if t & ~s == 0], axis=0) for s in world}
+
+
+@dataclass(frozen=True)
+class Both(Mechanism):
+    """Two releases on the same sample."""
+
+    one: Mechanism
+    two: Mechanism
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        first, second = list(self.one.worlds(i, j))[:12], list(self.two.worlds(i, j))[:12]
+        for a, b in product(first, second):
+            yield {s: together([a[s], b[s]]) for s in a}
+
+
+@dataclass(frozen=True)
+class OneOf(Mechanism):
+    """Releases about disjoint parts of the units: each unit is in one branch."""
+
+    branches: tuple[Mechanism, ...]
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        homes = sorted(product(range(len(self.branches)), repeat=i + j), key=lambda home: len(set(home)))
+        some = [list(self._at_home(home, i)) for home in homes]
+        for rank in range(max(len(worlds) for worlds in some)):
+            yield from (worlds[rank] for worlds in some if rank < len(worlds))
+
+    def _at_home(self, home: tuple[int, ...], i: int) -> Iterator[World]:
+        """Worlds in which unit u is in branch home[u]."""
+        parts = []
+        for branch, mechanism in enumerate(self.branches):
+            members = [u for u in range(len(home)) if home[u] == branch]
+            if members:
+                first = sum(u < i for u in members)
+                parts.append((members, list(mechanism.worlds(first, len(members) - first))[:10]))
+        for choice in product(*(worlds for _, worlds in parts)):
+            held = [(world, members) for world, (members, _) in zip(choice, parts, strict=True)]
+            yield {s: together([world[_subset(s, members)] for world, members in held]) for s in range(1 << len(home))}
+
+
+def _subset(s: int, members: list[int]) -> int:
+    """The set s among these members only, renumbered."""
+    return sum(1 << place for place, u in enumerate(members) if s >> u & 1)
+
+
+@dataclass(frozen=True)
+class Share(Mechanism):
+    """m of n units without replacement, their values 0 … `top` added up under noise; a group of i replaces i units."""
+
+    law: Callable[[int, int, int], Law]
+    top: int
+    n: int
+    m: int
+
+    def worlds(self, i: int, j: int) -> Iterator[World]:
+        """Here the first bit alone decides: all of the group's units have their old values, or their new ones."""
+        size, values = i + j, range(self.top + 1)
+        for rest in combinations_with_replacement(values, self.n - size):
+            for old, new in combinations(combinations_with_replacement(values, size), 2):
+                for one, two in ((old, new), (new, old)):
+                    laws = self._release(one + rest), self._release(two + rest)
+                    yield {s: laws[0 if s & 1 else 1] for s in range(1 << size)}
+
+    def pairs(self, i: int, j: int, random: Random) -> list[Pair]:
+        every = [(world[1], world[0]) for world in self.worlds(i + j, 0)]
+        return every if len(every) <= MOST_WORLDS else random.sample(every, MOST_WORLDS)
+
+    def _release(self, data: tuple[int, ...]) -> Law:
+        samples = list(combinations(data, self.m))
+        high = self.m * self.top
+        return np.asarray(sum((self.law(sum(sample), 0, high) for sample in samples), np.zeros(1)) / len(samples))
+
+
+def worst(parts: Sequence[Sequence[Pair]], epsilon: float) -> float:
+    """δ(ε) if every next world is chosen after seeing the answers so far: no bound from above may be below this."""
+
+    def most(left: Sequence[Sequence[Pair]], p: Law, q: Law) -> Law:
+        if not left:
+            return np.maximum(0.0, p - exp(epsilon) * q)
+        found = [
+            most(left[1:], np.multiply.outer(p, a).ravel(), np.multiply.outer(q, b).ravel()).reshape(len(p), -1).sum(axis=1)
+            for a, b in left[0]
+        ]
+        return np.asarray(np.max(found, axis=0))
+
+    return float(most(parts, np.ones(1), np.ones(1))[0])
+
+
+def worst_fixed(parts: Sequence[Sequence[Pair]], epsilon: float) -> float:
+    """δ(ε) if all worlds are chosen beforehand: no bound from below may be above this."""
+    found = 0.0
+    for choice in product(*parts):
+        p, q = together([a for a, _ in choice]), together([b for _, b in choice])
+        found = max(found, float(np.maximum(0.0, p - exp(epsilon) * q).sum()))
+    return found

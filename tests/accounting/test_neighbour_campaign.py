@@ -1,0 +1,206 @@
+"""Soundness against enumeration: groups, samples, groups of samples in compositions, mixed norms, selections at large δ.
+
+No interval may miss the truth at either end: the upper end covers an adversary who chooses every next world after seeing the
+answers so far, the lower end is reached by neighbours that were chosen beforehand.
+"""
+
+from fractions import Fraction
+from math import prod
+from random import Random
+
+import pytest
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.side_by_side import readings
+from discreet.errors import BadParameter
+from discreet.loss import (
+    BinomialLoss,
+    Claim,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    ExponentialLoss,
+    Group,
+    KeepLoss,
+    Loss,
+    Parallel,
+    PermuteAndFlipLoss,
+    ResponseLoss,
+    SampledWithoutReplacement,
+    Subsampled,
+    ThresholdLoss,
+    TruncatedGeometricLoss,
+    compose,
+)
+from discreet.units import Sensitivity, sensitivity
+
+from . import neighbours as truth
+
+SLACK, ROUGH = 1e-11, 1e-9  # the truth is summed in doubles
+WORK = 1_500_000
+
+Case = tuple[Loss, truth.Mechanism]
+
+
+def fraction(random: Random, low: float, high: float) -> Fraction:
+    return Fraction(random.uniform(low, high)).limit_denominator(40) + Fraction(1, 40)
+
+
+def norms(random: Random, coordinates: int) -> Sensitivity:
+    """Up to four norms of a change of at most so many coordinates; some contradict each other and are drawn again."""
+    while True:
+        linf = Fraction(random.choice([1, 1, 2, 3, Fraction(3, 2), Fraction(5, 2)]))
+        l0 = random.randint(1, coordinates)
+        if l0 == 1:
+            return sensitivity(linf)
+        l1 = random.choice([None, linf + random.randint(0, 2), linf * Fraction(5, 3)])
+        squares = random.choice([None, linf**2 + random.randint(0, 3)])
+        try:
+            moved = Sensitivity(l0=random.choice([l0, None]), l1=l1, l2_squared=squares, linf=linf)
+        except BadParameter:
+            continue
+        if min(bound for bound in (moved.l0, moved.l1, moved.l2_squared) if bound is not None) < coordinates + 1:
+            return moved
+
+
+KINDS = [
+    "laplace",
+    "laplace",
+    "laplace",
+    "clamped",
+    "binomial",
+    "gaussian",
+    "response",
+    "claim",
+    "threshold",
+    "keep",
+    "choice",
+    "flip",
+]
+
+
+def plain(random: Random, at: float, units: int) -> Case:
+    """A random fact and its worlds; `at` is the ε at which it will be read."""
+    scale, eps, gap = fraction(random, 0.2, 3), fraction(random, 0.1, 2), fraction(random, 0.02, 0.3)
+    keys = 1 if units > 1 else random.randint(1, 2)
+    match random.choice(KINDS):
+        case "laplace":
+            moved = norms(random, 3)
+            return DiscreteLaplaceLoss(scale, moved), truth.Noise(moved, truth.discrete_laplace(scale))
+        case "clamped":
+            top, by = random.randint(1, 4), sensitivity(random.choice([1, 2, 3, Fraction(5, 2)]))
+            noise = truth.Noise(by, truth.clamped_laplace(scale, 0, top), (0, top))
+            return TruncatedGeometricLoss(scale, 0, top, by), noise
+        case "binomial":
+            moved = norms(random, random.choice([1, 2]))
+            n = random.choice([2, 4, 6, 10]) if moved.l0 == 1 else 4
+            return BinomialLoss(n, moved), truth.Noise(moved, truth.binomial(n))
+        case "gaussian":
+            sigma, moved = fraction(random, 0.3, 0.9), norms(random, 1 if units > 1 else 2)
+            return DiscreteGaussianLoss(sigma, moved), truth.Noise(moved, truth.discrete_gaussian(sigma, 9))
+        case "response":
+            share, choices = fraction(random, 0.1, 0.9), random.randint(2, 3)
+            return ResponseLoss(share, choices), truth.Response(share, choices)
+        case "claim":
+            gap = Fraction(random.choice([0, 0, 1, 5, 20]), 100)
+            return Claim(eps, gap), truth.Private(eps, gap)
+        case "threshold":
+            tau = random.randint(1, 4)
+            return ThresholdLoss(scale, tau, keys), truth.Selection(truth.threshold_shown(scale, tau), keys)
+        case "keep":
+            return KeepLoss(eps, gap, keys), truth.Selection(truth.optimal_shown(eps, gap)[:14], keys)
+        case "choice":
+            return ExponentialLoss(eps), truth.Choice(eps, False, at)
+        case _:
+            return PermuteAndFlipLoss(eps), truth.Choice(eps, True, at)
+
+
+def release(random: Random, at: float, units: int) -> Case:
+    """A random fact, or a sample of one or two, or one of two."""
+    kind = random.random()
+    loss, worlds = plain(random, at, units)
+    if kind < 0.4:
+        return loss, worlds
+    rate = random.choice([fraction(random, 0.02, 0.9), Fraction(1, 2), Fraction(1, 20)])
+    if kind < 0.8:
+        return Subsampled(loss, rate), truth.Sampled(worlds, rate)
+    other, more = plain(random, at, units)
+    if kind < 0.9:
+        return Subsampled(compose(loss, other), rate), truth.Sampled(truth.Both(worlds, more), rate)
+    return Parallel((loss, other)), truth.OneOf((worlds, more))
+
+
+def share(random: Random, units: int) -> Case:
+    """A release on a sample without replacement, where units are replaced."""
+    n, m = random.choice([(3, 1), (3, 2), (4, 2)] if units < 3 else [(4, 1), (4, 2)])
+    scale, top = fraction(random, 0.2, 2), 1 if units > 1 else random.randint(1, 2)
+    loss = SampledWithoutReplacement(DiscreteLaplaceLoss(scale, sensitivity(top)), Fraction(m, n))
+    return loss, truth.Share(truth.discrete_laplace(scale), top, n, m)
+
+
+def case(seed: int, at: float) -> tuple[Loss, list[truth.Mechanism], int]:
+    """A random composition, its releases and how many units its neighbours differ in."""
+    random = Random(seed)
+    units, replaces = random.choice([1, 1, 2, 2, 2, 3]), random.random() < 0.12
+    parts = [release(random, at, units) for _ in range(random.randint(1, 3 if units < 3 else 2))]
+    if replaces:
+        parts = [share(random, units) for _ in parts]
+    losses, mechanisms = [loss for loss, _ in parts], [mechanism for _, mechanism in parts]
+    if units == 1:
+        return compose(*losses), mechanisms, units
+    outside = random.random() < 0.7
+    return (
+        Group(compose(*losses), units) if outside else compose(*(Group(loss, units) for loss in losses)),
+        mechanisms,
+        units,
+    )
+
+
+def enumerated(seed: int, at: float) -> list[list[list[truth.Pair]]]:
+    """For every number of units on either side the pairs of each release, as many as there is time for."""
+    random, found = Random(seed), []
+    _, mechanisms, units = case(seed, at)
+    for i in range(units + 1):
+        parts = [mechanism.pairs(i, units - i, random) for mechanism in mechanisms]
+        while prod(len(pairs) * len(pairs[0][0]) for pairs in parts) > WORK and max(len(pairs) for pairs in parts) > 2:
+            longest = max(range(len(parts)), key=lambda k: len(parts[k]))
+            parts[longest] = parts[longest][: max(2, len(parts[longest]) * 3 // 4)]
+        found.append(parts)
+    return found
+
+
+def check(seed: int, read: bool = False) -> None:
+    random = Random(-1 - seed)
+    at = random.choice([0.0, random.uniform(0, 1), random.uniform(0, 4)])
+    loss, shapes = case(seed, at)[0], enumerated(seed, at)
+    found = delta(loss, at, 1e-4)
+    assert found.upper >= max(truth.worst(parts, at) for parts in shapes) * (1 - ROUGH) - SLACK, (seed, loss, at, found)
+    assert found.lower <= max(truth.worst_fixed(parts, at) for parts in shapes) * (1 + ROUGH) + SLACK, (
+        seed,
+        loss,
+        at,
+        found,
+    )
+    target = random.choice([1e-4, 0.01, 0.1, 0.4])
+    back = epsilon(loss, target, 1e-4)
+    above = {"certified": back.upper, **(readings(loss, target) if read else {})}
+    for name, end in above.items():
+        if end < 200:
+            most = max(truth.worst(parts, end) for parts in shapes)
+            assert most <= target * (1 + ROUGH) + SLACK, (seed, loss, target, name, end)
+    if back.lower > 0:
+        below = min(back.lower, 200.0) * (1 - ROUGH) - SLACK
+        least = max(truth.worst_fixed(parts, below) for parts in enumerated(seed, below))
+        assert least >= target * (1 - ROUGH) - SLACK, (seed, loss, target, back)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_random_compositions_against_all_neighbours(block: int) -> None:
+    for seed in range(block * 5, block * 5 + 5):
+        check(seed, read=seed % 10 == 0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(100))
+def test_random_compositions_against_all_neighbours_nightly(block: int) -> None:
+    for seed in range(1000 + block * 20, 1020 + block * 20):
+        check(seed, read=seed % 5 == 0)
