@@ -70,6 +70,7 @@ def declare(
         base.salt,
         lookups,
         base.least_epsilon,
+        base.adjusted_after_looking,
     )
     if (problem := engine.unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")

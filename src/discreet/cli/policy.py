@@ -1,15 +1,17 @@
-"""`discreet policy init`: a policy to fill in."""
+"""`discreet policy init`: a policy to fill in; `discreet policy check`: whether it is true of the data."""
 
 from pathlib import Path
 
+from discreet.cli.output import print_json, table
 from discreet.declare import declare
 from discreet.errors import BadParameter
+from discreet.policy_check import WARNING, Verdict, check_policy
 from discreet.query.policy import write_policy
 
 
-def init(source: str, unit: str, table: str | None, path: str | None, out: str) -> None:
+def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
-    declared = declare(source, unit=unit, table=table, path=path).table
+    declared = declare(source, unit=unit, table=name, path=path).table
     text = write_policy(declared, template=True)
     if out == "-":
         print(text, end="")
@@ -22,3 +24,15 @@ def init(source: str, unit: str, table: str | None, path: str | None, out: str) 
     except OSError:
         raise BadParameter("--out", out, "cannot be written", "name another place") from None
     print(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
+
+
+def check(source: str, policy: str, name: str | None, path: str | None, *, as_json: bool) -> bool:
+    """Print what is declared beside what is there, and return whether the guarantee holds."""
+    checks = check_policy(source, policy, table=name, path=path)
+    if as_json:
+        print_json({"owner_only": True, "warning": WARNING, "checks": [each.to_dict() for each in checks]})
+    else:
+        rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
+        table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
+        print(WARNING)
+    return all(each.verdict is not Verdict.BROKEN for each in checks)

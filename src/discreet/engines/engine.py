@@ -17,11 +17,11 @@ from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.groups import Exact
 from discreet.query.measures import Counts
-from discreet.query.table import Column, Kind, Lookup
+from discreet.query.table import Column, Kind, Lookup, Table
 from discreet.sql.dialects import Dialect
 from discreet.sql.lower import lower
 from discreet.sql.spread import lower_counts
-from discreet.sql.values import short
+from discreet.sql.values import SOURCE, short
 
 Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
@@ -77,6 +77,20 @@ class Engine(Protocol):
 
     def unit_problem(self, unit: str) -> str | None:
         """Why the units of this column cannot be told apart; None if they can."""
+        ...
+
+    dialect: Dialect
+
+    def owner_unit(self, table: Table) -> exp.Expr:
+        """The identity of a unit, in `owner_source`."""
+        ...
+
+    def owner_source(self, table: Table) -> exp.Expr:
+        """The declared columns, to be selected from for the owner."""
+        ...
+
+    def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
+        """Exact rows, without noise: for the owner's eyes only."""
         ...
 
     def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
@@ -135,11 +149,27 @@ class SqlEngine(ABC):
         """Why the units of this column cannot be told apart; None if they can."""
         return None
 
+    def owner_unit(self, table: Table) -> exp.Expr:
+        """The identity of a unit, in `owner_source`."""
+        unit = table.unit if self._identity(table.unit) is None else identity_column(table.unit, table.columns)
+        return _column(short(unit), SOURCE)
+
+    def owner_source(self, table: Table) -> exp.Expr:
+        """The declared columns, to be selected from for the owner."""
+        return exp.alias_(self._read(self._with_identity(table, list(table.columns))), SOURCE, table=True, quoted=True)
+
+    def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
+        """Exact rows, without noise: for the owner's eyes only."""
+        try:
+            return list(self._rows(select.sql(dialect=self.dialect.name)))
+        except EngineFailed:
+            raise SourceRefused("this source cannot be read", "the owner's log says more") from None
+
     def probe(self, columns: Collection[str]) -> None:
         """Read every cell of these columns once."""
         own = self._own(columns)
-        read: list[exp.Expr] = [_column(short(name), "source") for name in own]
-        digest = exp.select(self.dialect.digest(read)).from_(exp.alias_(self._read(own), "source", table=True, quoted=True))
+        read: list[exp.Expr] = [_column(short(name), SOURCE) for name in own]
+        digest = exp.select(self.dialect.digest(read)).from_(exp.alias_(self._read(own), SOURCE, table=True, quoted=True))
         try:
             for _ in self._rows(digest.sql(dialect=self.dialect.name)):
                 pass
@@ -204,12 +234,17 @@ class SqlEngine(ABC):
         """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
         table, joins = bounded.table, bounded.query.joins
         added = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
-        own = self._own([name for name in table.columns if name not in added])
+        own = self._with_identity(table, [name for name in table.columns if name not in added])
+        source = self._read(own)
+        return self._joined(source, list(own), bounded) if joins else source
+
+    def _with_identity(self, table: Table, names: Collection[str]) -> dict[str, Reading]:
+        """How these columns are read, and the identity of a unit where that is another."""
+        own = self._own(names)
         if (identity := self._identity(table.unit)) is not None:
             unit = exp.column(exp.to_identifier(table.unit, quoted=True))
             own[identity_column(table.unit, table.columns)] = lambda _: identity(unit)
-        source = self._read(own)
-        return self._joined(source, list(own), bounded) if joins else source
+        return own
 
     def _own(self, names: Collection[str]) -> dict[str, Reading]:
         return {name: read for name, read in self._readings().items() if name in names}

@@ -13,7 +13,18 @@ from discreet.errors import BadParameter
 from discreet.exact import positive, whole
 from discreet.query.table import LEAST_EPSILON, SALT, Column, Key, Kind, Table
 
-TABLE_FIELDS = {"table", "unit", "max_groups", "max_rows", "unique", "salt", "least_epsilon", "columns", "public"}
+TABLE_FIELDS = {
+    "table",
+    "unit",
+    "max_groups",
+    "max_rows",
+    "unique",
+    "salt",
+    "least_epsilon",
+    "adjusted_after_looking",
+    "columns",
+    "public",
+}
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
 
 
@@ -37,6 +48,7 @@ def read_policy(text: str) -> Table:
         _truth(policy, "unique"),
         _text(policy, "salt") if "salt" in policy else SALT,
         least_epsilon=_positive(policy, "least_epsilon") if "least_epsilon" in policy else LEAST_EPSILON,
+        adjusted_after_looking=_truth(policy, "adjusted_after_looking"),
     )
 
 
@@ -70,6 +82,9 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     lines += [f"unique = {json.dumps(table.unique)}", f"salt = {_quoted(table.salt)}"]
     lines += ["# The least ε of a query. How long a query runs depends on the data, so none may be nearly free."] * template
     lines += [f"least_epsilon = {_number(table.least_epsilon, 'least_epsilon')}"]
+    if template or table.adjusted_after_looking:
+        lines += ["# true if bounds, keys or limits were changed because of what the data hold."] * template
+        lines.append(f"adjusted_after_looking = {json.dumps(table.adjusted_after_looking)}")
     for name, column in table.columns.items():
         lines += ["", f"[columns.{_quoted(name)}]", f"kind = {_quoted(column.kind.value)}"]
         lines += _bounds(column)

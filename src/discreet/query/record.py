@@ -38,7 +38,8 @@ def described(planned: Measurement, source: str, label: str | None = None) -> di
     """Everything that decides what is measured: the same of it is the same question. A label tells apart what one source
     holds at different times; without one nothing is said, so that what was recorded before there were labels is found."""
     bounded = planned.bounded
-    labelled = {} if label is None else {"label": label}
+    labelled: dict[str, Any] = {} if label is None else {"label": label}
+    labelled |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
     return labelled | {
         "source": source,
         "table": bounded.table.name,

@@ -202,6 +202,12 @@ def _statements(bounded: Bounded) -> int:
     return len(bounded.scalars) + sum(c.cells for c in bounded.spreads if len(c.fans) == 1) + quantiles
 
 
+ADJUSTED = (
+    "The data owner changed the policy after looking at the data: its bounds, keys and limits depend on the data, and the "
+    "guarantee does not cover what they tell."
+)
+
+
 def explain(bounded: Bounded) -> str:
     """What one unit can do, in words."""
     unit, rows = bounded.table.unit, "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
@@ -212,7 +218,8 @@ def explain(bounded: Bounded) -> str:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    return f"{change}; values are clamped to their declared bounds."
+    said = f"{change}; values are clamped to their declared bounds."
+    return f"{said} {ADJUSTED}" if bounded.table.adjusted_after_looking else said
 
 
 def _meaning(confidence: float, simultaneous: bool) -> str:

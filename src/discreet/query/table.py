@@ -122,6 +122,7 @@ class Table:
     salt: str = SALT
     public: Mapping[str, Lookup] = field(default_factory=dict)
     least_epsilon: Fraction = LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
+    adjusted_after_looking: bool = False  # whether the owner changed what is declared because of what the data hold
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", positive(self.least_epsilon, "least_epsilon"))
@@ -138,8 +139,9 @@ class Table:
             )
         whole(self.max_groups, "max_groups", 1)
         whole(self.max_rows, "max_rows", 1)
-        if not isinstance(self.unique, bool):  # "no" is true in Python, and would leave a person unbounded
-            raise BadParameter("unique", repr(self.unique), "neither True nor False", "give one of these two")
+        for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a person unbounded
+            if not isinstance(value := getattr(self, name), bool):
+                raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")
         names = [self.name.lower(), *(name.lower() for name in self.public)]
         if len(set(names)) != len(names):
             raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own")

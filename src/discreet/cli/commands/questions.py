@@ -178,3 +178,18 @@ def policy_init(
     from discreet.cli.policy import init
 
     init(source, unit, table, path, out)
+
+
+@policy.command("check", epilog="Example: [bold]discreet policy check people.csv policy.toml[/bold]")
+def policy_check(
+    source: Source,
+    policy: Annotated[str, typer.Argument(help="The policy.toml to check.")] = "policy.toml",
+    table: TableName = None,
+    path: FilePath = None,
+    json: Json = False,
+) -> None:
+    """Tell the data owner, and nobody else, whether a policy is true of the data; exit code 1 if its guarantee is broken."""
+    from discreet.cli.policy import check
+
+    if not check(source, policy, table, path, as_json=json):
+        raise typer.Exit(1)

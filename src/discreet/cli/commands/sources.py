@@ -1,14 +1,11 @@
 """Sources that are quarantined because a query on them failed: list them, and lift the quarantine. For the data owner."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet.cli.app import KEEPING, app
 from discreet.cli.options import Json
-
-if TYPE_CHECKING:
-    from discreet.ledger.quarantine import Quarantine
 
 source = typer.Typer(no_args_is_help=True, help="Quarantined sources, for the data owner.")
 app.add_typer(source, name="source", rich_help_panel=KEEPING)
@@ -57,7 +54,7 @@ def source_lift(
         print(f"Queries on {lifted!r} are allowed again.")
 
 
-def _open_quarantine(ledger: str | None) -> "Quarantine":
+def _open_quarantine(ledger: str | None) -> Any:
     from discreet.ledger import ledger_at
     from discreet.ledger.quarantine import FileQuarantine, default_state_path
 

@@ -1,0 +1,122 @@
+"""What `discreet policy check` tells the owner, on every engine; and that it goes nowhere else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+from discreet.errors import BadParameter, SourceRefused
+from discreet.opening import connect
+from discreet.policy_check import Check, Verdict, check_policy
+from discreet.query.policy import read_policy, write_policy
+from discreet.query.release import ADJUSTED
+from discreet.query.table import Column, Kind, Table
+from tests.console import run
+from tests.engines.servers import Server, fill
+
+ROWS: list[tuple[Any, ...]] = [
+    (1, "a", 5), (1, "b", 500), (1, "b", 5), (2, "c", -5), (3, "a", None), (None, "a", 5), (4, "A", 7), (4, None, 7),
+]  # fmt: skip
+COLUMNS = {
+    "id": Column(Kind.INTEGER),
+    "dept": Column(Kind.TEXT).shown_as(("a", "b", "z")),
+    "pay": Column(Kind.INTEGER).within(0, 100),
+}
+POLICY = Table("people", "id", COLUMNS)
+
+
+def csv_file(folder: Path) -> Any:
+    lines = (",".join("" if cell is None else str(cell) for cell in row) for row in ROWS)
+    (folder / "people.csv").write_text("id,dept,pay\n" + "\n".join(lines) + "\n")
+    return folder / "people.csv"
+
+
+def frame(folder: Path) -> Any:
+    return pd.DataFrame(ROWS, columns=["id", "dept", "pay"])
+
+
+def database(folder: Path) -> Any:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people (id BIGINT, dept VARCHAR, pay INTEGER)")
+    connection.executemany("INSERT INTO people VALUES (?, ?, ?)", ROWS)
+    return connection
+
+
+EXPECTED = {
+    ("rows", "1 rows (12.5%) have no unit and are dropped"),
+    ("dept", "3 rows (37.5%) have another key and are dropped; no row has 'z'"),
+    ("pay", "1 rows (12.5%) are below and 1 rows (12.5%) above; these are clipped"),
+    ("max_rows", "2 of 4 units have more than 1 rows (at most 3); in one group, the rest are dropped"),
+    ("max_groups", "1 of 4 units are in more than 1 groups of dept (at most 2); the rest are dropped"),
+}
+
+
+def found(checks: list[Check]) -> set[tuple[str, str]]:
+    return {(check.subject, check.found) for check in checks if check.verdict is Verdict.ACCURACY}
+
+
+@pytest.mark.parametrize("made", [csv_file, frame, database])
+def test_what_is_found(made: Any, tmp_path: Path) -> None:
+    assert found(check_policy(made(tmp_path), POLICY, table="people")) == EXPECTED
+
+
+def test_what_is_found_in_postgresql(postgres: Server) -> None:
+    fill(postgres.owner, "checked", "id bigint, dept text, pay integer", ROWS)
+    checked = Table("checked", "id", COLUMNS)
+    assert found(check_policy(postgres.reader, checked, table="checked")) == EXPECTED
+
+
+@pytest.mark.parametrize("made", [csv_file, frame, database])
+def test_a_false_unique_is_loud(made: Any, tmp_path: Path) -> None:
+    claimed = Table("people", "id", COLUMNS, unique=True)
+    [unique] = [check for check in check_policy(made(tmp_path), claimed, table="people") if check.subject == "unique"]
+    assert unique.verdict is Verdict.BROKEN
+    assert unique.found == "2 of 4 units have more than 1 rows (at most 3)"
+
+
+def test_cells_that_do_not_fit_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,dept,pay\n1,a,5\n2,a,old\n3,a,1.5\n4,a,\n")
+    said = [check.found for check in check_policy(tmp_path / "people.csv", POLICY) if check.subject == "pay"]
+    assert said[0] == "2 rows (50%) have a cell that does not fit and is missing"
+
+
+def test_a_source_that_does_not_pass_validation_is_refused_here_too(tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused):
+        check_policy(tmp_path / "nowhere.csv", POLICY)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    source, policy = csv_file(tmp_path), tmp_path / "policy.toml"
+    policy.write_text(write_policy(POLICY))
+    done = run("policy", "check", str(source), str(policy))
+    assert done.returncode == 0, done.stderr
+    assert "OWNER ONLY" in done.stdout
+    assert "adjusted_after_looking" in done.stdout
+    told = json.loads(run("policy", "check", str(source), str(policy), "--json").stdout)
+    assert told["owner_only"] is True
+    assert {(each["subject"], each["found"]) for each in told["checks"]} >= EXPECTED
+    policy.write_text(write_policy(Table("people", "id", COLUMNS, unique=True)))
+    broken = run("policy", "check", str(source), str(policy))
+    assert broken.returncode == 1
+    assert "breaks the guarantee" in " ".join(broken.stdout.split())
+
+
+def test_a_policy_that_was_adjusted_says_so_everywhere(tmp_path: Path) -> None:
+    adjusted = Table("people", "id", COLUMNS, adjusted_after_looking=True)
+    assert read_policy(write_policy(adjusted)) == adjusted
+    assert read_policy(write_policy(POLICY)) == POLICY
+    with pytest.raises(BadParameter, match="adjusted_after_looking"):
+        Table("people", "id", COLUMNS, adjusted_after_looking="no")  # type: ignore[arg-type]
+    question = "SELECT COUNT(*) AS n FROM people"
+    sessions = [connect(csv_file(tmp_path), policy=policy, epsilon=1) for policy in (POLICY, adjusted)]
+    plain, told = [session.ask(question, epsilon=0.5) for session in sessions]
+    assert ADJUSTED in told.explanation
+    assert ADJUSTED in sessions[1].quote(question, epsilon=0.1).explanation
+    assert ADJUSTED not in plain.explanation
+    assert told.paper is not None
+    assert told.paper.measurement["adjusted_after_looking"] is True
+    assert plain.paper is not None
+    assert "adjusted_after_looking" not in plain.paper.measurement
