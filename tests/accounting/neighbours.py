@@ -29,18 +29,30 @@ MOST_WORLDS = 40
 
 
 class Mechanism:
-    """Worlds, those that tell most among the first."""
+    """Worlds: a few *keys*, which are neighbours that a lower end may lean on, and many more."""
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
-        """Worlds for i units that are only in D (the first bits) and j that are only in D'."""
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        """Worlds for i units that are only in D (the first bits) and j that are only in D', where all units make the same
+        change, each on its own side, or only the first unit changes anything."""
         raise NotImplementedError
 
-    def pairs(self, i: int, j: int, random: Random) -> list[Pair]:
-        """The two laws of some, or all, worlds."""
-        first, second = (1 << i) - 1, ((1 << j) - 1) << i
-        every = list(self.worlds(i, j))
-        some = every[:12] + random.sample(every[12:], min(len(every) - 12, MOST_WORLDS)) if len(every) > 12 else every
-        return [(world[first], world[second]) for world in some]
+    def others(self, i: int, j: int) -> Iterator[World]:
+        """More worlds."""
+        return iter(())
+
+    def pairs(self, i: int, j: int, random: Random) -> tuple[list[Pair], list[Pair]]:
+        """The two laws of the keys, and of some or all others."""
+        keys, others = list(self.keys(i, j)), list(self.others(i, j))
+        some = others if len(others) <= MOST_WORLDS else random.sample(others, MOST_WORLDS)
+        return [sides(world, i, j) for world in keys], [sides(world, i, j) for world in some]
+
+    def every(self, i: int, j: int) -> list[Pair]:
+        """The two laws of all worlds."""
+        return [sides(world, i, j) for world in (*self.keys(i, j), *self.others(i, j))]
+
+
+def sides(world: World, i: int, j: int) -> Pair:
+    return world[(1 << i) - 1], world[((1 << j) - 1) << i]
 
 
 def vectors(moved: Sensitivity) -> list[tuple[int, ...]]:
@@ -64,19 +76,19 @@ class Noise(Mechanism):
     law: Callable[[int, int, int], Law]
     within: tuple[int, int] | None = None  # inputs are clamped to this range
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
-        units, balls = i + j, vectors(self.moved)
-        longest = balls[0]
-        choices: list[tuple[tuple[int, ...], ...]] = [
-            (longest,) * i + (tuple(-x for x in longest),) * j,
-            (longest,) + ((0,) * len(longest),) * (units - 1),
-        ]
-        signed = list({tuple(s * x for x in v) for v in balls for s in (1, -1)})
-        if len(longest) > 1:  # coordinates may also be swapped between units
-            signed += [v[::-1] for v in signed if v[::-1] not in signed]
-        choices += list(product(signed, repeat=units))[: 4 * MOST_WORLDS]
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        longest = vectors(self.moved)[0]
+        nothing, back = (0,) * len(longest), tuple(-x for x in longest)
+        bases = {0} if self.within is None else {0, min(j * longest[0], self.within[1]), self.within[1]}
+        for base in bases:
+            yield self._world((longest,) * i + (back,) * j, base)
+            yield self._world((longest,) + (nothing,) * (i + j - 1), base)
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        signed = list({tuple(s * x for x in v) for v in vectors(self.moved) for s in (1, -1)})
+        signed += [v[::-1] for v in signed if v[::-1] not in signed]  # units may change different coordinates
         bases = (0,) if self.within is None else tuple(range(self.within[0], self.within[1] + 1))
-        for choice in choices:
+        for choice in list(product(signed, repeat=i + j))[: 4 * MOST_WORLDS]:
             for base in bases:
                 yield self._world(choice, base)
 
@@ -137,11 +149,11 @@ class Response(Mechanism):
     truth: Fraction
     choices: int
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
+    def keys(self, i: int, j: int) -> Iterator[World]:
         other = float((1 - self.truth) / (self.choices - 1))
         answers = [np.full(self.choices, other), np.full(self.choices, other)]
         answers[0][0] = answers[1][1] = float(self.truth)
-        for counted in (range(i + j), range(min(1, i + j))):
+        for counted in (range(i + j), range(1)):
             yield {s: together([answers[s >> u & 1] for u in counted]) for s in range(1 << (i + j))}
 
 
@@ -156,7 +168,7 @@ class Private(Mechanism):
     epsilon: Fraction
     delta: Fraction
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
+    def keys(self, i: int, j: int) -> Iterator[World]:
         for counted in (i + j, 1):  # all units count, or the first one only
             laws = self.chain(counted)
             signs = [1] * i + [-1] * j
@@ -195,23 +207,26 @@ class Private(Mechanism):
 
 @dataclass(frozen=True)
 class Selection(Mechanism):
-    """A key is shown with probability `shown[n]` if n units have it. Each unit is in `keys` keys."""
+    """A key is shown with probability `shown[n]` if n units have it. Each unit is in `groups` keys."""
 
     shown: tuple[float, ...]
-    keys: int
+    groups: int
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        """The first unit alone, in keys that nobody else has or in those where it matters most."""
+        rises = np.diff(self.shown)
+        for n in {0, int(rises[1:].argmax()) + 1}:
+            yield self._world([(n, (0,))] * self.groups, i + j)
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        """All units share their keys, or each has its own."""
         units = i + j
-        # All units share their keys, or each has its own.
-        shared = [tuple(range(units))]
-        apart = [(u,) for u in range(units)]
-        for owners in (shared, apart) if units > 1 else (shared,):
-            for counts in combinations_with_replacement(range(len(self.shown) - units), self.keys * len(owners)):
-                held = list(zip(counts, owners * self.keys, strict=True))
-                yield {
-                    s: together([self._key(n + sum(s >> u & 1 for u in owner)) for n, owner in held])
-                    for s in range(1 << units)
-                }
+        for owners in ([tuple(range(units))], [(u,) for u in range(units)]):
+            for counts in combinations_with_replacement(range(len(self.shown) - units), self.groups * len(owners)):
+                yield self._world(list(zip(counts, owners * self.groups, strict=True)), units)
+
+    def _world(self, held: list[tuple[int, tuple[int, ...]]], units: int) -> World:
+        return {s: together([self._key(n + sum(s >> u & 1 for u in owner)) for n, owner in held]) for s in range(1 << units)}
 
     def _key(self, n: int) -> Law:
         return np.array([self.shown[n], 1 - self.shown[n]])
@@ -242,15 +257,17 @@ class Choice(Mechanism):
     flip: bool
     at: float  # the ε at which δ is read: where the worst start for one unit lies is known then
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
+    def keys(self, i: int, j: int) -> Iterator[World]:
         eps, units = float(self.epsilon), i + j
-        apart, alone = (1,) * i + (-1,) * j, (1,) + (0,) * (units - 1)
-        for moves, size in ((alone, eps), (apart, units * eps)):
-            sign = 1 if i else -1
-            for start in (-size / 2, 0.0, -size, *self._worst_starts(size)):
-                yield self._world(sign * start, moves if moves is apart else tuple(sign * m for m in moves))
-        for start in (0.0, -units * eps / 2, -eps / 2):
-            for moves in product((1, 0, -1), repeat=units):
+        for start in (-units * eps / 2, 0.0, *self._worst_starts(units * eps)):
+            yield self._world(start + j * eps, (1,) * i + (-1,) * j)
+        for start in (-eps / 2, 0.0):
+            yield self._world(start, (1,) + (0,) * (units - 1))
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        eps = float(self.epsilon)
+        for start in (0.0, -eps, -eps / 2, eps / 2, *self._worst_starts(eps)):
+            for moves in product((1, 0, -1), repeat=i + j):
                 yield self._world(start, moves)
 
     def _worst_starts(self, size: float) -> list[float]:
@@ -280,14 +297,19 @@ class Sampled(Mechanism):
     inner: Mechanism
     rate: Fraction
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        return map(self._mix, self.inner.keys(i, j))
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        return map(self._mix, self.inner.others(i, j))
+
+    def _mix(self, world: World) -> World:
         q = float(self.rate)
 
         def chance(t: int, s: int) -> float:
             return float(q ** t.bit_count() * (1 - q) ** (s & ~t).bit_count())
 
-        for world in self.inner.worlds(i, j):
-            yield {s: np.sum([chance(t, s) * world[t] for t in world if t & ~s == 0], axis=0) for s in world}
+        return {s: np.sum([chance(t, s) * world[t] for t in world if t & ~s == 0], axis=0) for s in world}
 
 
 @dataclass(frozen=True)
@@ -297,8 +319,13 @@ class Both(Mechanism):
     one: Mechanism
     two: Mechanism
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
-        first, second = list(self.one.worlds(i, j))[:12], list(self.two.worlds(i, j))[:12]
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        yield from self._product(list(self.one.keys(i, j)), list(self.two.keys(i, j)))
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        yield from self._product(list(self.one.others(i, j))[:10], list(self.two.others(i, j))[:10])
+
+    def _product(self, first: list[World], second: list[World]) -> Iterator[World]:
         for a, b in product(first, second):
             yield {s: together([a[s], b[s]]) for s in a}
 
@@ -309,11 +336,16 @@ class OneOf(Mechanism):
 
     branches: tuple[Mechanism, ...]
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
-        homes = sorted(product(range(len(self.branches)), repeat=i + j), key=lambda home: len(set(home)))
-        some = [list(self._at_home(home, i)) for home in homes]
-        for rank in range(max(len(worlds) for worlds in some)):
-            yield from (worlds[rank] for worlds in some if rank < len(worlds))
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        """All units are in one branch."""
+        for branch in self.branches:
+            yield from branch.keys(i, j)
+
+    def others(self, i: int, j: int) -> Iterator[World]:
+        for branch in self.branches:
+            yield from list(branch.others(i, j))[:20]
+        for home in product(range(len(self.branches)), repeat=i + j):
+            yield from self._at_home(home, i)
 
     def _at_home(self, home: tuple[int, ...], i: int) -> Iterator[World]:
         """Worlds in which unit u is in branch home[u]."""
@@ -322,7 +354,7 @@ class OneOf(Mechanism):
             members = [u for u in range(len(home)) if home[u] == branch]
             if members:
                 first = sum(u < i for u in members)
-                parts.append((members, list(mechanism.worlds(first, len(members) - first))[:10]))
+                parts.append((members, list(mechanism.keys(first, len(members) - first))))
         for choice in product(*(worlds for _, worlds in parts)):
             held = [(world, members) for world, (members, _) in zip(choice, parts, strict=True)]
             yield {s: together([world[_subset(s, members)] for world, members in held]) for s in range(1 << len(home))}
@@ -342,18 +374,22 @@ class Share(Mechanism):
     n: int
     m: int
 
-    def worlds(self, i: int, j: int) -> Iterator[World]:
-        """Here the first bit alone decides: all of the group's units have their old values, or their new ones."""
+    def keys(self, i: int, j: int) -> Iterator[World]:
+        """One unit has the largest value, or the least, and all others have the least."""
+        least = (0,) * (self.n - 1)
+        yield from self._both((self.top, *least), (0, *least), i + j)
+
+    def others(self, i: int, j: int) -> Iterator[World]:
         size, values = i + j, range(self.top + 1)
         for rest in combinations_with_replacement(values, self.n - size):
             for old, new in combinations(combinations_with_replacement(values, size), 2):
-                for one, two in ((old, new), (new, old)):
-                    laws = self._release(one + rest), self._release(two + rest)
-                    yield {s: laws[0 if s & 1 else 1] for s in range(1 << size)}
+                yield from self._both(old + rest, new + rest, size)
 
-    def pairs(self, i: int, j: int, random: Random) -> list[Pair]:
-        every = [(world[1], world[0]) for world in self.worlds(i + j, 0)]
-        return every if len(every) <= MOST_WORLDS else random.sample(every, MOST_WORLDS)
+    def _both(self, old: tuple[int, ...], new: tuple[int, ...], units: int) -> Iterator[World]:
+        """D is the data before or after; which of the two a set of units stands for is told by its first bit."""
+        for one, two in ((old, new), (new, old)):
+            laws = self._release(one), self._release(two)
+            yield {s: laws[0 if s & 1 else 1] for s in range(1 << units)}
 
     def _release(self, data: tuple[int, ...]) -> Law:
         samples = list(combinations(data, self.m))

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from math import exp, log1p
-from random import Random
 
 import numpy as np
 import pytest
@@ -45,7 +44,7 @@ def worst_of_two(rate: Fraction, at: float) -> float:
     """The enumerated truth for two units of `laplace(1/5)` sampled at `rate`, and `laplace(4/5)` on everyone."""
     first = truth.Sampled(truth.Noise(ONE, truth.discrete_laplace(Fraction(1, 5))), rate)
     second = truth.Noise(ONE, truth.discrete_laplace(Fraction(4, 5)))
-    shapes = [[m.pairs(i, 2 - i, Random(0)) for m in (first, second)] for i in range(3)]
+    shapes = [[m.every(i, 2 - i) for m in (first, second)] for i in range(3)]
     return max(truth.worst_fixed(parts, at) for parts in shapes)
 
 
@@ -76,8 +75,8 @@ def test_a_partition_that_is_chosen_after_an_answer() -> None:
     """Which branch a unit is in may depend on the first answer: worse than every branch that is settled beforehand."""
     first, branches = ResponseLoss(Fraction(3, 4), 2), (Claim(Fraction(1), Fraction(0)), Claim(Fraction(0), Fraction(1, 5)))
     pairs = [
-        truth.Response(Fraction(3, 4), 2).pairs(1, 0, Random(0)),
-        truth.OneOf(tuple(truth.Private(b.epsilon, b.delta) for b in branches)).pairs(1, 0, Random(0)),
+        truth.Response(Fraction(3, 4), 2).every(1, 0),
+        truth.OneOf(tuple(truth.Private(b.epsilon, b.delta) for b in branches)).every(1, 0),
     ]
     chosen, settled = truth.worst(pairs, 1.0), truth.worst_fixed(pairs, 1.0)
     assert chosen == pytest.approx(0.415, abs=1e-3)
@@ -162,5 +161,5 @@ def test_a_group_of_a_pure_claim_is_discrete_laplace_noise() -> None:
     found = delta(group(Claim(eps, Fraction(0)), 2), 0)
     assert found.lower <= 1 - exp(-1) <= found.upper
     assert found.width < 1e-9
-    chain = truth.Private(eps, Fraction(0)).pairs(2, 0, Random(0))
+    chain = truth.Private(eps, Fraction(0)).every(2, 0)
     assert truth.worst([chain], 0.0) == pytest.approx(1 - exp(-1), abs=1e-12)

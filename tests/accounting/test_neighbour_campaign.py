@@ -155,31 +155,31 @@ def case(seed: int, at: float) -> tuple[Loss, list[truth.Mechanism], int]:
     )
 
 
-def enumerated(seed: int, at: float) -> list[list[list[truth.Pair]]]:
-    """For every number of units on either side the pairs of each release, as many as there is time for."""
-    random, found = Random(seed), []
+def enumerated(seed: int, at: float) -> tuple[list[list[list[truth.Pair]]], bool]:
+    """For every number of units on either side the pairs of each release; and whether all that lower ends lean on are in."""
+    random, found, complete = Random(seed), [], True
     _, mechanisms, units = case(seed, at)
     for i in range(units + 1):
-        parts = [mechanism.pairs(i, units - i, random) for mechanism in mechanisms]
+        both = [mechanism.pairs(i, units - i, random) for mechanism in mechanisms]
+        parts = [keys + others for keys, others in both]
         while prod(len(pairs) * len(pairs[0][0]) for pairs in parts) > WORK and max(len(pairs) for pairs in parts) > 2:
             longest = max(range(len(parts)), key=lambda k: len(parts[k]))
             parts[longest] = parts[longest][: max(2, len(parts[longest]) * 3 // 4)]
+        complete = complete and all(len(pairs) >= len(keys) for pairs, (keys, _) in zip(parts, both, strict=True))
         found.append(parts)
-    return found
+    return found, complete
 
 
-def check(seed: int, read: bool = False) -> None:
+def check(seed: int, read: bool = False) -> bool:
+    """Compare one case with the truth; return whether its lower ends were compared too."""
     random = Random(-1 - seed)
     at = random.choice([0.0, random.uniform(0, 1), random.uniform(0, 4)])
-    loss, shapes = case(seed, at)[0], enumerated(seed, at)
+    loss, (shapes, complete) = case(seed, at)[0], enumerated(seed, at)
     found = delta(loss, at, 1e-4)
     assert found.upper >= max(truth.worst(parts, at) for parts in shapes) * (1 - ROUGH) - SLACK, (seed, loss, at, found)
-    assert found.lower <= max(truth.worst_fixed(parts, at) for parts in shapes) * (1 + ROUGH) + SLACK, (
-        seed,
-        loss,
-        at,
-        found,
-    )
+    if complete:
+        reached = max(truth.worst_fixed(parts, at) for parts in shapes)
+        assert found.lower <= reached * (1 + ROUGH) + SLACK, (seed, loss, at, found)
     target = random.choice([1e-4, 0.01, 0.1, 0.4])
     back = epsilon(loss, target, 1e-4)
     above = {"certified": back.upper, **(readings(loss, target) if read else {})}
@@ -187,20 +187,21 @@ def check(seed: int, read: bool = False) -> None:
         if end < 200:
             most = max(truth.worst(parts, end) for parts in shapes)
             assert most <= target * (1 + ROUGH) + SLACK, (seed, loss, target, name, end)
-    if back.lower > 0:
+    if complete and back.lower > 0:
         below = min(back.lower, 200.0) * (1 - ROUGH) - SLACK
-        least = max(truth.worst_fixed(parts, below) for parts in enumerated(seed, below))
+        least = max(truth.worst_fixed(parts, below) for parts in enumerated(seed, below)[0])
         assert least >= target * (1 - ROUGH) - SLACK, (seed, loss, target, back)
+    return complete
 
 
 @pytest.mark.parametrize("block", range(8))
 def test_random_compositions_against_all_neighbours(block: int) -> None:
-    for seed in range(block * 5, block * 5 + 5):
-        check(seed, read=seed % 10 == 0)
+    both = [check(seed, read=seed % 10 == 0) for seed in range(block * 5, block * 5 + 5)]
+    assert sum(both) >= 3  # lower ends are compared nearly always
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", range(100))
 def test_random_compositions_against_all_neighbours_nightly(block: int) -> None:
-    for seed in range(1000 + block * 20, 1020 + block * 20):
-        check(seed, read=seed % 5 == 0)
+    both = [check(seed, read=seed % 5 == 0) for seed in range(1000 + block * 20, 1020 + block * 20)]
+    assert sum(both) >= 12

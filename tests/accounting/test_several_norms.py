@@ -102,7 +102,7 @@ def test_a_threshold_at_a_large_delta_meets_its_epsilon() -> None:
 @pytest.mark.parametrize("threshold", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(100)])
 def test_a_threshold_alone_is_read_exactly(scale: Fraction, threshold: int) -> None:
-    pairs = truth.Selection(truth.threshold_shown(scale, threshold), 1).pairs(1, 0, Random(0))
+    pairs = truth.Selection(truth.threshold_shown(scale, threshold), 1).every(1, 0)
     for at in (0.0, 0.01, 0.3, 2.0):
         exact = max(truth.worst([pairs], at), truth.worst([[(q, p) for p, q in pairs]], at))
         found = delta(ThresholdLoss(scale, threshold, 1), at)
@@ -155,7 +155,7 @@ def test_gaussian_noise_for_norms_that_forbid_its_l2() -> None:
 def test_permute_and_flip_is_not_randomised_response() -> None:
     """Enumerated over two candidates, δ(0) is below that of randomised response, which dominates it."""
     found = delta(PermuteAndFlipLoss(Fraction(1)), 0)
-    pairs = truth.Choice(Fraction(1), True, 0.0).pairs(1, 0, Random(0))
+    pairs = truth.Choice(Fraction(1), True, 0.0).every(1, 0)
     assert found.lower <= truth.worst([pairs], 0.0) < found.upper
     assert 1 in epsilon(PermuteAndFlipLoss(Fraction(1)), 0)
 
