@@ -29,9 +29,18 @@ def begun() -> duckdb.DuckDBPyConnection:
     except OSError as mistake:
         log.warning("%s", mistake)
         raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
-    connection = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # made by DuckDB, closed by the folder above it
+    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
     finalize(connection, _removed, folder, getpid())
     return connection
+
+
+def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.DuckDBPyConnection:
+    """Open a database and return a second connection to it, which keeps it open by itself.
+
+    In a notebook DuckDB ties the connection that `duckdb.connect` returns to a progress bar of ipywidgets, and without that
+    package it refuses to count progress at all. A cursor has no display, so progress is counted with and without ipywidgets.
+    """
+    return duckdb.connect(database, **options).cursor()
 
 
 def _removed(folder: str, owner: int) -> None:
@@ -43,7 +52,7 @@ def _removed(folder: str, owner: int) -> None:
 def connected(path: str) -> duckdb.DuckDBPyConnection:
     """A database's file, to be read only. All connections of a process to one file share their settings."""
     try:
-        return duckdb.connect(path, read_only=True)
+        return _open_without_display(path, read_only=True)
     except duckdb.Error as mistake:
         log.warning("%s", mistake)
         raise SourceRefused(
