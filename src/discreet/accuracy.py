@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Number, from_text, positive
+from discreet.exact import Number, from_text, positive, read_positive
 from discreet.ledger.memory import rounded_down, step_of
 
 MOST_EPSILON = 1 << 10
@@ -18,7 +18,7 @@ def read_error(error: str | Number) -> tuple[Fraction, bool]:
     ((Fraction(1, 20), True), (Fraction(20, 1), False), (Fraction(1, 2), False))
     """
     if not isinstance(error, str):
-        return positive(error, "error"), False
+        return read_positive(error, "error"), False
     text = error.strip().removeprefix("±").strip()
     try:
         found = from_text(text.removesuffix("%").strip())
@@ -40,7 +40,7 @@ def read_weights(weights: Mapping[str, Number] | None, columns: tuple[str, ...])
     for name in weights:
         if name not in columns:
             raise BadParameter("weights", repr(name), "no such column in this question", f"name {', '.join(columns)}")
-    return {name: positive(weights.get(name, 1), "weight") for name in columns}
+    return {name: read_positive(weights.get(name, 1), "weight") for name in columns}
 
 
 def least_epsilon(good: Callable[[Fraction], bool]) -> Fraction:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from discreet.accounting.filters import Filter, price
 from discreet.accuracy import least_epsilon, read_error, read_weights
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational
+from discreet.exact import Bounds, Number, rational, read_positive
 from discreet.ledger.budget import amount
 from discreet.loss import Composition, compose
 from discreet.mechanisms.quantile import confident
@@ -106,7 +106,7 @@ class Pricing:
                 'give epsilon=0.5, or error="5%" with a size',
             )
         if wanted.epsilon is not None:
-            return positive(wanted.epsilon, "epsilon")
+            return read_positive(wanted.epsilon, "epsilon")
         met, shares = wanted.met(bounded), wanted.shares(bounded)
 
         def good(epsilon: Fraction) -> bool:

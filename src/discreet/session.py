@@ -14,7 +14,7 @@ from discreet.accounting.filters import price
 from discreet.declare import Declared
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational, shown
+from discreet.exact import Bounds, Number, rational, read_positive, shown
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
 from discreet.ledger.entry import measurement_hash
@@ -149,7 +149,7 @@ class Session:
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
-        planned = self._bounds_plan(column, positive(epsilon, "epsilon"), Fraction(1))
+        planned = self._bounds_plan(column, read_positive(epsilon, "epsilon"), Fraction(1))
         return self._find(column, planned, Manner(bits, id=id, fresh=fresh)).ends
 
     def epsilon_for(
@@ -215,7 +215,7 @@ class Session:
             if unbounded:
                 raise self._not_found(unbounded)
             return ()
-        outline, epsilon = self.outline(question), positive(wanted.epsilon, "epsilon")
+        outline, epsilon = self.outline(question), read_positive(wanted.epsilon, "epsilon")
         asked = written(outline.query, self.table.unit), epsilon
         if not unbounded:
             return () if manner.fresh else self._finders.get(asked, ())
@@ -242,7 +242,7 @@ class Session:
 
     def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner, after: Sequence[Paper]) -> Pilot:
         """Find the size that the error needs, privately."""
-        cost, prices = positive(pilot, "pilot"), self.pricing
+        cost, prices = read_positive(pilot, "pilot"), self.pricing
         if wanted.epsilon is not None or not wanted.lacks_size(bounded):
             raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
