@@ -114,7 +114,7 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = SALT
+    salt: str = field(default=SALT, repr=False)  # the owner's secret: no message and no answer shows it
     public: Mapping[str, Lookup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
