@@ -6,6 +6,7 @@ private; so it is stated for a size that is given, or for a few.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, isfinite
 from typing import Any, assert_never
 
 from discreet import formats
@@ -170,10 +171,11 @@ def depends_on_size(aggregate: plan.Aggregate) -> bool:
     return isinstance(aggregate, plan.Mean | plan.Variance | plan.Quantile)
 
 
-def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
-    """Whether the half-width is small enough: as it is, or as a share of what the column is relative to."""
+def excess(promise: Promise, error: Fraction, *, relative: bool) -> Fraction | float:
+    """How many times the allowed error the half-width is: as it is, or as a share of what the column is relative to."""
     half = max(value for _, value in promise.half_widths)
-    return half <= error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
+    allowed = error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
+    return Fraction(half) / allowed if isfinite(half) else inf
 
 
 def _noise(measurement: Measurement, measure: Measure) -> str:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from discreet.errors import BadParameter
 from discreet.exact import Number, rational, shown, whole
@@ -116,6 +116,7 @@ class Table:
     unique: bool = False
     salt: str = field(default=SALT, repr=False)  # the owner's secret: no message and no answer shows it
     public: Mapping[str, Lookup] = field(default_factory=dict)
+    spans: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # that were computed lately
 
     def __post_init__(self) -> None:
         if self.unit not in self.columns:
