@@ -19,11 +19,16 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import ClassVar
 
+from discreet.text import printable
+
 
 class DiscreetError(Exception):
-    """Whatever discreet raises on purpose."""
+    """Whatever discreet raises on purpose. Names and keys in a message are shown as `discreet.text` shows them."""
 
     see: ClassVar[str] = "docs/mechanisms.md#what-is-refused"
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(printable, lines)))
 
 
 class BadParameter(DiscreetError, ValueError):
@@ -64,7 +69,7 @@ class BadExpression(DiscreetError, ValueError):
 
     def __init__(self, text: str, column: int, problem: str, way_out: str) -> None:
         self.text, self.column, self.problem, self.way_out = text, column, problem, way_out
-        super().__init__(f"column {column}: {problem}; {way_out}\n  {text}\n  {' ' * (column - 1)}^")
+        super().__init__(f"column {column}: {problem}; {way_out}", f"  {text}", f"  {' ' * (column - 1)}^")
 
 
 class BadFact(DiscreetError, ValueError):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from discreet.cli.output import print_data, print_line
 from discreet.declare import declare
 from discreet.errors import BadParameter
 from discreet.query.policy import write_policy
@@ -12,7 +13,7 @@ def init(source: str, unit: str, table: str | None, path: str | None, out: str) 
     declared = declare(source, unit=unit, table=table, path=path).table
     text = write_policy(declared, template=True)
     if out == "-":
-        print(text, end="")
+        print_data(text)
         return
     try:
         with Path(out).open("x", encoding="utf-8") as file:
@@ -21,4 +22,4 @@ def init(source: str, unit: str, table: str | None, path: str | None, out: str) 
         raise BadParameter("--out", out, "there is such a file already", "name another, or remove it") from None
     except OSError:
         raise BadParameter("--out", out, "cannot be written", "name another place") from None
-    print(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
+    print_line(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")

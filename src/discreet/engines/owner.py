@@ -9,6 +9,7 @@ from pathlib import Path
 
 from discreet.errors import BadParameter
 from discreet.private_file import why_not_private
+from discreet.text import printable_lines
 
 log = logging.getLogger("discreet.owner")
 log.addHandler(logging.NullHandler())
@@ -33,4 +34,13 @@ def open_log_file(path: str) -> logging.Handler:
     if problem := why_not_private(handle, place):
         os.close(handle)
         raise BadParameter(VARIABLE, repr(path), *problem)
-    return logging.StreamHandler(os.fdopen(handle, "a", encoding="utf-8"))
+    found = logging.StreamHandler(os.fdopen(handle, "a", encoding="utf-8"))
+    found.setFormatter(Printable())
+    return found
+
+
+class Printable(logging.Formatter):
+    """The owner reads the log in a terminal, and a value in it may hold an escape sequence."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))

@@ -9,6 +9,7 @@ from discreet.errors import BadParameter, DiscreetError
 from discreet.ledger.keys import key_at
 from discreet.publisher.publication import key_place, publish
 from discreet.publisher.read import read_plan
+from discreet.text import printable
 
 USAGE = (
     "usage: python again.py FOLDER [KEY]\n"
@@ -26,7 +27,7 @@ def again(published: Path, arguments: Sequence[str]) -> None:
         made = publish(workload, "again", key=key)
     except DiscreetError as refused:
         sys.exit(f"{refused}\n{USAGE}")
-    print(made.folder)
+    print(printable(str(made.folder)))
 
 
 def _known_key(published: Path, place: Path) -> Path:

@@ -91,7 +91,7 @@ class Quote:
     def _repr_html_(self) -> str:
         return formats.html_table(*self._table(), self._below())
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[formats.Line]]:
         sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
         header = ["column", "noise", *(["size"] if sized else []), f"± at {shown_down(float(self.confidence))}"]
         return header, [line for promise in self.promises for line in _lines(promise, sized)]
@@ -212,11 +212,11 @@ def _selection(measurement: Measurement, confidence: float) -> str | None:
     )
 
 
-def _lines(promise: Promise, sized: bool) -> list[list[str]]:
-    noise = "\n".join(f"{total}: {mechanism}" for total, mechanism in promise.noises)
-    lines = []
+def _lines(promise: Promise, sized: bool) -> list[formats.Line]:
+    noise = tuple(f"{total}: {mechanism}" for total, mechanism in promise.noises)
+    lines: list[formats.Line] = []
     for i, (size, half) in enumerate(promise.half_widths):
-        first = [promise.column, noise] if i == 0 else ["", ""]
+        first: list[str | tuple[str, ...]] = [promise.column, noise] if i == 0 else ["", ""]
         lines.append(
             [*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g} {promise.unit}".rstrip()]
         )
