@@ -13,7 +13,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
-	$(PIP) -e '.[cli]'
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/.all: $(BIN)/python pyproject.toml

@@ -15,15 +15,21 @@ DiscreetError
 └── LedgerBroken         a ledger whose chain, sums or file do not hold together
 """
 
+from decimal import Context, Decimal
 from fractions import Fraction
-from math import nextafter
+from math import inf, nextafter
 from typing import ClassVar
+
+from discreet.text import printable
 
 
 class DiscreetError(Exception):
-    """Whatever discreet raises on purpose."""
+    """Whatever discreet raises on purpose. Names and keys in a message are shown as `discreet.text` shows them."""
 
     see: ClassVar[str] = "docs/mechanisms.md#what-is-refused"
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(printable, lines)))
 
 
 class BadParameter(DiscreetError, ValueError):
@@ -64,7 +70,7 @@ class BadExpression(DiscreetError, ValueError):
 
     def __init__(self, text: str, column: int, problem: str, way_out: str) -> None:
         self.text, self.column, self.problem, self.way_out = text, column, problem, way_out
-        super().__init__(f"column {column}: {problem}; {way_out}\n  {text}\n  {' ' * (column - 1)}^")
+        super().__init__(f"column {column}: {problem}; {way_out}", f"  {text}", f"  {' ' * (column - 1)}^")
 
 
 class BadFact(DiscreetError, ValueError):
@@ -96,17 +102,31 @@ class BudgetExceeded(DiscreetError):
             way_out = "the budget is used up"
         else:
             way_out = f"epsilon={_below(fitting)!r} would fit"
-        super().__init__(f"this costs {_short(asked)} ({currency}) but {_short(left)} is left; {way_out}")
+        cost, rest = _apart(asked, left)
+        super().__init__(f"this costs {cost} ({currency}) but {rest} is left; {way_out}")
 
 
 def _below(exact: Fraction) -> float:
+    """The largest double whose shortest decimal, at which an ε is read, is not above `exact`."""
     nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else nextafter(nearest, 0)
+    return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0)
 
 
-def _short(amount: Fraction | float) -> str:
-    text = str(amount)
-    return text if len(text) <= 16 else f"{float(amount):.9g}"
+def _apart(asked: Fraction | float, left: Fraction) -> tuple[str, str]:
+    """Both amounts as decimals, with as many digits as tell them apart."""
+    for digits in range(9, 41):
+        shown = _digits(asked, digits), _digits(left, digits)
+        if shown[0] != shown[1]:
+            break
+    return shown
+
+
+def _digits(amount: Fraction | float, digits: int) -> str:
+    if amount == inf:
+        return "inf"
+    top, bottom = amount.as_integer_ratio()
+    found = Context(prec=digits).divide(Decimal(top), Decimal(bottom)).normalize()
+    return f"{found:f}" if -6 <= found.adjusted() < digits else f"{found:e}"
 
 
 class QuestionRefused(DiscreetError, ValueError):

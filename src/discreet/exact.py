@@ -1,7 +1,11 @@
 """Exact rationals until someone reads them; then a double, rounded in a stated direction.
 
-Parameters may be an int, a Fraction, a Decimal or a float; a float means its exact binary value, so
-`0.1` is 3602879701896397/2⁵⁵ and nothing else.
+Parameters may be an int, a Fraction, a Decimal or a float. What a float means depends on what it is:
+- an ε, a δ, a budget, a cost, a wanted error or a weight is what somebody wrote, so it is read at its shortest decimal:
+  `0.1` is 1/10 (`read_decimal`). This defines what was asked for, so no soundness is lost: the noise and its charge are
+  computed from the same rational, and ten times 0.1 is exactly 1;
+- a value, a scale, a sensitivity, or a bound that was computed and rounded in a stated direction is taken exactly:
+  `0.1` is 3602879701896397/2⁵⁵ (`rational`), because its decimal may lie on the wrong side of it.
 """
 
 from dataclasses import dataclass
@@ -55,6 +59,26 @@ def from_text(text: str, name: str = "value") -> Fraction:
         return rational(Decimal(top), name) / rational(Decimal(bottom if divided else 1), name)
     except (InvalidOperation, ZeroDivisionError):
         raise BadParameter(name, repr(text), "not a number", "write a decimal such as 0.5 or 1e-6") from None
+
+
+def read_decimal(value: Number, name: str = "value") -> Fraction:
+    """Read a number as somebody wrote it: a float at the shortest decimal that is read as it.
+
+    >>> read_decimal(0.1), read_decimal(1e-6), rational(0.1) == read_decimal(0.1)
+    (Fraction(1, 10), Fraction(1, 1000000), False)
+    """
+    exact = rational(value, name)
+    return Fraction(repr(float(value))) if isinstance(value, float) else exact
+
+
+def read_positive(value: Number, name: str) -> Fraction:
+    """Read a number as `read_decimal` does; refuse it unless it is above zero."""
+    return positive(read_decimal(value, name), name)
+
+
+def read_probability(value: Number, name: str) -> Fraction:
+    """Read a number as `read_decimal` does; refuse it unless it lies strictly between 0 and 1."""
+    return open_unit(read_decimal(value, name), name)
 
 
 def positive(value: Number, name: str) -> Fraction:

@@ -1,18 +1,22 @@
 """A table of an answer in the forms that others read. Every library is imported when it is asked for."""
 
 import csv
-import io
 import json
 from collections.abc import Sequence
 from datetime import date
 from html import escape
 from math import inf, isfinite, nextafter
+from types import SimpleNamespace
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.text import no_formula, printable
 
 Header = Sequence[str]
 Records = Sequence[tuple[Any, ...]]
+CRLF = "\r\n"
+Line = Sequence[str | tuple[str, ...]]
+"""The cells of a line of a table; a tuple is a cell of several lines."""
 
 
 def missing(library: str, extra: str) -> BadParameter:
@@ -36,16 +40,23 @@ def json_text(value: Any) -> str:
     return json.dumps(plain(value), allow_nan=False)
 
 
-def csv_text(header: Header, records: Records, path: Any = None) -> str:
-    """CSV with a header; a missing key is an empty field."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(tuple("" if part is None else plain(part) for part in row) for row in records)
+def csv_text(header: Header, records: Records, path: Any = None, *, spreadsheet: bool = False) -> str:
+    """CSV with a header; a missing key is an empty field. Texts are as they are, unless they are meant for a spreadsheet:
+    then all are quoted, and one that would be taken for a formula has an apostrophe before it."""
+    lines: list[str] = []
+    writer = csv.writer(
+        SimpleNamespace(write=lines.append),
+        lineterminator=CRLF,  # for then a field with either of the two is quoted
+        quoting=csv.QUOTE_NONNUMERIC if spreadsheet else csv.QUOTE_MINIMAL,
+    )
+    for row in (header, *records):
+        fields = ("" if part is None else plain(part) for part in row)
+        writer.writerow([no_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
+    text = "".join(f"{line.removesuffix(CRLF)}\n" for line in lines)
     if path is not None:
         with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(out.getvalue())
-    return out.getvalue()
+            file.write(text)
+    return text
 
 
 def pandas_frame(header: Header, records: Records) -> Any:
@@ -105,11 +116,12 @@ def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str,
         raise missing("matplotlib", "discreet[plot]") from None
     if axes is None:
         axes = Figure(figsize=(max(5.0, 0.6 * len(rows)), 4), layout="constrained").subplots()
-    labels, values = [label or name for label, *_ in rows], [value for _, value, _, _ in rows]
+    labels, values = [printable(label or name) for label, *_ in rows], [value for _, value, _, _ in rows]
     reach = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
     axes.bar(range(len(rows)), values, yerr=reach, capsize=4, color="#56B4E9", ecolor="#000000")
-    axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0)
-    axes.set(ylabel=name, title=title)
+    axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0, parse_math=False)  # a key may hold $
+    axes.set_ylabel(printable(name), parse_math=False)
+    axes.set_title(printable(title), parse_math=False)
     return axes
 
 
@@ -132,8 +144,8 @@ def _magnitude(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
 
 
-def _lines(release: Any) -> tuple[list[str], list[list[str]]]:
-    lines = []
+def _lines(release: Any) -> tuple[list[str], list[Line]]:
+    lines: list[Line] = []
     for keys, row in release.rows:
         line = ["NULL" if key is None else str(key) for key in keys]
         line += [rounded(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
@@ -161,20 +173,24 @@ def rich_with_notes(table: Any, notes: Sequence[str]) -> Any:
     from rich.console import Group
     from rich.text import Text
 
-    return Group(table, *(Text(line, style="dim") for line in notes))
+    return Group(table, *(Text(printable(line), style="dim") for line in notes))
 
 
-def rich_table(title: str | None, header: Header, lines: Sequence[Sequence[str]], left: int = 1) -> Any:
+def rich_table(title: str | None, header: Header, lines: Sequence[Line], left: int = 1) -> Any:
     """A rich table, the first `left` columns to the left."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title)
+    table = Table(title=None if title is None else Text(printable(title)))
     for i, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if i < left else "right")
+        table.add_column(Text(printable(name)), justify="left" if i < left else "right")
     for line in lines:
-        table.add_row(*(Text(part) for part in line))
+        table.add_row(*(Text("\n".join(_parts(cell))) for cell in line))
     return table
+
+
+def _parts(cell: str | tuple[str, ...]) -> list[str]:
+    return [printable(part) for part in (cell if isinstance(cell, tuple) else (cell,))]
 
 
 def html_release(release: Any) -> str:
@@ -182,13 +198,10 @@ def html_release(release: Any) -> str:
     return html_table(*_lines(release), _below(release))
 
 
-def html_table(header: Header, lines: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+def html_table(header: Header, lines: Sequence[Line], notes: Sequence[str]) -> str:
     """A table and what is to be said about it; every text is escaped."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{_broken(part)}</td>" for part in line) + "</tr>" for line in lines)
-    below = "".join(f"<p>{escape(line)}</p>" for line in notes)
+    head = "".join(f"<th>{escape(printable(name))}</th>" for name in header)
+    cells = ("".join(f"<td>{'<br>'.join(map(escape, _parts(cell)))}</td>" for cell in line) for line in lines)
+    below = "".join(f"<p>{escape(printable(line))}</p>" for line in notes)
+    body = "".join(f"<tr>{line}</tr>" for line in cells)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-
-
-def _broken(text: str) -> str:
-    return escape(text).replace("\n", "<br>")

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.accounting.filters import Currency
 from discreet.declare import Limits, declare
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational
+from discreet.exact import Number, read_decimal
 from discreet.ledger import ledger_at
 from discreet.ledger.budget import budget
 from discreet.ledger.memory import MemoryAccount
@@ -81,7 +81,7 @@ def purse_of(
                 "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
             )
         kept = currency if currency is None or isinstance(currency, Currency) else named(currency)
-        return MemoryAccount(budget(epsilon, delta, kept)), rational(delta, "delta")
+        return MemoryAccount(budget(epsilon, delta, kept)), read_decimal(delta, "delta")
     if epsilon is not None or delta != 0 or currency is not None:
         raise BadParameter(
             "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import TypeAlias
 
 from discreet.accounting.filters import Currency, Filter, price
 from discreet.accuracy import read_error, read_weights, smallest_epsilon
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational, shown_down, shown_up
+from discreet.exact import Bounds, Number, rational, read_positive, shown_down, shown_up
 from discreet.ledger.budget import amount
 from discreet.loss import Composition, compose
 from discreet.mechanisms.quantile import confident
@@ -18,8 +19,9 @@ from discreet.query.bound import Bounded
 from discreet.query.measure import Measurement, measure
 from discreet.query.pilot import Pilot
 from discreet.query.price import Price
-from discreet.query.quote import depends_on_size, promised, sized, within
+from discreet.query.quote import depends_on_size, excess, promised, sized
 from discreet.query.release import Release
+from discreet.query.work import check_totals
 
 Shares: TypeAlias = Mapping[str, Fraction]
 Paid: TypeAlias = Found | Pilot
@@ -52,8 +54,8 @@ class Wanted:
         _, relative = read_error(self.error)
         return relative or any(depends_on_size(aggregate) for _, aggregate in bounded.query.aggregates)
 
-    def met(self, bounded: Bounded) -> Callable[[Measurement], bool]:
-        """Whether a measurement's half-widths are all within the error; refused where no measurement could say so."""
+    def excess(self, bounded: Bounded) -> Callable[[Measurement, str], Fraction | float]:
+        """The ratio of a column's half-width to the error; refused where no measurement could say so."""
         assert self.error is not None
         allowed, relative = read_error(self.error)
         if not relative and any(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates):
@@ -68,13 +70,12 @@ class Wanted:
                 "of it may cost (--pilot 0.01)",
             )
         sizes = (1,) if self.size is None else (sized(self.size),)
-        names = [name for name, _ in bounded.query.aggregates]
+        return lambda planned, name: excess(promised(planned, name, self.confidence, sizes), allowed, relative=relative)
 
-        def within_error(planned: Measurement) -> bool:
-            columns = (promised(planned, name, self.confidence, sizes) for name in names)
-            return all(within(column, allowed, relative=relative) for column in columns)
-
-        return within_error
+    def met(self, bounded: Bounded) -> Callable[[Measurement], bool]:
+        """Whether a measurement's half-widths are all within the error."""
+        ratio, names = self.excess(bounded), [name for name, _ in bounded.query.aggregates]
+        return lambda planned: all(ratio(planned, name) <= 1 for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +151,24 @@ class Pricing:
                 'give epsilon=0.5, or error="5%" with a size',
             )
         if wanted.epsilon is not None:
-            return Spending(positive(wanted.epsilon, "epsilon"))
-        met, shares = wanted.met(bounded), wanted.shares(bounded)
+            return Spending(read_positive(wanted.epsilon, "epsilon"))
+        excess, shares = wanted.excess(bounded), wanted.shares(bounded)
+        check_totals((aggregate for _, aggregate in bounded.query.aggregates), len(bounded.measures), searched=True)
 
-        def good(epsilon: Fraction) -> bool:
+        unsettled = [name for name, _ in bounded.query.aggregates]
+
+        def excess_at(epsilon: Fraction) -> Fraction | float:
             try:
-                return met(self._measure(bounded, epsilon, shares))
+                planned = self._measure(bounded, epsilon, shares)
             except (BadParameter, QuestionRefused):  # too small to buy anything, or noise too wide to be drawn
-                return False
+                return inf
+            found = {name: excess(planned, name) for name in unsettled}
+            largest = max(found.values())
+            if largest > 1:  # all that follow are larger than this ε, where a column that is good enough here stays so
+                unsettled[:] = [name for name, ratio in found.items() if ratio > 1]
+            return largest
 
-        found, least = smallest_epsilon(good), bounded.table.least_epsilon
+        found, least = smallest_epsilon(excess_at), bounded.table.least_epsilon
         return Spending(max(found, least), raised=found < least)
 
     def price(self, loss: Composition, left: Fraction | None = None) -> Price:

@@ -14,7 +14,7 @@ from discreet.accounting.filters import price
 from discreet.declare import Declared
 from discreet.engines.engine import Engine
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, positive, rational, shown
+from discreet.exact import Bounds, Number, rational, read_positive, shown
 from discreet.ledger.account import proper
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.certificate import certificate
@@ -166,7 +166,7 @@ class Session:
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
-        planned = self._bounds_plan(column, positive(epsilon, "epsilon"), Fraction(1))
+        planned = self._bounds_plan(column, read_positive(epsilon, "epsilon"), Fraction(1))
         manner = Manner(bits, id=id, fresh=fresh)
         self._found[column] = self._find(column, planned, manner.step(_step_name(column)))
         return self._found[column].ends
@@ -237,7 +237,7 @@ class Session:
             if unbounded:
                 raise self._not_found(unbounded)
             return ()
-        outline, epsilon = self.outline(question), positive(wanted.epsilon, "epsilon")
+        outline, epsilon = self.outline(question), read_positive(wanted.epsilon, "epsilon")
         asked = written(outline.query, self.table.unit), epsilon
         anew = manner.fresh and manner.id is None
         columns = unbounded if anew else self._searched.get((*asked, manner.id if manner.fresh else None), unbounded)
@@ -263,7 +263,7 @@ class Session:
 
     def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner, after: Sequence[Paper]) -> Pilot:
         """Find the size that the error needs, privately."""
-        cost, prices = positive(pilot, "pilot"), self.pricing
+        cost, prices = read_positive(pilot, "pilot"), self.pricing
         if wanted.epsilon is not None or not wanted.lacks_size(bounded):
             raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
         asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)

@@ -8,7 +8,6 @@ import pytest
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import rational
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.ledger.store import Purse
@@ -28,7 +27,7 @@ def half(epsilon: Fraction = Fraction(1, 2)) -> Loss:
 def test_a_budget_buys_no_more_than_it_promises(currency: Currency) -> None:
     account = Account.open("hr", 2, 1e-6, currency)
     assert account.kept.epsilon(account.delta) <= 2
-    assert account.kept.leak_limit <= rational(1e-6)
+    assert account.kept.leak_limit <= Fraction(1, 10**6)
     assert named(name_of(currency)) == currency
 
 

@@ -77,7 +77,7 @@ class Words:
 
 
 def test_the_optimal_rule_refines_a_draw_that_64_bits_leave_open() -> None:
-    chance = probabilities(Fraction(1), Fraction(1e-3))[5]
+    chance = probabilities(Fraction(1), Fraction(1, 1000))[5]
     leading = chance >> (PRECISION - 64)
     rule = OptimalThreshold(1, 1e-3)
     assert rule.release(5, Words(leading, 0)) is True

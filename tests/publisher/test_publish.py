@@ -2,7 +2,10 @@
 
 import csv
 import json
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +23,7 @@ from discreet.ledger.verify import verify
 from discreet.loss import compose
 from discreet.publisher import Asked, Published, Solved, publication, publish, read_plan, solve
 from discreet.publisher.pay import pay_and_look
+from discreet.publisher.publication import _new_folder
 from discreet.query.release import Receipt
 from discreet.testing import seeded
 from tests.publisher.plans import HEADS, TOML, workload, written
@@ -324,3 +328,38 @@ def test_a_mistake_in_the_file_is_told_by_its_key(tmp_path: Path, old: str, new:
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SourceRefused, match="cannot be read"):
         read_plan(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_two_publications_into_one_folder_do_not_meet(force: bool, tmp_path: Path) -> None:
+    """In every order of the steps: both begin before either is finished."""
+    to = tmp_path / "out"
+    with ExitStack() as outer:
+        refused = nullcontext() if force else pytest.raises(BadParameter, match="another publication got this name first")
+        outer.enter_context(refused)
+        slow = outer.enter_context(_new_folder(to, force))
+        (slow / "guarantee.md").write_text("slow")
+        with _new_folder(to, force) as quick:
+            assert quick != slow
+            (quick / "guarantee.md").write_text("quick")
+        assert (to / "guarantee.md").read_text() == "quick"
+    assert (to / "guarantee.md").read_text() == ("slow" if force else "quick")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_many_publications_into_one_folder_at_once(tmp_path: Path) -> None:
+    """Each replaces the one before; no file is lost or mixed, and nothing is left behind."""
+    to, start = tmp_path / "out", threading.Barrier(8)
+
+    def publish_once(i: int) -> None:
+        start.wait()
+        for _ in range(20):
+            with _new_folder(to, force=True) as place:
+                for name in ("guarantee.md", "a.csv", "b.csv"):
+                    (place / name).write_text(str(i))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(publish_once, range(8)))
+    assert len({path.read_text() for path in to.iterdir()}) == 1
+    assert len(list(to.iterdir())) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -282,4 +282,4 @@ def test_a_delta_beside_an_account_that_has_its_own_is_refused(tmp_path: Path, c
     given = {"ledger": tmp_path / "hr.ledger", "account": "hr", "epsilon": 1}
     with pytest.raises(BadParameter, match=r"budget\.delta .* has its own"):
         solve(workload(HEADS, delta=Fraction(1, 10**7), **given))
-    assert solve(workload(HEADS, **given)).terms.delta == Fraction(1e-6)
+    assert solve(workload(HEADS, **given)).terms.delta == Fraction(1, 10**6)

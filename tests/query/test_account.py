@@ -9,6 +9,7 @@ import pytest
 from discreet.accounting import filters
 from discreet.accounting.filters import Filter, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
+from discreet.exact import read_decimal
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.loss import Composition, GaussianLoss, compose
 from discreet.mechanisms import Laplace
@@ -26,7 +27,7 @@ def test_refusals_say_what_would_fit_and_it_does(delta: float) -> None:
         asked.ask(EVERYTHING, epsilon=1)
     assert asked.account.budget == before
     fitting = float(str(refused.value).split("epsilon=")[1].split()[0])
-    assert Fraction(fitting) <= refused.value.fitting  # type: ignore[operator]
+    assert read_decimal(fitting) <= refused.value.fitting  # type: ignore[operator]
     with pytest.raises(BudgetExceeded):
         asked.ask(EVERYTHING, epsilon=fitting * 1.001)
     asked.ask(EVERYTHING, epsilon=fitting)

@@ -23,7 +23,7 @@ from discreet.accounting.pure import pure as pure_epsilon
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp as zcdp_rho
 from discreet.errors import LEAKS, BadParameter, BudgetExceeded
-from discreet.exact import Number, ceil_float, open_unit, positive, rational, sqrt_up
+from discreet.exact import Number, ceil_float, open_unit, rational, read_decimal, read_positive, sqrt_up
 from discreet.loss import Loss
 
 
@@ -66,7 +66,7 @@ class Filter:
     Fraction(0, 1)
     >>> budget.after(release * 3)
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 3/200 (zCDP ρ) but 1/100 is left; ask for less, or for a coarser answer
+    discreet.errors.BudgetExceeded: this costs 0.015 (zCDP ρ) but 0.01 is left; ask for less, or for a coarser answer
     """
 
     currency: Currency
@@ -105,7 +105,7 @@ class Filter:
 
     def epsilon(self, delta: Number) -> float:
         """The ε that the whole *budget* promises at δ, of which `leak_limit` is kept for leaks; rounded up."""
-        target = rational(delta, "delta")
+        target = read_decimal(delta, "delta")
         if isinstance(self.currency, Pure):
             return ceil_float(self.limit) if target >= self.leak_limit else inf
         rest = open_unit(target, "delta") - self.leak_limit
@@ -147,29 +147,29 @@ def rounded_up(exact: Fraction) -> Fraction:
 
 def pure(epsilon: Number, delta: Number = 0) -> Filter:
     """Σε ≤ epsilon and Σδ ≤ delta."""
-    return Filter(Pure(), positive(epsilon, "epsilon"), _leak(delta))
+    return Filter(Pure(), read_positive(epsilon, "epsilon"), _leak(delta))
 
 
 def zcdp(rho: Number, delta: Number = 0) -> Filter:
     """Σρ ≤ rho, and Σδ ≤ delta for releases that leak."""
-    return Filter(Zcdp(), positive(rho, "rho"), _leak(delta))
+    return Filter(Zcdp(), read_positive(rho, "rho"), _leak(delta))
 
 
 def rdp(order: Number, divergence: Number) -> Filter:
     """ΣD_α ≤ divergence at this one order; releases that leak are refused."""
-    alpha = rational(order, "order")
+    alpha = read_decimal(order, "order")
     if alpha <= 1:
         raise BadParameter("order", order, "must exceed 1", "fix an order above 1, for example 16")
-    return Filter(Rdp(alpha), positive(divergence, "divergence"))
+    return Filter(Rdp(alpha), read_positive(divergence, "divergence"))
 
 
 def gdp(mu: Number, delta: Number = 0) -> Filter:
     """Σμ² ≤ mu², and Σδ ≤ delta for releases that leak."""
-    return Filter(Gdp(), positive(mu, "mu") ** 2, _leak(delta))
+    return Filter(Gdp(), read_positive(mu, "mu") ** 2, _leak(delta))
 
 
 def _leak(delta: Number) -> Fraction:
-    exact = rational(delta, "delta")
+    exact = read_decimal(delta, "delta")
     if not 0 <= exact < 1:
         raise BadParameter(
             "delta", delta, "must lie in [0, 1)", "give 0, or something far below one in the number of people"

@@ -12,7 +12,7 @@ from math import inf, log, pi, sqrt
 from discreet.accounting.elementary import PRECISION, log_bounds
 from discreet.accounting.gaussian import SPECIAL_ERROR
 from discreet.accounting.search import least
-from discreet.exact import floor_float, sqrt_up
+from discreet.exact import floor_float, nearest_float, sqrt_up
 from discreet.noise import fixed
 
 SERIES_UP_TO = 0.5
@@ -32,8 +32,15 @@ def mu_squared_at(c: Fraction) -> Fraction | float:
     if c <= 0:
         return inf
     gap, log_c = Fraction(1, 2) - c, floor_float(log_bounds(c)[0])
-    x = least(lambda x: _small(x, gap) if x <= SERIES_UP_TO else _large(x, log_c), start=1.0)
+    x = least(lambda x: _small(x, gap) if x <= SERIES_UP_TO else _large(x, log_c), start=1.0, near=_about(c, gap))
     return inf if x == inf else (2 * Fraction(x)) ** 2
+
+
+def _about(c: Fraction, gap: Fraction) -> float:
+    """−Φ⁻¹(c), to a double's precision or nearly. Nothing rests on it but speed."""
+    from scipy.special import erfinv, ndtri
+
+    return float(sqrt(2) * erfinv(nearest_float(2 * gap)) if gap < Fraction(1, 4) else -ndtri(nearest_float(c)))
 
 
 def _small(x: float, gap: Fraction) -> bool:

@@ -35,14 +35,13 @@ def main() -> None:
     1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger. What an engine said, which may quote values,
     goes to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
-    if path := os.environ.get("DISCREET_OWNER_LOG"):
-        import logging
-
-        logging.getLogger("discreet.owner").addHandler(logging.FileHandler(path, encoding="utf-8", delay=True))
+    from discreet.engines.owner import VARIABLE, log, open_log_file
     from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerBroken, LedgerFailed, SourceRefused
 
     _print_anything()
     try:
+        if path := os.environ.get(VARIABLE):
+            log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:
         typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)

@@ -9,7 +9,7 @@ from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.expression import parse
 from discreet.accounting.side_by_side import readings
 from discreet.accounting.vocabulary import LAWS
-from discreet.cli.output import number, print_json, table
+from discreet.cli.output import number, print_json, print_styled, table
 from discreet.errors import BadParameter
 from discreet.exact import Bounds, ceil_float, positive, shown, shown_down, shown_up
 from discreet.loss import Loss, Subsampled, repeat
@@ -62,12 +62,12 @@ def _account_epsilon(expression: str, delta: str, *, show_readings: bool, plot: 
     table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
     _note_continuous(expression)
     if plot:
-        note(f"picture written to {plot}")
+        print_styled(f"picture written to {plot}")
 
 
 def _note_continuous(expression: str) -> None:
     if "laplace(" in expression.replace("discrete_laplace(", ""):
-        note("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
+        print_styled("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
 
 
 def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str, rate: str | None, *, as_json: bool) -> None:
@@ -96,14 +96,7 @@ def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str,
         ["mechanism", field, "certified ε"],
         [(name, f"{ceil_float(scale):.12g}", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]")],
     )
-    note(law.meaning)
-
-
-def note(text: str) -> None:
-    """A remark below a table."""
-    from rich.console import Console
-
-    Console().print(text, style="dim")
+    print_styled(law.meaning)
 
 
 def _interval(bounds: Bounds) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from discreet.cli.ledger import key_place
+from discreet.cli.output import print_data, print_styled
 from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
 from discreet.ledger.keys import Key, key_at
@@ -23,6 +24,7 @@ class Form:
     integers: bool
     as_json: bool
     as_csv: bool
+    spreadsheet: bool
 
     def tidied(self, answer: Release) -> Release:
         """Post-processing, in the one order in which no step undoes another."""
@@ -59,6 +61,8 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
     """Print the answer."""
     if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
+    if form.spreadsheet and not form.as_csv:
+        raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
     session, price = question.open(confidence)
     if form.consistent:
         asked = session.outline(question.sql)
@@ -83,11 +87,10 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
     if form.as_json:
         print(answer.to_json())
     elif form.as_csv:
-        print(answer.to_csv(), end="")
+        print_data(answer.to_csv(spreadsheet=form.spreadsheet))
     else:
         from rich.console import Console
 
-        console = Console()
-        console.print(answer)
+        Console().print(answer)
         for note in session.notes:
-            console.print(note, style="dim", markup=False)
+            print_styled(note)

@@ -12,7 +12,7 @@ from discreet.auditor.attack import audit
 from discreet.auditor.claims import Claimed, Mu, Rho
 from discreet.auditor.neighbours import Domain
 from discreet.auditor.where import found
-from discreet.cli.output import number
+from discreet.cli.output import number, print_line
 from discreet.cli.question import waiting
 from discreet.errors import BadParameter
 from discreet.units import Neighbours
@@ -66,7 +66,7 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
         )  # fmt: skip
     if report is not None:
         outcome.report(report)
-    print(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
+    print_line(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
     raise typer.Exit(1 if outcome.violation else 0)
 
 

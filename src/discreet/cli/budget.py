@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from discreet import codec
-from discreet.cli.output import print_json
+from discreet.cli.output import print_json, print_line, print_styled
 from discreet.exact import Bounds, ceil_float, floor_float, shown_down, shown_up
 from discreet.ledger import ledger_at
 from discreet.ledger.account import Account
@@ -26,16 +26,12 @@ def run(place: str, account: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"accounts": [_plain(each, price) for each, price in shown]})
         return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console()
     for each, price in shown:
-        console.print(Text(f"{each.name}  {_bar(each)}", style="bold"))
+        print_styled(f"{each.name}  {_bar(each)}", "bold")
         for line in _lines(each, price):
-            console.print(Text(f"  {line}"))
+            print_styled(f"  {line}", "")
     if not shown:
-        console.print("no account is open; discreet ledger open makes one")
+        print_line("no account is open; discreet ledger open makes one")
 
 
 def spent(ledger: Ledger, account: Account) -> Price:

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.output import print_json
+from discreet.cli.output import print_json, print_line, print_styled
 from discreet.errors import BadParameter
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES, Erratum, Exercise, Figure
 from discreet.lab.attacks import run
@@ -24,9 +24,9 @@ def listed(*, as_json: bool) -> None:
         print_json(kinds)
         return
     for kind, names in kinds.items():
-        _print(kind, style="bold")
+        print_styled(kind, "bold")
         _columns(names)
-    _print("discreet lab show NAME, or discreet lab attack NAME", style="dim")
+    print_styled("discreet lab show NAME, or discreet lab attack NAME")
 
 
 def show(name: str, path: str | None, *, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def draw_all(folder: str, *, as_json: bool) -> None:
     for name, figure in FIGURES.items():
         save(figure, place / f"{name}.png")
         if not as_json:
-            _print(f"{place / name}.png")
+            print_line(f"{place / name}.png")
     if as_json:
         print_json({"pictures": [str(place / f"{name}.png") for name in FIGURES]})
 
@@ -64,7 +64,7 @@ def attack(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"attack": name, "title": played.title, "lines": played.lines, "numbers": played.numbers})
         return
-    _print(played.title, style="bold")
+    print_styled(played.title, "bold")
     _lines(played.lines)
 
 
@@ -88,10 +88,10 @@ def _figure(figure: Figure, path: str | None, *, as_json: bool) -> None:
         plain = {name: values.tolist() for name, values in numbers.items()}
         print_json({"figure": figure.name, "title": figure.title, "caption": figure.caption, "numbers": plain})
         return
-    _print(figure.title, style="bold")
+    print_styled(figure.title, "bold")
     _lines(figure.caption.split("\n"))
     _columns({name: _gist(values) for name, values in numbers.items()})
-    _print(f"picture written to {path}" if path else "draw it with --save, all its numbers with --json", style="dim")
+    print_styled(f"picture written to {path}" if path else "draw it with --save, all its numbers with --json")
 
 
 def _erratum(erratum: Erratum, *, as_json: bool) -> None:
@@ -100,7 +100,7 @@ def _erratum(erratum: Erratum, *, as_json: bool) -> None:
         parts = {"title": erratum.title, "source": erratum.source, "says": erratum.says, "true": erratum.true}
         print_json({"erratum": erratum.name, **parts, "how": erratum.how, "evidence": evidence})
         return
-    _print(f"Erratum {erratum.number} [{erratum.source}]: {erratum.title}", style="bold")
+    print_styled(f"Erratum {erratum.number} [{erratum.source}]: {erratum.title}", "bold")
     _lines([f"The text says: {erratum.says}", f"True is: {erratum.true}", f"How we know: {erratum.how}"])
     _columns({name: f"{value:.6g}" for name, value in evidence.items()})
 
@@ -111,9 +111,9 @@ def _exercise(exercise: Exercise, *, as_json: bool) -> None:
         parts = {"question": exercise.question, "work": solution.work, "answer": solution.answer}
         print_json({"exercise": exercise.name, "source": exercise.source, **parts, "numbers": solution.numbers})
         return
-    _print(f"[{exercise.source}] {exercise.question}", style="bold")
+    print_styled(f"[{exercise.source}] {exercise.question}", "bold")
     _lines(solution.work)
-    _print(f"Answer: {solution.answer}", style="bold")
+    print_styled(f"Answer: {solution.answer}", "bold")
 
 
 def _gist(values: Any) -> str:
@@ -145,10 +145,3 @@ def _columns(rows: dict[str, str]) -> None:
     for name, words in rows.items():
         grid.add_row(Text(f"  {name}"), Text(words))
     Console().print(grid)
-
-
-def _print(text: str, style: str = "") -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    Console().print(Text(text, style=style))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.address import is_postgres
-from discreet.cli.output import number, print_json
+from discreet.cli.output import number, print_json, print_line
 from discreet.errors import BadParameter
 from discreet.exact import shown_down
 from discreet.ledger import ledger_at
@@ -36,9 +36,9 @@ def opened(
             }
         )
         return
-    print(f"account {made.name}: {shown_down(made.kept.limit, 6)} of {unit}, for life")
+    print_line(f"account {made.name}: {shown_down(made.kept.limit, 6)} of {unit}, for life")
     if made.kept.leak_limit:
-        print(f"δ = {shown_down(made.kept.leak_limit, 3)} of it is reserved for selections and claims")
+        print_line(f"δ = {shown_down(made.kept.leak_limit, 3)} of it is reserved for selections and claims")
 
 
 def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:
@@ -61,16 +61,16 @@ def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> 
         )
         return problem is None
     if problem is not None:
-        print(f"BROKEN: {problem}")
+        print_line(f"BROKEN: {problem}")
         return False
     names = ", ".join(account.name for account in report.accounts) or "none"
-    print(f"{report.entries} entries hold together; accounts: {names}")
+    print_line(f"{report.entries} entries hold together; accounts: {names}")
     if head is not None:
-        print("the ledger continues the signed head")
+        print_line("the ledger continues the signed head")
     for id in report.unanswered:
-        print(f"paid for and not answered: {id} (a crash, or still under way; asking again with this id costs nothing)")
+        print_line(f"paid for and not answered: {id} (a crash, or still under way; asking again with this id costs nothing)")
     for source in report.quarantined:
-        print(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
+        print_line(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
     return True
 
 

@@ -67,6 +67,7 @@ Consistent: TypeAlias = Annotated[bool, panel(SHAPE, "Groups add up to their noi
 NonNegative: TypeAlias = Annotated[bool, panel(SHAPE, "What cannot be negative is at least 0.", "--non-negative")]
 Integers: TypeAlias = Annotated[bool, panel(SHAPE, "Counts are whole numbers.", "--integers")]
 Csv: TypeAlias = Annotated[bool, panel(SHAPE, "Print CSV only.", "--csv")]
+Spreadsheet: TypeAlias = Annotated[bool, panel(SHAPE, "With --csv: no key is taken for a formula.", "--spreadsheet")]
 Json: TypeAlias = Annotated[bool, panel(SHAPE, "Print JSON only.", "--json")]
 
 Place: TypeAlias = Annotated[str, typer.Argument(help="A ledger: a file, or postgresql://user@host/database.")]

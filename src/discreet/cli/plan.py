@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.cli.output import number, print_json
+from discreet.cli.output import number, print_json, print_styled
 from discreet.errors import BadParameter
 from discreet.exact import from_text
 from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Question, Sum, plan
@@ -86,7 +86,7 @@ def run(request: Request, *, plot: str | None, as_json: bool) -> None:
 
     Console().print(found)
     if plot is not None:
-        Console().print(f"picture written to {plot}", style="dim")
+        print_styled(f"picture written to {plot}")
 
 
 def _save(found: Plan, path: str) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from discreet.cli.output import print_json, table
+from discreet.cli.output import print_data, print_json, print_line, table
 from discreet.declare import declare
 from discreet.errors import BadParameter
 from discreet.policy_check import WARNING, Verdict, check_policy
@@ -14,7 +14,7 @@ def init(source: str, unit: str, name: str | None, path: str | None, out: str) -
     declared = declare(source, unit=unit, table=name, path=path).table
     text = write_policy(declared, template=True)
     if out == "-":
-        print(text, end="")
+        print_data(text)
         return
     try:
         with Path(out).open("x", encoding="utf-8") as file:
@@ -23,7 +23,7 @@ def init(source: str, unit: str, name: str | None, path: str | None, out: str) -
         raise BadParameter("--out", out, "there is such a file already", "name another, or remove it") from None
     except OSError:
         raise BadParameter("--out", out, "cannot be written", "name another place") from None
-    print(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
+    print_line(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
 
 
 def check(source: str, policy: str, name: str | None, path: str | None, *, as_json: bool) -> bool:
@@ -34,5 +34,5 @@ def check(source: str, policy: str, name: str | None, path: str | None, *, as_js
     else:
         rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
         table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
-        print(WARNING)
+        print_line(WARNING)
     return all(each.verdict is not Verdict.BROKEN for each in checks)

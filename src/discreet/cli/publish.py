@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
-from discreet.cli.output import print_json
+from discreet.cli.output import print_json, print_line, print_styled
 from discreet.cli.question import waiting
 from discreet.errors import BadParameter
 from discreet.exact import shown_up
@@ -76,10 +76,9 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
 
     from discreet.formats import rich_table
 
-    console = Console()
     header = ["question", "column", "rows", *(f"ε = {shown_up(outlook.epsilon, 3)}" for outlook in seen), "reliable"]
     lines = [_line(row) for row in zip(*(outlook.lines for outlook in seen), strict=True)]
-    console.print(rich_table(solved.workload.title or None, header, lines, left=2))
+    Console().print(rich_table(solved.workload.title or None, header, lines, left=2))
     shares = ", ".join(f"{float(share):g}" for share in BUDGETS)
     notes = [
         f"The plan costs {solved.price}. Shown are half-widths that hold with probability "
@@ -92,7 +91,7 @@ def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:
     if not solved.fits:
         notes.insert(0, "The wanted errors do not fit into budget.epsilon: this will be refused.")
     for note in notes:
-        console.print(note, style="dim", markup=False, highlight=False)
+        print_styled(note)
 
 
 def _line(row: tuple[Line, ...]) -> list[str]:
@@ -113,6 +112,6 @@ def _tell(made: Published) -> None:
     cells = [cell for answer in made.answers.values() for _, row in answer.rows for cell in row]
     sure = sum(cell.reliable for cell in cells)
     cost = "answered before, nothing was paid now" if made.free else f"paid: {made.price}"
-    print(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
+    print_line(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
     if made.undrawn:
-        print(f"no picture could be drawn of {', '.join(made.undrawn)}; everything else is there")
+        print_line(f"no picture could be drawn of {', '.join(made.undrawn)}; everything else is there")

@@ -1,7 +1,7 @@
 """`discreet verify`: what a release.json proves."""
 
 from discreet.cli.ledger import read_json
-from discreet.cli.output import print_json
+from discreet.cli.output import print_json, print_line
 from discreet.ledger import ledger_at
 from discreet.ledger.keys import read_public
 from discreet.ledger.verify import verify
@@ -16,10 +16,10 @@ def run(path: str, key: str | None, ledger: str | None, *, as_json: bool) -> boo
         findings = [{"claim": finding.claim, "holds": finding.holds} for finding in verdict.findings]
         print_json({"holds": verdict.holds, "findings": findings, "trusted": list(verdict.trusted)})
         return verdict.holds
-    print("proven:" if verdict.holds else "checked:")
+    print_line("proven:" if verdict.holds else "checked:")
     for finding in verdict.findings:
-        print(f"  {'✓' if finding.holds else '✗'} {finding.claim}")
-    print("trusted:")
+        print_line(f"  {'✓' if finding.holds else '✗'} {finding.claim}")
+    print_line("trusted:")
     for said in verdict.trusted:
-        print(f"  · {said}")
+        print_line(f"  · {said}")
     return verdict.holds

@@ -24,7 +24,7 @@ from discreet.errors import SourceRefused
 def begun() -> duckdb.DuckDBPyConnection:
     """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
     folder = _private_folder()
-    connection = duckdb.connect(config={"temp_directory": f"{folder}/rows"})  # made by DuckDB, closed by the folder above it
+    connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
     finalize(connection, _removed, folder, getpid())
     return connection
 
@@ -35,6 +35,15 @@ def _private_folder() -> str:
     except OSError as mistake:
         log.warning("%s", mistake)
         raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
+
+
+def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.DuckDBPyConnection:
+    """Open a database and return a second connection to it, which keeps it open by itself.
+
+    In a notebook DuckDB ties the connection that `duckdb.connect` returns to a progress bar of ipywidgets, and without that
+    package it refuses to count progress at all. A cursor has no display, so progress is counted with and without ipywidgets.
+    """
+    return duckdb.connect(database, **options).cursor()
 
 
 def _removed(folder: str, owner: int) -> None:
@@ -48,7 +57,7 @@ def connected(path: str) -> duckdb.DuckDBPyConnection:
     rows that memory does not hold is the first session's, and stays until the process ends. DuckDB's own choice would be a
     folder beside the file, with the rows readable by everyone."""
     try:
-        connection = duckdb.connect(path, read_only=True)
+        connection = _open_without_display(path, read_only=True)
         if not _setting(connection, "lock_configuration"):
             folder = _private_folder()
             connection.execute("SET temp_directory = ?", [f"{folder}/rows"])

@@ -13,7 +13,7 @@ from math import inf
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.filters import Currency, Filter, Pure, price, rounded_up
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import Number, open_unit, rational
+from discreet.exact import Number, open_unit, rational, read_decimal
 from discreet.ledger.budget import budget, epsilon_that_fits
 from discreet.loss import Loss, compose
 
@@ -31,7 +31,7 @@ class Account:
     Fraction(0, 1)
     >>> hr.after(half).after_plan([half, half])
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 1 (ε) but 1/2 is left; epsilon=0.5 would fit
+    discreet.errors.BudgetExceeded: this costs 1 (ε) but 0.5 is left; epsilon=0.5 would fit
     """
 
     name: str
@@ -51,7 +51,7 @@ class Account:
         parent: "Account | None" = None,
     ) -> "Account":
         """An account with nothing spent."""
-        return cls(proper(name, "account"), budget(epsilon, delta, currency), rational(delta, "delta"), parent).placed()
+        return cls(proper(name, "account"), budget(epsilon, delta, currency), read_decimal(delta, "delta"), parent).placed()
 
     def placed(self) -> "Account":
         """The same, if its parent may have such a child."""
@@ -67,7 +67,7 @@ class Account:
 
         `at` is for plans in a pure account only: their certified ε at that δ, which the account's δ then pays.
         """
-        amount, leak = price_at(self.kept.currency, loss, rational(at, "at"))
+        amount, leak = price_at(self.kept.currency, loss, read_decimal(at, "at"))
         if amount == inf:
             self.kept.paid(amount, leak)  # raises
         return rounded_up(rational(amount)), rounded_up(leak)

@@ -11,7 +11,7 @@ from discreet.accounting import filters
 from discreet.accounting.conversions import divergence_within, mu_within, rho_within
 from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp, converted
 from discreet.errors import BadParameter
-from discreet.exact import Number, open_unit, positive, rational, shown
+from discreet.exact import Number, open_unit, rational, read_decimal, read_positive, shown
 
 RESERVED = Fraction(1, 2)
 """The part of δ that is kept for selections and claims; the rest converts the currency."""
@@ -26,7 +26,7 @@ def budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> 
     >>> budget(1, 0).currency, budget(1, 1e-6).currency, budget(1, 1e-6, Pure()).limit
     (Pure(), Zcdp(), Fraction(1, 1))
     """
-    eps, fail = positive(epsilon, "epsilon"), rational(delta, "delta")
+    eps, fail = read_positive(epsilon, "epsilon"), read_decimal(delta, "delta")
     if fail != 0:
         open_unit(fail, "delta")
     match currency or (Pure() if fail == 0 else Zcdp()):
@@ -72,8 +72,7 @@ def epsilon_that_fits(left: Filter, delta: Fraction) -> Fraction:
     found = rounded_down(rational(min(promised, MOST)))  # what is left promises it: `amount` is the inverse, up to rounding
     while found > 0 and not fits(left, found, delta):
         found -= step_of(found, 4)
-    short = Fraction(float(found))  # the double that is typed, which may lie above the decimal
-    return short if short <= found else found
+    return found
 
 
 def fits(left: Filter, epsilon: Fraction, delta: Fraction) -> bool:

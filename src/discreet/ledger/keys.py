@@ -11,6 +11,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from discreet.errors import BadParameter, LedgerFailed
+from discreet.private_file import why_not_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,16 @@ def key_beside(ledger: str | os.PathLike[str]) -> Path:
 
 
 def key_at(path: str | os.PathLike[str]) -> Key:
-    """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key."""
+    """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key. A key
+    that other users can read is refused: whoever read it can sign in the ledger's name."""
     place = Path(path)
     if not place.exists():
         _make(place)
     try:
-        raw = b64decode(place.read_text(encoding="ascii").strip(), validate=True)
+        with place.open(encoding="ascii") as file:
+            if problem := why_not_private(file.fileno(), place):
+                raise LedgerFailed(str(place), "the key: " + problem[0], problem[1])
+            raw = b64decode(file.read().strip(), validate=True)
         if len(raw) != 32:
             raise ValueError
         return Key(Ed25519PrivateKey.from_private_bytes(raw))

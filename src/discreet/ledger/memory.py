@@ -4,7 +4,7 @@ import threading
 from uuid import uuid4
 
 from discreet.accounting.filters import Filter
-from discreet.exact import Number, rational
+from discreet.exact import Number, read_decimal
 from discreet.ledger.account import one_whose, price_at
 from discreet.ledger.budget import amount, budget, epsilon_that_fits, rounded_down, step_of
 from discreet.ledger.store import Recorded, already_bound
@@ -91,7 +91,7 @@ class MemoryAccount:
         return receipt if answer is None else Recorded(receipt.entry, known, answer)
 
     def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
-        self._budget = self._budget.paid(*price_at(self._budget.currency, loss, rational(at, "at"))).short()
+        self._budget = self._budget.paid(*price_at(self._budget.currency, loss, read_decimal(at, "at"))).short()
         self._entries += 1
         return Receipt(self._entries, loss, self._budget.left)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.accounting.binomial import binomial_delta
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, open_unit, positive, rational, whole
+from discreet.exact import Number, rational, read_positive, read_probability, whole
 from discreet.loss import BinomialLoss
 from discreet.mechanisms.quantile import largest_of_law
 from discreet.mechanisms.values import Values, add_saturating, read
@@ -45,7 +45,7 @@ class Binomial:
         moved = bound(sensitivity)
         if moved.l0 is None:
             raise BadParameter("sensitivity", moved, "every moved coordinate has its own coins", "give l0 and linf")
-        eps, fail = positive(epsilon, "epsilon") / moved.l0, open_unit(delta, "delta") / moved.l0
+        eps, fail = read_positive(epsilon, "epsilon") / moved.l0, read_probability(delta, "delta") / moved.l0
         shift = ceil(moved.linf)
         high = 2
         while binomial_delta(high, shift, eps) > fail:

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from discreet.accounting.calibration import least_scale, likely_scale
-from discreet.exact import Number, positive, rational, whole
+from discreet.exact import Number, rational, read_positive, whole
 from discreet.loss import Loss, Subsampled, repeat
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.gaussian import Gaussian
@@ -36,7 +36,7 @@ def calibrate(
     """
     moved, rounds = bound(sensitivity), whole(times, "times", 1)
     if delta == 0 and kind is Laplace and rate is None:
-        return kind(Laplace.for_epsilon(positive(epsilon, "epsilon") / rounds, moved).scale)
+        return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, moved).scale)
 
     def fact(scale: Fraction) -> Loss:
         once = kind(scale).loss(moved)

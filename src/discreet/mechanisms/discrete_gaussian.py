@@ -11,7 +11,7 @@ from math import erfc, sqrt
 from typing import Any
 
 from discreet.accounting.elementary import log_bounds
-from discreet.exact import Number, nearest_float, open_unit, positive, rational, sqrt_up
+from discreet.exact import Number, nearest_float, positive, rational, read_positive, read_probability, sqrt_up
 from discreet.loss import DiscreteGaussianLoss
 from discreet.mechanisms.calibrated import l2, scale_for
 from discreet.mechanisms.quantile import grid_of, in_units, largest_error, largest_of_law
@@ -44,14 +44,14 @@ class DiscreteGaussian:
     @classmethod
     def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
         """The least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
-        return cls(scale_for(sensitivity, l2, sqrt_up(1 / (2 * positive(rho, "rho"))), reals=reals))
+        return cls(scale_for(sensitivity, l2, sqrt_up(1 / (2 * read_positive(rho, "rho"))), reals=reals))
 
     @classmethod
     def for_epsilon(
         cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number, *, reals: bool = False
     ) -> "DiscreteGaussian":
         """Enough noise for (ε, δ) by way of zCDP, ε = ρ + 2√(ρ ln 1/δ) [BS16, Prop. 1.3]."""
-        eps, budget = positive(epsilon, "epsilon"), log_bounds(1 / open_unit(delta, "delta"))[1]
+        eps, budget = read_positive(epsilon, "epsilon"), log_bounds(1 / read_probability(delta, "delta"))[1]
         # √ρ = √(L + ε) − √L = ε/(√(L + ε) + √L), with L = ln 1/δ rounded up and both roots rounded up: ρ is rounded down.
         return cls.for_rho((eps / (sqrt_up(budget + eps) + sqrt_up(budget))) ** 2, sensitivity, reals=reals)
 

@@ -8,7 +8,7 @@ from math import inf, log
 import numpy as np
 
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, nearest_float, positive, rational, whole
+from discreet.exact import Number, nearest_float, positive, rational, read_positive, whole
 from discreet.loss import ExponentialLoss, PermuteAndFlipLoss
 from discreet.mechanisms.quantile import allowed_miss
 from discreet.noise import Bits, Race, select
@@ -42,7 +42,7 @@ class Exponential:
         monotone: bool = False,
     ) -> "Exponential":
         """rate = ε/2Δ, where one unit moves each score by at most Δ; ε/Δ if it moves all of them the same way."""
-        return cls(positive(epsilon, "epsilon") / ((1 if monotone else 2) * bound(sensitivity).linf), race)
+        return cls(read_positive(epsilon, "epsilon") / ((1 if monotone else 2) * bound(sensitivity).linf), race)
 
     def release(self, values: Sequence[Number], bits: Bits | None = None) -> int:
         """The index of the chosen one; `values` are the scores, whole numbers or rationals or floats taken exactly."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.gaussian import gaussian_mu
 from discreet.errors import BadParameter, HypothesisFails
-from discreet.exact import Number, nearest_float, open_unit, positive, rational, shown, sqrt_up
+from discreet.exact import Number, nearest_float, positive, rational, read_positive, read_probability, shown, sqrt_up
 from discreet.loss import GaussianLoss
 from discreet.mechanisms.calibrated import l2, scale_for
 from discreet.mechanisms.quantile import LEAST, grid_of, in_units, largest_error
@@ -53,7 +53,7 @@ class Gaussian:
         reals: bool = False,
     ) -> "Gaussian":
         """The σ that a rule asks for at (ε, δ); "exact" is the least that the curve allows, for every ε."""
-        eps, fail = positive(epsilon, "epsilon"), open_unit(delta, "delta")
+        eps, fail = read_positive(epsilon, "epsilon"), read_probability(delta, "delta")
         if rule == "exact":
             ratio = 1 / _ratio(eps, fail)
         elif rule in _CLASSICAL:

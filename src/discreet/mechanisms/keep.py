@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.errors import BadParameter
-from discreet.exact import Number, open_unit, positive, shown
+from discreet.exact import Number, read_positive, read_probability, shown
 from discreet.loss import KeepLoss
 from discreet.mechanisms.quantile import allowed_tail
 from discreet.mechanisms.threshold import counts_of, groups_of
@@ -46,14 +46,14 @@ class OptimalThreshold:
     delta: Fraction
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", open_unit(delta, "delta"))
+        object.__setattr__(self, "epsilon", read_positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", read_probability(delta, "delta"))
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> "OptimalThreshold":
         """ε and δ are divided over the l0 keys of a unit (basic composition)."""
         groups = groups_of(sensitivity)
-        return cls(positive(epsilon, "epsilon") / groups, open_unit(delta, "delta") / groups)
+        return cls(read_positive(epsilon, "epsilon") / groups, read_probability(delta, "delta") / groups)
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """For each count, whether its key may be shown. A count of 0 is a key that nobody has: never."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, nearest_float, positive, rational, shown
+from discreet.exact import Number, nearest_float, positive, rational, read_positive, shown
 from discreet.loss import DiscreteLaplaceLoss
 from discreet.mechanisms.calibrated import l1, scale_for
 from discreet.mechanisms.quantile import grid_of, in_units, largest_error
@@ -37,7 +37,7 @@ class Laplace:
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
         """The least noise that is ε-private: scale l1/ε; for `reals` a little more, to pay for the grid."""
-        return cls(scale_for(sensitivity, l1, 1 / positive(epsilon, "epsilon"), reals=reals))
+        return cls(scale_for(sensitivity, l1, 1 / read_positive(epsilon, "epsilon"), reals=reals))
 
     @property
     def grid(self) -> Fraction:

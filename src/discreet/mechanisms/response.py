@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, ceil_float, open_unit, positive, shown, whole
+from discreet.exact import Number, ceil_float, open_unit, read_positive, shown, whole
 from discreet.loss import ResponseLoss
 from discreet.mechanisms.quantile import allowed_miss
 from discreet.noise import Bits, below, bernoulli
@@ -47,7 +47,7 @@ class RandomizedResponse:
         cls, epsilon: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None
     ) -> "RandomizedResponse":
         """Truth with probability e^ε/(e^ε + choices − 1), rounded down so that ε is kept."""
-        return cls(response_truth(positive(epsilon, "epsilon"), whole(choices, "choices", 2)), choices, predicate)
+        return cls(response_truth(read_positive(epsilon, "epsilon"), whole(choices, "choices", 2)), choices, predicate)
 
     @property
     def epsilon(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, open_unit, positive, shown, whole
+from discreet.exact import Number, open_unit, positive, read_positive, shown, whole
 from discreet.loss import Claim
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.values import read
@@ -68,7 +68,7 @@ class SparseVector:
         monotone: bool = False,
     ) -> "SparseVector":
         """ε is divided 1 : (2c)^{2/3} between the threshold and the answers, about the best there is [LSL17]."""
-        eps, moved, stops = positive(epsilon, "epsilon"), bound(sensitivity).linf, whole(most, "most", 1)
+        eps, moved, stops = read_positive(epsilon, "epsilon"), bound(sensitivity).linf, whole(most, "most", 1)
         times = stops if monotone else 2 * stops
         weight = ceil(times ** (2 / 3))
         first = eps / (1 + weight)

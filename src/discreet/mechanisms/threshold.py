@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, nearest_float, open_unit, positive, whole
+from discreet.exact import Number, nearest_float, positive, read_positive, read_probability, whole
 from discreet.loss import ThresholdLoss
 from discreet.mechanisms.quantile import largest_error
 from discreet.mechanisms.values import Values, add_saturating, read
@@ -42,8 +42,8 @@ class Threshold:
     @classmethod
     def for_epsilon(cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> "Threshold":
         """The lowest threshold at scale l0/ε with l0·p ≤ δ, p being the probability that a new key shows."""
-        groups, fail = groups_of(sensitivity), open_unit(delta, "delta")
-        scale = groups / positive(epsilon, "epsilon")
+        groups, fail = groups_of(sensitivity), read_probability(delta, "delta")
+        scale = groups / read_positive(epsilon, "epsilon")
         # l0·a^{τ−1}/(1+a) ≤ δ is τ − 1 ≥ scale·(ln(l0/δ) − ln(1+a)), in logarithms so that no δ is too small.
         needed = log_bounds(groups / fail)[1] - log_bounds(1 + exp_neg_bounds(1 / scale)[0])[0]
         return cls(scale, max(2, 1 + ceil(scale * needed)))

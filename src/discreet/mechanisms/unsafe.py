@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import Number, open_unit, positive, whole
+from discreet.exact import Number, positive, read_probability, whole
 from discreet.loss import Claim
 from discreet.noise import SYSTEM, Bits, bernoulli
 
@@ -22,7 +22,7 @@ class Catastrophe:
     delta: Fraction
 
     def __init__(self, delta: Number) -> None:
-        object.__setattr__(self, "delta", open_unit(delta, "delta"))
+        object.__setattr__(self, "delta", read_probability(delta, "delta"))
 
     def release(self, values: list[Any], bits: Bits | None = None) -> list[Any]:
         """The data, or an empty list."""
@@ -44,7 +44,7 @@ class NameAndShame:
     delta: Fraction
 
     def __init__(self, delta: Number) -> None:
-        object.__setattr__(self, "delta", open_unit(delta, "delta"))
+        object.__setattr__(self, "delta", read_probability(delta, "delta"))
 
     def release(self, values: list[Any], bits: Bits | None = None) -> list[Any]:
         """The unlucky ones."""

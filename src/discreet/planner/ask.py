@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from discreet.accuracy import MOST_EPSILON, read_error
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, positive, rational, shown, shown_up, whole
+from discreet.exact import Number, ceil_float, positive, rational, read_decimal, read_positive, shown, shown_up, whole
 from discreet.mechanisms.quantile import confident
 from discreet.planner.central import CENTRAL
 from discreet.planner.crossing import Crossover, gaussian_wins, response_usable, warnings
@@ -56,13 +56,13 @@ def plan(
         question, relation(question, neighbours), whole(queries, "queries", 1), _delta(delta), rational(confidence), aim
     )
     goal = None if accuracy is None else _goal(accuracy, size)
-    price = None if epsilon is None else positive(epsilon, "epsilon")
+    price = None if epsilon is None else read_positive(epsilon, "epsilon")
     people = None if n is None else whole(n, "n", 1)
     return _Asked(task, goal, price, people).answer()
 
 
 def _delta(delta: Number) -> Fraction:
-    exact = rational(delta, "delta")
+    exact = read_decimal(delta, "delta")
     if not 0 <= exact < 1:
         raise BadParameter("delta", shown(exact), "must be at least 0 and below 1", "give 0, or one far below 1/n")
     return exact

@@ -14,6 +14,7 @@ from discreet.ledger.keys import key_at
 from discreet.ledger.rotation import accepts
 from discreet.publisher.publication import key_place, publish
 from discreet.publisher.read import read_plan
+from discreet.text import printable
 
 USAGE = (
     "usage: python again.py FOLDER [KEY]\n"
@@ -35,7 +36,7 @@ def again(published: Path, arguments: Sequence[str]) -> None:
         made = publish(workload, "again", key=key)
     except DiscreetError as refused:
         sys.exit(f"{refused}\n{USAGE}")
-    print(made.folder)
+    print(printable(str(made.folder)))
 
 
 def _known_key(published: Path, place: Path, ledger: "str | PathLike[str]") -> Path:

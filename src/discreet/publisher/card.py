@@ -14,6 +14,7 @@ from discreet.publisher.solve import Solved
 from discreet.query.currency import name_of
 from discreet.query.release import explain
 from discreet.query.write import written
+from discreet.text import markdown, markdown_code
 from discreet.units import Neighbours
 
 LARGEST_FACTOR = 600
@@ -24,7 +25,7 @@ def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None, undraw
     """The card of a publication. It depends on the plan and the answers only: the same of both is the same card."""
     workload = solved.workload
     parts = [
-        f"# {workload.title or 'A publication'}: what is promised",
+        f"# {markdown(workload.title or 'A publication')}: what is promised",
         _whose(solved),
         _promise(solved, answers),
         _not_promised(solved, answers),
@@ -38,18 +39,18 @@ def card(solved: Solved, answers: Answers, signed: dict[str, Any] | None, undraw
 def _whose(solved: Solved) -> str:
     table, replaced = solved.session.table, solved.session.neighbours is Neighbours.REPLACE
     change = "had other rows" if replaced else "had no row in the data at all"
-    rules = sorted({explain(bounded) for bounded in solved.bounded})
-    listed = "\n".join(f"- {rule}" for rule in rules)
-    label = "" if solved.session.label is None else f", as labelled `{solved.session.label}`"
+    unit, rules = markdown(table.unit), sorted({explain(bounded) for bounded in solved.bounded})
+    listed = "\n".join(f"- {markdown(rule)}" for rule in rules)
+    label = "" if solved.session.label is None else f", as labelled {markdown_code(solved.session.label)}"
     return (
-        f"## Whose data, and what is hidden\n\nThe tables are about the rows of `{table.name}`{label}. They protect each "
-        f"**{table.unit}** as a whole: what is published would look nearly the same if any one {table.unit} {change}. "
-        f"To make that possible, the share of each {table.unit} was capped before anything was added up:\n\n{listed}"
+        f"## Whose data, and what is hidden\n\nThe tables are about the rows of {markdown_code(table.name)}{label}. They "
+        f"protect each **{unit}** as a whole: what is published would look nearly the same if any one {unit} {change}. "
+        f"To make that possible, the share of each {unit} was capped before anything was added up:\n\n{listed}"
     )
 
 
 def _promise(solved: Solved, answers: Answers) -> str:
-    unit, point = solved.session.table.unit, _point(answers)
+    unit, point = markdown(solved.session.table.unit), _point(answers)
     lines = [
         "## The promise, in numbers\n",
         f"All {len(solved.bounded)} tables together are differentially private with **ε = {shown_up(point.epsilon)}**"
@@ -113,7 +114,7 @@ def _fifty(about: str, point: Point) -> str:
 
 
 def _not_promised(solved: Solved, answers: Answers) -> str:
-    unit, point = solved.session.table.unit, _point(answers)
+    unit, point = markdown(solved.session.table.unit), _point(answers)
     three = group(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
     figures = f"ε = {shown_up(three.epsilon)}" + (f" and δ = {shown_up(three.delta, 3)}" if point.delta else "")
@@ -150,9 +151,9 @@ def _tables(solved: Solved, answers: Answers, undrawn: Sequence[str]) -> str:
         cells = [cell for _, row in answer.rows for cell in row]
         sure = sum(cell.reliable for cell in cells)
         first = rounded(cells[0].value, cells[0].lower, cells[0].upper) if cells else "none shown"
-        sql = written(bounded.query, bounded.table.unit).replace("|", "\\|").replace("\n", " ")
+        sql = markdown_code(written(bounded.query, bounded.table.unit)).replace("|", "\\|")
         drawn = "its picture could not be drawn" if asked.name in undrawn else f"[picture]({asked.name}.png)"
-        lines.append(f"| [{asked.name}]({asked.name}.csv) ({drawn}) | `{sql}` | {len(cells)} | {sure} | {first} |")
+        lines.append(f"| [{asked.name}]({asked.name}.csv) ({drawn}) | {sql} | {len(cells)} | {sure} | {first} |")
     return "\n".join(lines)
 
 
@@ -174,7 +175,7 @@ def _made(solved: Solved, answers: Answers, signed: dict[str, Any] | None) -> st
     else:
         lines.append(
             "`release.json` is the certificate, signed with the ledger's key: `discreet verify release.json` checks it.\n\n"
-            f"> {signed['guarantee']['words']}"
+            f"> {markdown(signed['guarantee']['words'])}"
         )
     if any(answer.tainted for answer in answers.releases):
         lines.append("\n**Made with reproducible bits: for tests, never for publication.**")

@@ -8,7 +8,7 @@ from discreet.accounting.filters import Currency
 from discreet.accounting.search import least
 from discreet.accuracy import MOST_EPSILON
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Number, positive
+from discreet.exact import Number, read_positive
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.mechanisms.quantile import confident
 from discreet.pricing import Wanted
@@ -118,7 +118,7 @@ def pieces_of(i: int, asked: Asked, bounded: Bounded, confidence: Number) -> Ite
         alone = replace(bounded, query=only, measures=measures_of(aggregate, bounded.table))
         error = asked.wanted(name)
         wanted = None if error is None else Wanted(None, error, size, confident(confidence))
-        yield Piece(i, asked, name, alone, wanted, positive(asked.weight, "weight") / len(columns))
+        yield Piece(i, asked, name, alone, wanted, read_positive(asked.weight, "weight") / len(columns))
 
 
 def cheapest(piece: Piece, kind: Currency, leak: Fraction) -> Part | None:

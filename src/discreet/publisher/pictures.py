@@ -12,6 +12,7 @@ from discreet.engines.owner import log
 from discreet.exact import shown_down
 from discreet.query.cells import Cell
 from discreet.query.release import Release
+from discreet.text import printable
 
 BLUE, BLACK, PALE = "#0072B2", "#000000", "#BFDDF0"
 MOST_PANELS, MOST_LABELS, MOST_BARS, MOST_CELLS = 6, 24, 60, 1_000
@@ -48,7 +49,7 @@ def drawn(answer: Release, name: str) -> Any:
     rooms = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axes, (title, bars) in zip(rooms, panels, strict=True):
         _draw(axes, title, bars)
-    rooms[-1].set_xlabel(" · ".join(map(_plain, answer.groups)), parse_math=False)
+    rooms[-1].set_xlabel(" · ".join(map(printable, answer.groups)), parse_math=False)
     doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; pale: not reliable"
     figure.suptitle(
         f"{name}: intervals cover with probability {shown_down(answer.confidence)}{doubt}",
@@ -75,12 +76,7 @@ def _panels(answer: Release) -> list[tuple[str, Bars]]:
 def _label(keys: tuple[Any, ...], cell: str) -> str:
     parts = ["NULL" if key is None else str(key) for key in keys]
     text = " · ".join([*parts, *([cell] if cell else [])]) or "all"
-    return _plain(text if len(text) <= 24 else f"{text[:23]}…")
-
-
-def _plain(text: str) -> str:
-    """What no font has a shape for, such as line ends, tabs and half of a pair, as a box."""
-    return "".join(letter if letter.isprintable() else "□" for letter in text)
+    return printable(text if len(text) <= 24 else f"{text[:23]}…")
 
 
 def _ticks(bars: Bars) -> tuple[range, list[str]]:
@@ -108,6 +104,6 @@ def _draw(axes: Any, title: str, bars: Bars) -> None:
     axes.set_xticks(
         *_ticks(bars), rotation=40 if crowded else 0, ha="right" if crowded else "center", fontsize=9, parse_math=False
     )
-    axes.set_ylabel(_plain(title), parse_math=False)
+    axes.set_ylabel(printable(title), parse_math=False)
     axes.axhline(0, color=BLACK, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -4,12 +4,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import EEXIST, ENOTEMPTY
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from discreet.address import is_postgres
 from discreet.errors import BadParameter, BudgetExceeded
@@ -139,39 +141,55 @@ def _new_folder(to: Path, force: bool) -> Iterator[Path]:
         raise BadParameter("folder", str(to), "it exists", "name another, or replace it with --force (force=True)")
     if os.path.exists(to) and Path.cwd().is_relative_to(to):
         raise BadParameter("folder", str(to), "you are in it, so it is not replaced", "name another, or go elsewhere")
-    if os.path.exists(to) and not (to / CARD).is_file():
+    if _is_something_else(to):
         raise BadParameter("folder", str(to), f"no publication (it has no {CARD}), so it is not replaced", "name another")
-    part, old = (to.with_name(f".{to.name}.{what}") for what in ("part", "old"))
+    mark = uuid4().hex[:12]  # two that publish to one place at once do not write into one folder
+    part, old = (to.with_name(f".{to.name}.{mark}.{what}") for what in ("part", "old"))
     try:
-        shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
     except OSError as error:
         raise BadParameter("folder", str(to), f"cannot be made ({error.strerror})", "name another place") from None
     try:
         yield part
-        _put(part, to, old)
+        _put(part, to, old, force)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _put(part: Path, to: Path, old: Path) -> None:
-    """Give the full folder its name."""
-    replaced = os.path.exists(to)
+def _is_something_else(to: Path) -> bool:
+    """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile."""
+    with suppress(OSError):  # nothing there, or a place where nothing can be, of which mkdir tells
+        while True:
+            seen = to.stat().st_ino
+            if (to / CARD).is_file():
+                return False
+            if to.stat().st_ino == seen:
+                return True
+    return False
+
+
+def _put(part: Path, to: Path, old: Path, force: bool) -> None:
+    """Give the full folder its name. Of several that come at once with `force`, each replaces the one before."""
     try:
-        if replaced:
-            shutil.rmtree(old, ignore_errors=True)
-            to.rename(old)
-        try:
-            part.rename(to)
-        except OSError:
-            if replaced:
-                old.rename(to)
-            raise
+        while True:
+            try:
+                part.rename(to)
+                break
+            except OSError as error:
+                if not force or error.errno not in (ENOTEMPTY, EEXIST):
+                    raise
+            with suppress(FileNotFoundError):  # another has moved it away, and its own comes next
+                shutil.rmtree(old, ignore_errors=True)
+                to.rename(old)
     except OSError as error:
+        if os.path.exists(old):
+            with suppress(OSError):
+                old.rename(to)
+        taken = error.errno in (ENOTEMPTY, EEXIST)
+        reason = "another publication got this name first" if taken else f"cannot get its name ({error.strerror})"
         raise BadParameter(
-            "folder", str(to), f"cannot get its name ({error.strerror})",
-            "publish to another place; what a ledger has recorded is not paid for again",
-        ) from None  # fmt: skip
+            "folder", str(to), reason, "publish to another place; what a ledger has recorded is not paid for again"
+        ) from None
     shutil.rmtree(old, ignore_errors=True)
 
 

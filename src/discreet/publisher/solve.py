@@ -19,7 +19,7 @@ from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp, price
 from discreet.accounting.search import least
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import positive, rational
+from discreet.exact import rational, read_decimal, read_positive
 from discreet.ledger.account import price_at
 from discreet.ledger.budget import RESERVED, amount
 from discreet.loss import Composition, compose
@@ -51,7 +51,8 @@ class Terms:
     @classmethod
     def of(cls, workload: Workload, session: Session) -> "Terms":
         """The terms of the session's account. Nothing of it depends on what was spent: a retry finds the same plan."""
-        kept, epsilon, delta = session.account.budget, positive(workload.epsilon, "epsilon"), rational(workload.delta)
+        kept = session.account.budget
+        epsilon, delta = read_positive(workload.epsilon, "epsilon"), read_decimal(workload.delta)
         if isinstance(kept.currency, Pure):
             return cls(kept.currency, delta, delta, epsilon, delta * RESERVED)
         most = amount(kept.currency, epsilon, session.delta)
@@ -153,7 +154,7 @@ def solve(workload: Workload) -> Solved:
     (20.0, True)
     """
     session = workload.open()
-    least_allowed, most = session.table.least_epsilon, positive(workload.epsilon, "budget.epsilon")
+    least_allowed, most = session.table.least_epsilon, read_positive(workload.epsilon, "budget.epsilon")
     if most < least_allowed:
         raise below_least("budget.epsilon", most, least_allowed)
     terms = Terms.of(workload, session)

@@ -12,7 +12,7 @@ from discreet.accounting.filters import Currency, Pure
 from discreet.accuracy import read_error
 from discreet.declare import Declared, Limits, declare
 from discreet.errors import BadParameter, SourceRefused
-from discreet.exact import Number, positive, rational
+from discreet.exact import Number, read_decimal, read_positive
 from discreet.ledger.memory import MemoryAccount, budget
 from discreet.mechanisms.quantile import confident
 from discreet.opening import purse_of
@@ -51,7 +51,7 @@ class Asked:
                 "name", repr(self.name), "it names files", "take up to 60 letters, digits, - and _, a letter or digit first"
             )
         with under(self.key()):
-            if not 1 / MOST_WEIGHT <= positive(self.weight, "weight") <= MOST_WEIGHT:
+            if not 1 / MOST_WEIGHT <= read_positive(self.weight, "weight") <= MOST_WEIGHT:
                 raise BadParameter("weight", self.weight, "not between 10^-9 and 10^9", "1, 2, 3 say who gets more")
             wanted = self.error.values() if isinstance(self.error, Mapping) else [self.error]
             for error in wanted:
@@ -125,7 +125,7 @@ class Workload:
                 raise BadParameter(asked.key(), "given twice", "a name names files", "take another")
             seen.add(asked.name.lower())
         with under("budget"):
-            positive(self.epsilon, "epsilon")
+            read_positive(self.epsilon, "epsilon")
             budget(self.epsilon, self.delta, self._currency())
             self._checked_account()
         confident(self.confidence)
@@ -141,11 +141,11 @@ class Workload:
         """The source and the account. No question is asked yet."""
         relation = self.neighbours if isinstance(self.neighbours, Neighbours) else Neighbours.named(self.neighbours)
         if self.ledger is None:
-            account, failing = MemoryAccount(budget(self.epsilon, self.delta, self._currency())), rational(self.delta)
+            account, failing = MemoryAccount(budget(self.epsilon, self.delta, self._currency())), read_decimal(self.delta)
             return Session.of(self._declared(), account, failing, relation, self.label)
         with under("budget"):
             purse, failing = purse_of(None, 0, None, self.ledger, self.account)
-            if rational(self.delta) and not isinstance(purse.budget.currency, Pure):
+            if read_decimal(self.delta) and not isinstance(purse.budget.currency, Pure):
                 raise BadParameter("delta", self.delta, "the account has its own, for life", "leave it out")
         return Session.of(self._declared(), purse, failing, relation, self.label)
 

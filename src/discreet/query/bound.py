@@ -18,6 +18,7 @@ from discreet.query.join import joined
 from discreet.query.measures import Counts, Measure, Rows, Scalar, Total, Units, Values, measures_of
 from discreet.query.span import ROOM, Span, span_of
 from discreet.query.table import Key, Kind, Table, holds
+from discreet.query.work import check_totals
 from discreet.units import Neighbours, Sensitivity
 
 MOST_KEYS = 1_000_000
@@ -119,6 +120,7 @@ def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
     measures: dict[Measure, None] = {}
     for _, aggregate in query.aggregates:
         measures |= dict.fromkeys(measures_of(aggregate, table))
+    check_totals((aggregate for _, aggregate in query.aggregates), len(measures))
     bounded = Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
     counts = sum(measure.nodes for measure in bounded.spreads)
     if keys is not None and len(keys) * counts > MOST_COUNTS:
@@ -147,7 +149,7 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
     for choice in choices:
         combinations *= len(choice)
     if combinations > MOST_KEYS:
-        raise QuestionRefused(f"there are {combinations:,} combinations of keys", "group by fewer columns")
+        raise QuestionRefused(f"there are more than {MOST_KEYS:,} combinations of keys", "group by fewer columns")
     return tuple(product(*choices))
 
 

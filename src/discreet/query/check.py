@@ -3,6 +3,7 @@
 A question may come from a text or from Python; both pass through here, so that lowering it cannot meet a surprise.
 """
 
+from collections import Counter
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import assert_never
@@ -13,6 +14,7 @@ from discreet.query.edges import LARGEST_CONSTANT, checked_edges
 from discreet.query.measures import histogram_of
 from discreet.query.span import comparable, span_of
 from discreet.query.table import Kind, Table, holds
+from discreet.query.work import check_columns
 
 DEEPEST = 70  # a little more than the reader of SQL allows, which counts otherwise
 WIDEST = 1 << 31
@@ -50,8 +52,9 @@ def _check_form(query: plan.Query, table: Table) -> None:
     if not query.aggregates:
         raise QuestionRefused("nothing is counted or added up", "add a count, a sum or an average")
     names = [name for name, _ in query.aggregates] + [group.name for group in query.groups]
-    for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
+    check_columns(len(query.aggregates), len(query.groups))
+    for name, times in Counter(names).items():
+        if not isinstance(name, str) or times > 1:
             raise QuestionRefused(f"two columns of the answer are called {name}", "give each its own name")
     if len({group.value for group in query.groups}) < len(query.groups):
         raise QuestionRefused("rows are grouped twice by the same", "name each grouping once")
@@ -102,25 +105,29 @@ def check_ref(ref: plan.Ref, table: Table) -> None:
 
 def check_value(value: plan.Value, table: Table) -> None:
     """Refuse a value without bounds or without room, and conditions inside it that are no better."""
+    _check_names(value, table)
+    span_of(value, table)  # of every part of it too, once
+
+
+def _check_names(value: plan.Value, table: Table) -> None:
     match value:
         case plan.Ref():
             check_ref(value, table)
         case plan.Number():
             pass
         case plan.Plus(left=left, right=right) | plan.Minus(left=left, right=right) | plan.Times(left=left, right=right):
-            check_value(left, table)
-            check_value(right, table)
+            _check_names(left, table)
+            _check_names(right, table)
         case plan.Bin(value=inner):
-            check_value(inner, table)
+            _check_names(inner, table)
         case plan.Case(branches=branches, default=default):
             for condition, branch in branches:
                 check_condition(condition, table)
-                check_value(branch, table)
+                _check_names(branch, table)
             if default is not None:
-                check_value(default, table)
+                _check_names(default, table)
         case _:
             assert_never(value)
-    span_of(value, table)
 
 
 def check_condition(condition: plan.Condition, table: Table) -> None:

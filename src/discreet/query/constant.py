@@ -1,11 +1,10 @@
 """Constants that are given in Python, as a question holds them."""
 
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import from_text, rational
+from discreet.exact import from_text, read_decimal
 from discreet.query import plan
 from discreet.query.edges import LARGEST_CONSTANT
 from discreet.query.table import Kind, holds
@@ -23,13 +22,9 @@ def constant_of(value: Any) -> plan.Number | plan.Constant:
 def number_of(value: Any) -> Fraction:
     """An exact number. A float means the decimal that it is shown as: 0.1 is one tenth, as in SQL."""
     try:
-        exact = from_text(value) if isinstance(value, str) else rational(_shortest(value))
+        exact = from_text(value) if isinstance(value, str) else read_decimal(value)
     except BadParameter:
         raise QuestionRefused(f"{type(value).__name__} is not a finite number here", "give a number such as 1.5") from None
     if abs(exact) > LARGEST_CONSTANT or exact.denominator > LARGEST_CONSTANT:
         raise QuestionRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
     return exact
-
-
-def _shortest(value: Any) -> Any:
-    return Decimal(repr(value)) if isinstance(value, float) else value

@@ -5,16 +5,17 @@ stands in the same relation to what one unit can do to it. The noise is Laplace 
 error at that price in the account's currency; in a pure account only Laplace has a price.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from math import inf, log
 from typing import TypeAlias, assert_never
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
 from discreet.accounting.search import least
 from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import sqrt_up
+from discreet.exact import nearest_float, sqrt_up
 from discreet.loss import Composition, Loss, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise.laplace import in_range
@@ -25,6 +26,7 @@ from discreet.units import Sensitivity
 Noise: TypeAlias = Laplace | Gaussian
 JUDGED_AT = 0.95
 NEARNESS = 2.0**-24
+SECANTS = 10
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,11 @@ class Measurement:
 
     def noise(self, measure: Measure) -> Noise:
         """The noise of one total."""
-        return dict(self.noises)[measure]
+        return self._by_measure[measure]
+
+    @cached_property
+    def _by_measure(self) -> dict[Measure, Noise]:
+        return dict(self.noises)
 
     def _keys_per_unit(self) -> Sensitivity:
         return Sensitivity(l0=self.bounded.groups * self.bounded.neighbours.changes, linf=1)
@@ -92,14 +98,49 @@ def quietest(moved: Sensitivity, currency: Currency, share: Fraction) -> Noise:
             gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
         case _:
             assert_never(currency)
+    if _surely_louder(moved, currency, share, gaussian):
+        return gaussian
     laplace = _laplace(moved, currency, share, float(gaussian.sigma))
     choices: tuple[Noise, ...] = (laplace, gaussian)
     return min(choices, key=lambda noise: noise.error(JUDGED_AT))
 
 
+def _surely_louder(moved: Sensitivity, currency: Currency, share: Fraction, gaussian: Gaussian) -> bool:
+    """Whether all Laplace noise at this price has the larger error, seen without the search for the least of it: a scale
+    whose error is already larger costs more than the share, and less noise has no lower price."""
+    aim = (gaussian.error(JUDGED_AT) + 1) / -log(1 - JUDGED_AT)
+    laplace = Laplace(Fraction(aim * 1.01))
+    return laplace.error(JUDGED_AT) > gaussian.error(JUDGED_AT) and price(currency, laplace.loss(moved))[0] > share
+
+
 def _laplace(moved: Sensitivity, currency: Currency, share: Fraction, start: float) -> Laplace:
     """The least Laplace noise at this price, to about seven digits."""
-    return Laplace(Fraction(least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, start, NEARNESS)))
+
+    def cost(scale: float) -> Fraction | float:
+        return price(currency, Laplace(scale).loss(moved))[0]
+
+    def ratio(scale: float) -> float:
+        amount = cost(scale)
+        return inf if amount == inf else nearest_float(Fraction(amount) / share)
+
+    return Laplace(Fraction(least(lambda scale: cost(scale) <= share, start, NEARNESS, near=_secant(ratio, start))))
+
+
+def _secant(ratio: Callable[[float], float], start: float) -> float:
+    """About where a falling ratio, which is close to a power, passes 1. Nothing rests on it but speed."""
+    at, power, before = start, -2.0, None
+    for _ in range(SECANTS):
+        here = ratio(at)
+        if not 0 < here < inf:
+            break
+        if before is not None and here != before[1]:
+            power = log(here / before[1]) / log(at / before[0])
+        before = at, here
+        following = at * here ** (-1 / power) if power < 0 else at
+        if not 0 < following < inf or abs(following / at - 1) < NEARNESS / 8:
+            break
+        at = following
+    return at
 
 
 def drawable(scale: Fraction) -> None:

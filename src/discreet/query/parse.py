@@ -22,11 +22,9 @@ from discreet.query.read_join import read_join
 from discreet.query.scope import Scope
 from discreet.query.syntax import only, refused
 from discreet.query.table import Table
+from discreet.query.work import check_columns, check_text, check_tokens
 
 DUCKDB = Dialect.get_or_raise("duckdb")
-LONGEST = 20_000
-
-
 Question: TypeAlias = str | Select | plan.Query
 """A question as SQL text, as it is written in Python, or as the plan itself."""
 
@@ -49,12 +47,12 @@ def parse(text: str, table: Table) -> plan.Query:
     """The question that `text` asks of `table`."""
     if not isinstance(text, str):
         raise QuestionRefused("a question is a text, a select(…) or a Query", "write SELECT … FROM …, or select(n=count())")
+    check_text(text)
     if not text.isprintable() and not _printable(text):
         raise QuestionRefused("the question holds characters that cannot be printed", "write plain text")
-    if len(text) > LONGEST:
-        raise QuestionRefused(f"the question is longer than {LONGEST} characters", "ask several shorter ones")
     try:
         tokens = DUCKDB.tokenize(text)
+        check_tokens(len(tokens))
         statements = _parser().parse(tokens, text) if _one_select(tokens) else []
     except QuestionRefused:
         raise
@@ -128,6 +126,9 @@ class _Statement(AggregateReader):
     """Reads one statement."""
 
     def query(self, select: exp.Select) -> plan.Query:
+        group = select.args.get("group")
+        groupings = 0 if group is None else len(group.expressions)
+        check_columns(len(select.expressions) - groupings, groupings)
         groups = self._groups(select)
         shown: list[plan.Ref | plan.Bin] = []
         aggregates: dict[str, plan.Aggregate] = {}

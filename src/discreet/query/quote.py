@@ -6,6 +6,7 @@ private; so it is stated for a size that is given, or for a few.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, isfinite
 from typing import Any, assert_never
 
 from discreet import formats
@@ -90,7 +91,7 @@ class Quote:
     def _repr_html_(self) -> str:
         return formats.html_table(*self._table(), self._below())
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[formats.Line]]:
         sized = any(size is not None for promise in self.promises for size, _ in promise.half_widths)
         header = ["column", "noise", *(["size"] if sized else []), f"± at {shown_down(float(self.confidence))}"]
         return header, [line for promise in self.promises for line in _lines(promise, sized)]
@@ -183,10 +184,11 @@ def count_error(measurement: Measurement, aggregate: plan.Aggregate, confidence:
             return None
 
 
-def within(promise: Promise, error: Fraction, *, relative: bool) -> bool:
-    """Whether the half-width is small enough: as it is, or as a share of what the column is relative to."""
+def excess(promise: Promise, error: Fraction, *, relative: bool) -> Fraction | float:
+    """How many times the allowed error the half-width is: as it is, or as a share of what the column is relative to."""
     half = max(value for _, value in promise.half_widths)
-    return half <= error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
+    allowed = error * (Fraction(min(value for _, value in promise.relative_to)) if relative else 1)
+    return Fraction(half) / allowed if isfinite(half) else inf
 
 
 def _noise(measurement: Measurement, measure: Measure) -> str:
@@ -223,11 +225,11 @@ def _selection(measurement: Measurement, confidence: float) -> str | None:
     )
 
 
-def _lines(promise: Promise, sized: bool) -> list[list[str]]:
-    noise = "\n".join(f"{total}: {mechanism}" for total, mechanism in promise.noises)
-    lines = []
+def _lines(promise: Promise, sized: bool) -> list[formats.Line]:
+    noise = tuple(f"{total}: {mechanism}" for total, mechanism in promise.noises)
+    lines: list[formats.Line] = []
     for i, (size, half) in enumerate(promise.half_widths):
-        first = [promise.column, noise] if i == 0 else ["", ""]
+        first: list[str | tuple[str, ...]] = [promise.column, noise] if i == 0 else ["", ""]
         lines.append(
             [*first, *(["" if size is None else f"{size:,} rows"] if sized else []), f"{half:,.6g} {promise.unit}".rstrip()]
         )

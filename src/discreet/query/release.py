@@ -113,9 +113,13 @@ class Release:
         """An Arrow table under `header`."""
         return formats.arrow_table(self.header, self.records)
 
-    def to_csv(self, path: Any = None) -> str:
-        """The table as CSV text, also written to `path` if one is given."""
-        return formats.csv_text(self.header, self.records, path)
+    def to_csv(self, path: Any = None, *, spreadsheet: bool = False) -> str:
+        """The table as CSV text, also written to `path` if one is given.
+
+        Keys are written as they are. A spreadsheet takes one that begins with =, +, - or @ for a formula: give
+        `spreadsheet=True` for a file that is opened in one, and such keys get an apostrophe before them.
+        """
+        return formats.csv_text(self.header, self.records, path, spreadsheet=spreadsheet)
 
     def to_parquet(self, path: Any) -> None:
         """The table as a Parquet file."""

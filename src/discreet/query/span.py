@@ -20,6 +20,9 @@ ROOM = 1 << 62
 
 REAL_BITS = 20  # a real column is cut into about a million steps over its bounds
 SMALLEST_REAL = Fraction(1, 1 << 900)  # scaling by the grid then stays far from the ends of a double's range
+MOST_REMEMBERED = 1_000
+"""Spans of one table that are kept: pricing a question looks at each of its own many times."""
+
 CONSTANT_BITS = 30  # a constant that is no dyadic fraction is rounded to this many bits after the point
 
 
@@ -49,6 +52,17 @@ class Span:
 
 def span_of(value: plan.Value, table: Table) -> Span:
     """The span of an expression; refused where a bound is missing or a result would grow too large."""
+    found = table.spans.get(value)
+    if found is None:
+        found = _checked(value, table)
+        if len(table.spans) >= MOST_REMEMBERED:
+            table.spans.clear()
+        table.spans[value] = found
+    assert isinstance(found, Span)
+    return found
+
+
+def _checked(value: plan.Value, table: Table) -> Span:
     result = _span(value, table)
     if result.most >= LARGEST:
         raise QuestionRefused("this expression can grow past 2^51 grid steps", "declare tighter bounds, or multiply less")
@@ -62,20 +76,20 @@ def _span(value: plan.Value, table: Table) -> Span:
         case plan.Number(value=constant):
             return constant_span(constant)
         case plan.Plus(left=left, right=right):
-            a, b = aligned(span_of(left, table), span_of(right, table))
+            a, b = aligned(_checked(left, table), _checked(right, table))
             return Span(a.lower + b.lower, a.upper + b.upper, a.exponent)
         case plan.Minus(left=left, right=right):
-            a, b = aligned(span_of(left, table), span_of(right, table))
+            a, b = aligned(_checked(left, table), _checked(right, table))
             return Span(a.lower - b.upper, a.upper - b.lower, a.exponent)
         case plan.Times(left=left, right=right):
-            a, b = span_of(left, table), span_of(right, table)
+            a, b = _checked(left, table), _checked(right, table)
             ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
             return Span(min(ends), max(ends), a.exponent + b.exponent)
         case plan.Bin(value=inner, width=width):
-            return binned(span_of(inner, table), width)
+            return binned(_checked(inner, table), width)
         case plan.Case(branches=branches, default=default):
-            spans = [span_of(branch, table) for _, branch in branches]
-            spans += [] if default is None else [span_of(default, table)]
+            spans = [_checked(branch, table) for _, branch in branches]
+            spans += [] if default is None else [_checked(default, table)]
             finest = min(span.exponent for span in spans)
             fine = [span.finer(finest) for span in spans]
             return Span(min(s.lower for s in fine), max(s.upper for s in fine), finest)

@@ -9,10 +9,10 @@ from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, positive, rational, shown, whole
+from discreet.exact import Number, rational, read_positive, shown, whole
 
 Key: TypeAlias = str | int | bool | date | datetime | None
 """A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
@@ -119,13 +119,14 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = SALT
+    salt: str = field(default=SALT, repr=False)  # the owner's secret: no message and no answer shows it
     public: Mapping[str, Lookup] = field(default_factory=dict)
     least_epsilon: Fraction = LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
     adjusted_after_looking: bool = False  # whether the owner changed what is declared because of what the data hold
+    spans: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # that were computed lately
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "least_epsilon", positive(self.least_epsilon, "least_epsilon"))
+        object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
         if self.unit not in self.columns:
             raise BadParameter(
                 "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"

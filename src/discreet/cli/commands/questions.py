@@ -36,6 +36,7 @@ from discreet.cli.options import (
     Simultaneous,
     Size,
     Source,
+    Spreadsheet,
     Sql,
     TableName,
     Unique,
@@ -101,6 +102,7 @@ def ask(
     integers: Integers = False,
     json: Json = False,
     csv: Csv = False,
+    spreadsheet: Spreadsheet = False,
 ) -> None:
     """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
     from discreet.cli.ask import Form, Kept, run
@@ -114,7 +116,7 @@ def ask(
     )  # fmt: skip
     form = Form(
         simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
-        as_csv=csv,
+        as_csv=csv, spreadsheet=spreadsheet,
     )  # fmt: skip
     run(asked, confidence, form, Kept(id=id, fresh=fresh, release=release, key=key))
 

@@ -1,0 +1,134 @@
+"""What is typed as 0.1 is one tenth, in budgets and in costs: n asks of b/n use a budget of b up, exactly."""
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import BudgetExceeded, Laplace, Threshold, exact, pure
+from discreet.accounting import filters
+from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp
+from discreet.errors import BadParameter
+from discreet.exact import rational, read_decimal, read_positive, read_probability
+from discreet.ledger import ledger_at
+from discreet.ledger.account import Account
+from discreet.ledger.budget import budget
+from discreet.ledger.memory import MemoryAccount
+from discreet.loss import Loss, compose
+from discreet.mechanisms import DiscreteGaussian
+from discreet.query.measure import quietest
+from discreet.session import Session
+from discreet.units import count
+from tests.query.people import BY_DEPARTMENT, session
+
+PARTS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50)  # of a decimal they are decimals
+typed = st.builds(lambda digits, places: digits / 10**places, st.integers(1, 10**6), st.integers(0, 6))
+
+
+def used_up(kept: Filter, cost: Loss, times: int) -> bool:
+    """Whether exactly so many of these fit."""
+    for _ in range(times):
+        kept = kept.after(cost).short()
+    with pytest.raises(BudgetExceeded):
+        kept.after(cost)
+    return kept.left == 0
+
+
+@settings(deadline=None)
+@given(typed, st.sampled_from(PARTS))
+def test_n_costs_of_a_typed_share_use_a_typed_budget_up(whole: float, parts: int) -> None:
+    share = float(Decimal(repr(whole)) / parts)
+    assert used_up(filters.pure(whole), Laplace.for_epsilon(share, 1).loss(1), parts)
+    assert used_up(budget(whole, 0), compose(*[Laplace.for_epsilon(share / 2, 1).loss(1)] * 2), parts)
+    kept = filters.zcdp(whole)
+    used_up(kept, DiscreteGaussian.for_rho(share, 1).loss(1), parts)  # a scale is rounded up: next to nothing is left
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 999), st.integers(5, 9), st.sampled_from(PARTS))
+def test_deltas_too(digits: int, places: int, parts: int) -> None:
+    whole = digits / 10**places
+    share = float(Decimal(repr(whole)) / parts)
+    account, loss = Account.open("hr", 1000, whole, Pure()), Laplace(1).loss(1)
+    for _ in range(parts):
+        account = account.after(loss, at=share)
+    assert account.kept.leaked == account.kept.leak_limit
+    with pytest.raises(BudgetExceeded, match="δ"):
+        account.after(loss, at=share)
+    selection, kept = Threshold.for_epsilon(1, share, 1).loss(1), filters.pure(1000, whole)
+    for _ in range(parts):
+        kept = kept.after(selection)
+
+
+@pytest.mark.parametrize("currency", [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))], ids=str)
+@settings(deadline=None)
+@given(typed.filter(lambda x: x < 100), st.sampled_from(PARTS))
+def test_in_every_currency_the_noise_of_an_equal_share_fits_as_often_as_it_should(
+    currency: Currency, whole: float, parts: int
+) -> None:
+    limit = read_decimal(whole)
+    used_up(Filter(currency, limit), quietest(count(), currency, limit / parts).loss(count()), parts)
+
+
+def asks(opened: Session, share: float, times: int) -> None:
+    for _ in range(times):
+        opened.ask(BY_DEPARTMENT, epsilon=share, fresh=True)
+    assert opened.account.budget.left == 0
+    with pytest.raises(BudgetExceeded, match="used up"):
+        opened.ask(BY_DEPARTMENT, epsilon=share, fresh=True)
+
+
+@pytest.mark.parametrize(("whole", "share", "times"), [(1, 0.1, 10), (0.7, 0.1, 7), (0.3, 0.1, 3), (2.2, 0.55, 4)])
+def test_ten_asks_of_a_tenth_on_a_budget_of_one(whole: float, share: float, times: int, tmp_path: Path) -> None:
+    asks(session(epsilon=whole), share, times)
+    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open("hr", epsilon=whole)
+    asks(session(epsilon=None, ledger=tmp_path / "hr.ledger", account="hr"), share, times)
+
+
+def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 9 * rational(0.1) + rational(0.1) > 1
+    kept = filters.pure(1)
+    for module in ("discreet.mechanisms.laplace", "discreet.pricing"):
+        monkeypatch.setattr(f"{module}.read_positive", exact.positive)
+    with pytest.raises(BudgetExceeded):
+        used_up(kept, Laplace.for_epsilon(0.1, 1).loss(1), 10)
+    with pytest.raises(BudgetExceeded) as refused:
+        asks(session(epsilon=1), 0.1, 10)
+    cost, left = str(refused.value).removeprefix("this costs ").split(" (ε) but ")
+    assert cost != left.split()[0], "a refusal shows digits that tell the two amounts apart"
+
+
+@settings(deadline=None)
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_what_is_read_is_what_is_shown_and_what_would_fit_fits(value: float) -> None:
+    assert read_decimal(value) == Fraction(repr(value))
+    assert float(read_decimal(value)) == value
+    assert rational(value) == Fraction(value)
+    left = rational(value)
+    refused = BudgetExceeded("ε", asked=2 * left, left=left, fitting=left)
+    assert read_decimal(float(str(refused).split("epsilon=")[1].split()[0])) <= left
+
+
+def test_other_numbers_mean_themselves() -> None:
+    for value in (3, Fraction(1, 3), Decimal("0.1"), np.float64(0.1), np.int64(7)):
+        assert read_decimal(value) == (Fraction(1, 10) if isinstance(value, float) else Fraction(value))
+    for bad in (float("nan"), float("inf"), -0.1, 0.0, True, "0.1"):
+        with pytest.raises(BadParameter, match="epsilon"):
+            read_positive(bad, "epsilon")  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="delta"):
+        read_probability(1.0, "delta")
+
+
+def test_scales_stay_what_they_are_in_binary() -> None:
+    assert Laplace(0.1).scale == Fraction(0.1)
+    assert pure(Laplace.for_epsilon(0.1, 1).loss(1)) == Fraction(1, 10)
+
+
+def test_an_account_in_memory_keeps_what_was_typed() -> None:
+    account = MemoryAccount(budget(0.1, 1e-6, Pure()))
+    assert (account.budget.limit, account.budget.leak_limit) == (Fraction(1, 10), Fraction(1, 10**6))
