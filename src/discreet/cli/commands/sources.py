@@ -19,7 +19,7 @@ QuarantinePlace = Annotated[
 @source.command("list", epilog="Example: [bold]discreet source list --ledger hr.ledger[/bold]")
 def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
     """List the sources that may not be queried because a query on them failed. For the data owner only."""
-    from discreet.cli.output import print_json
+    from discreet.cli.output import print_json, print_line
 
     listing = _open_quarantine(ledger).listing()
     if json:
@@ -30,9 +30,9 @@ def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
         print_json({"quarantined": counts})
         return
     for each in listing:
-        print(f"{each.source!r}: {each.failures.decoding} decoding and {each.failures.resource} resource failures")
+        print_line(f"{each.source!r}: {each.failures.decoding} decoding and {each.failures.resource} resource failures")
     if not listing:
-        print("No source is quarantined.")
+        print_line("No source is quarantined.")
 
 
 @source.command("lift", epilog="Example: [bold]discreet source lift people.csv --ledger hr.ledger[/bold]")
@@ -42,7 +42,7 @@ def source_lift(
     json: Json = False,
 ) -> None:
     """Allow queries on a source again. Read the owner's log and correct the source first: each failure tells one bit."""
-    from discreet.cli.output import print_json
+    from discreet.cli.output import print_json, print_line
 
     quarantine = _open_quarantine(ledger)
     listed = {each.source for each in quarantine.listing()}
@@ -51,7 +51,7 @@ def source_lift(
     if json:
         print_json({"lifted": lifted})
     else:
-        print(f"Queries on {lifted!r} are allowed again.")
+        print_line(f"Queries on {lifted!r} are allowed again.")
 
 
 def _open_quarantine(ledger: str | None) -> Any:
