@@ -74,7 +74,7 @@ def declare(
     )
     if (problem := engine.unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
-    validate(engine, set(final.columns), default_state_folder())
+    validate(engine, set(final.columns), default_state_folder)
     notes = _notes(final, given, max_groups, max_rows)
     if given is None and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")

@@ -1,5 +1,6 @@
 """Spark gives the same integers as the reference. One test, so that one worker starts one JVM; at most 150 jobs in it."""
 
+import dataclasses
 import json
 import logging
 import subprocess
@@ -23,6 +24,7 @@ from discreet.engines.spark import Spark
 from discreet.engines.spark_place import Origin, table_at
 from discreet.engines.spark_session import LOUD, quiet
 from discreet.query.table import Kind
+from discreet.sql.dialects import SPARK
 from tests.auditor.replaying import AGGREGATES, everything_replayed
 from tests.end_to_end.test_cli import DISCREET
 from tests.engines.kinds import declared, unmarked
@@ -32,6 +34,7 @@ from tests.engines.spark_places import places
 from tests.engines.sparks import SHARED, jobs, opened, spark
 from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
+from tests.engines.test_validation import MIXED, parquet
 
 MOST_JOBS = 150
 
@@ -45,6 +48,7 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
         constants(session)
         saturation(session)
         many_conditions(session)
+        validation(session, tmp_path / "mixed")
         sources(session, tmp_path)
         places(session, tmp_path)
         silence(session, caplog, capfd)
@@ -160,6 +164,25 @@ def sources(session: SparkSession, folder: Path) -> None:
     for wrong in ({}, {"table": "nobody"}, {"path": "nowhere.parquet"}, {"path": "people.csv"}):
         with pytest.raises(SourceRefused):
             connect("spark:local[2]", unit="id", epsilon=1, **wrong)  # type: ignore[arg-type]
+
+
+def validation(session: SparkSession, folder: Path) -> None:
+    """Files of different types are refused when they are opened; a condition is not evaluated before the owner's own."""
+    source = parquet(folder, *MIXED[0])
+    with pytest.raises(SourceRefused, match="not of the same types"):
+        connect("spark:local[2]", path=str(Path(source).parent), unit="id", epsilon=1)
+    with pytest.raises(BadParameter, match="two units could be read as one"):
+        connect(session.sql("SELECT TIMESTAMP '2024-01-01' AS id"), table="t", unit="id", epsilon=1)
+    raw = session.sql("SELECT id, IF(id = 137, 'x', '1') AS t FROM range(300)")
+    kept = raw.where("t <> 'x'").select("id")
+    guarded = raw.join(kept, "id").selectExpr("id", "CAST(t AS INT) AS v")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    question = "SELECT COUNT(*) AS n FROM people WHERE v > 0"
+    opened = connect(guarded, table="people", unit="id", epsilon=10**6, bounds={"v": (0, 9)}, unique=True)
+    assert round(opened.ask(question, epsilon=10**5).rows[0][1][0].value) == 299
+    with patch.object(Spark, "dialect", dataclasses.replace(SPARK, fence=lambda rows: rows)), pytest.raises(EngineFailed):
+        opened.ask(question, epsilon=10**5, fresh=True)  # the mutant
+    session.conf.set("spark.sql.ansi.enabled", "false")
 
 
 def silence(session: SparkSession, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:

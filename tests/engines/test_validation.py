@@ -38,6 +38,7 @@ PEOPLE, ODD = 300, 137
 
 def parquet(folder: Path, first: pa.Array, second: pa.Array) -> str:
     """Two files; the second has the rows of the later half."""
+    folder.mkdir(exist_ok=True)
     middle = len(first)
     pq.write_table(pa.table({"id": range(middle), "v": first}), folder / "people-1.parquet")
     pq.write_table(pa.table({"id": range(middle, middle + len(second)), "v": second}), folder / "people-2.parquet")

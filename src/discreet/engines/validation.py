@@ -6,7 +6,7 @@ opened, and the source is refused if a cell cannot be read. What passed is remem
 the rows are known by, so that it is paid for once; nothing of it is in a ledger, an answer or a certificate.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,15 +17,15 @@ VERSION = 1
 """Of the rules. What passed older ones is validated again."""
 
 
-def validate(engine: Engine, columns: Collection[str], state: Path | None) -> None:
-    """Refuse a source with cells that cannot be read in these columns. `state` is the folder of the owner's state."""
+def validate(engine: Engine, columns: Collection[str], state: Callable[[], Path]) -> None:
+    """Refuse a source with cells that cannot be read in these columns. `state` finds the folder of the owner's state."""
     fingerprint = engine.fingerprint(columns)
     if fingerprint is None:
         return
     passed = None
-    if state is not None and fingerprint.digest is not None:
+    if fingerprint.digest is not None:
         known = sha256(repr((VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
-        passed = state / "validated" / known
+        passed = state() / "validated" / known
     if passed is not None and passed.exists():
         return
     engine.probe(columns)
