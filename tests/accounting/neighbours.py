@@ -259,9 +259,9 @@ class Choice(Mechanism):
 
     def keys(self, i: int, j: int) -> Iterator[World]:
         eps, units = float(self.epsilon), i + j
-        for start in (-units * eps / 2, 0.0, *self._worst_starts(units * eps)):
+        for start in (-units * eps / 2, 0.0, -units * eps, *self._worst_starts(units * eps)):
             yield self._world(start + j * eps, (1,) * i + (-1,) * j)
-        for start in (-eps / 2, 0.0):
+        for start in (-eps / 2, 0.0, -eps):
             yield self._world(start, (1,) + (0,) * (units - 1))
 
     def others(self, i: int, j: int) -> Iterator[World]:

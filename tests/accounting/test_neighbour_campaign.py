@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from discreet.accounting import curve
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.side_by_side import readings
 from discreet.errors import BadParameter
@@ -198,6 +199,13 @@ def check(seed: int, read: bool = False) -> bool:
 def test_random_compositions_against_all_neighbours(block: int) -> None:
     both = [check(seed, read=seed % 10 == 0) for seed in range(block * 5, block * 5 + 5)]
     assert sum(both) >= 3  # lower ends are compared nearly always
+
+
+def test_the_campaign_notices_a_lower_end_that_no_neighbour_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: what dominates is taken for what is reached."""
+    monkeypatch.setattr(curve, "reached", lambda loss: loss)
+    with pytest.raises(AssertionError):
+        check(2)
 
 
 @pytest.mark.nightly

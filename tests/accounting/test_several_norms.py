@@ -1,10 +1,11 @@
 """Sensitivities with several norms: calibrations meet their target, and lower ends are changes that all norms allow."""
 
 from fractions import Fraction
-from itertools import product
-from math import floor
+from itertools import pairwise, product
+from math import exp, floor
 from random import Random
 
+import numpy as np
 import pytest
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalThreshold, Threshold, TruncatedGeometric
@@ -174,3 +175,31 @@ def test_changes_are_within_all_norms(seed: int) -> None:
     mutant = ((moved.linf, moved.l0 or floor(moved.l1 or 1)),)  # as many coordinates as l0 says, each by linf
     if moved.l1 is not None and sum(r * n for r, n in mutant) > moved.l1:
         assert mutant != real_change(moved)
+
+
+def binned_laplace(shift: float, scale: float, bins: int) -> tuple[list[float], list[float]]:
+    """Continuous Laplace noise about 0 and about `shift`, told only up to bins: what is told then is less."""
+    edges = [shift * (k - bins) / bins for k in range(3 * bins + 1)]
+
+    def below(x: float) -> float:
+        return exp(x / scale) / 2 if x < 0 else 1 - exp(-x / scale) / 2
+
+    def law(centre: float) -> list[float]:
+        marks = [0.0, *(below(edge - centre) for edge in edges), 1.0]
+        return [b - a for a, b in pairwise(marks)]
+
+    return law(0.0), law(shift)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.8])
+def test_continuous_laplace_noise_covers_every_change_within_its_norms(at: float) -> None:
+    """l1 = 3 and linf = 2 on two coordinates: (2, 1) is the longest change, and no shape."""
+    loss = LaplaceLoss(Fraction(2), Sensitivity(l0=2, l1=3, linf=2))
+    found = delta(loss, at)
+    least = 0.0
+    for shift in ((2.0, 1.0), (1.5, 1.5), (2.0, 0.5)):
+        pairs = [binned_laplace(by, 2.0, 60) for by in shift]
+        p, q = (np.multiply.outer(*laws).ravel() for laws in zip(*pairs, strict=True))
+        least = max(least, float(np.maximum(0, p - exp(at) * q).sum()))
+    assert least <= found.upper
+    assert found.lower <= least + 2e-3  # bins tell a little less
