@@ -15,6 +15,10 @@ from discreet.text import no_formula, printable
 Header = Sequence[str]
 Records = Sequence[tuple[Any, ...]]
 CRLF = "\r\n"
+UNRELIABLE = (
+    "? marks values that are not reliable: their interval is wider than a tenth of them either way, or the count behind "
+    "them is too small."
+)
 Line = Sequence[str | tuple[str, ...]]
 """The cells of a line of a table; a tuple is a cell of several lines."""
 
@@ -157,7 +161,7 @@ def _below(release: Any) -> list[str]:
     doubts = any(not cell.reliable for _, row in release.rows for cell in row)
     lines = [] if release.price is None else [f"Price: {release.price}."]
     lines.append(release.explanation)
-    lines += ["? marks values whose interval is wider than a tenth of them either way."] if doubts else []
+    lines += [UNRELIABLE] if doubts else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if release.tainted else []
     return lines
 
