@@ -131,13 +131,15 @@ def binomial(n: int) -> Callable[[int, int, int], Law]:
 
 
 def discrete_gaussian(sigma: Fraction, reach: int) -> Callable[[int, int, int], Law]:
-    weights = [exp(-float(Fraction(k * k) / (2 * sigma**2))) for k in range(-reach, reach + 1)]
-    total = sum(weights)
+    """Outcomes within `reach` of some position; each has its mass under every position, however small that is."""
+
+    def weight(k: int) -> float:
+        return exp(-float(Fraction(k * k) / (2 * sigma**2)))
+
+    total = sum(weight(k) for k in range(-reach, reach + 1))
 
     def law(x: int, low: int, high: int) -> Law:
-        return np.array(
-            [weights[o - x + reach] / total if abs(o - x) <= reach else 0.0 for o in range(low - reach, high + reach + 1)]
-        )
+        return np.array([weight(o - x) / total for o in range(low - reach, high + reach + 1)])
 
     return law
 

@@ -5,9 +5,10 @@ bounds are: of the sample of what dominates the release, of the (ε, δ) that a 
 (sampling never hurts). Then an actual neighbour bounds from below: one that is sampled itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from math import fsum, inf, log1p
+from typing import TypeAlias
 
 from discreet.accounting.approx import approx
 from discreet.accounting.either import EitherLaw
@@ -27,49 +28,67 @@ from discreet.exact import rational
 from discreet.loss import Loss
 
 
-def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored: bool) -> Iterator[Piece]:
-    """The pieces of a Poisson sample; `mirrored` if the release on everyone treats both directions alike."""
+def poisson(inner: Loss, everyone: Side, rate: Fraction, removed: bool, mirrored: bool) -> Piece:
+    """A Poisson sample; `mirrored` if the release on everyone treats both directions alike."""
     if everyone.infinite[1] >= 1:
         worst = _told_apart(rate, removed)
-        yield worst if everyone.kept[1] == -inf else Piece(((NOBODY, 1),), 1, (0.0, 1.0), worst.above)
-        return
-    exact = everyone.ceilings is None and mirrored
-    single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
-    if single is not None:
-        yield Piece(((_sample(single, rate, removed), 1),))
-        return
-    listed = listing(everyone.parts) if exact else None
-    if listed is not None:
-        law, low, high = sampled(listed[0], everyone.infinite, rate, removed)
-        # What the list leaves out of P or of Q is at most this in the mixture too: all of it counts as infinite.
-        yield Piece(((law, 1),), 1, (low, high + listed[1]))
-        return
+        return worst if everyone.kept[1] == -inf else Piece(((NOBODY, 1),), 1, (0.0, 1.0), worst.above)
     better: Ceiling | None = None
     match everyone.dominating:
         case Ceiling(parts=((BoundedRangeLaw(epsilon=ratio), 1),), kept=0.0) if mirrored:
             better = Ceiling(((SampledLaplaceLaw(ratio, rate, removed, ends=False), 1),))
+
+    def sample(parts: tuple[Part, ...], infinite: tuple[float, float]) -> Piece | None:
+        single = _single(parts)
+        if single is not None and infinite[1] == 0:
+            return Piece(((_sample(single, rate, removed), 1),))
+        listed = listing(parts)
+        if listed is None:
+            return None
+        law, low, high = sampled(listed[0], infinite, rate, removed)
+        # What the list leaves out of P or of Q is at most this in the mixture too: all of it counts as infinite.
+        return Piece(((law, 1),), 1, (low, high + listed[1]))
+
+    exact, ceilings = _sampled_side(everyone, sample) if mirrored else (None, [])
+    if exact is not None:
+        return exact
     reached = _reached(everyone, rate, removed) if mirrored else NOBODY
-    yield Piece(((reached, 1),), 1, (0.0, 1.0), _ceilings(inner, everyone, rate, better))
+    return Piece(((reached, 1),), 1, (0.0, 1.0), (*ceilings, *_amplified(inner, everyone, rate, better)))
 
 
-def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: bool) -> Iterator[Piece]:
-    """The pieces of a sample without replacement [proof in `laws.replaced`]."""
+def without_replacement(inner: Loss, everyone: Side, rate: Fraction, mirrored: bool) -> Piece:
+    """A sample without replacement [proof in `laws.replaced`]."""
     if everyone.infinite[1] >= 1:
-        yield UNKNOWN
-        return
-    exact = everyone.ceilings is None and mirrored
-    single = _single(everyone.parts) if exact and everyone.kept == (0.0, 0.0) else None
-    if single is not None:
-        yield Piece(((ReplacedLaw(single, rate), 1),))
-        return
-    listed = listing(everyone.parts) if exact else None
-    if listed is not None:
-        law, low, high = replaced(listed[0], everyone.infinite, rate)
-        yield Piece(((law, 1),), 1, (low, high + 2 * listed[1]))
-        return
+        return UNKNOWN
+
+    def sample(parts: tuple[Part, ...], infinite: tuple[float, float]) -> Piece | None:
+        single = _single(parts)
+        if single is not None and infinite[1] == 0:
+            return Piece(((ReplacedLaw(single, rate), 1),))
+        listed = listing(parts)
+        if listed is None:
+            return None
+        law, low, high = replaced(listed[0], infinite, rate)
+        return Piece(((law, 1),), 1, (low, high + 2 * listed[1]))
+
+    exact, ceilings = _sampled_side(everyone, sample) if mirrored else (None, [])
+    if exact is not None:
+        return exact
     # Where all others are alike, so that R = P', the Poisson sample's removed pair is reached.
     reached = _reached(everyone, rate, removed=True) if mirrored else NOBODY
-    yield Piece(((reached, 1),), 1, (0.0, 1.0), _ceilings(inner, everyone, rate, None))
+    return Piece(((reached, 1),), 1, (0.0, 1.0), (*ceilings, *_amplified(inner, everyone, rate, None)))
+
+
+Sample: TypeAlias = Callable[[tuple[Part, ...], tuple[float, float]], Piece | None]
+"""From parts and their mass at infinity, between two doubles, to those of a sample, if they can be had."""
+
+
+def _sampled_side(everyone: Side, sample: Sample) -> tuple[Piece | None, list[Ceiling]]:
+    """The sample of what is both reached and worst, or else of each composition that dominates."""
+    if everyone.ceilings is None:
+        return sample(everyone.parts, everyone.infinite), []
+    tried = (sample(one.parts, (0.0, one.infinite)) for one in everyone.ceilings if not one.moments)
+    return None, [found.above[0] for found in tried if found is not None]
 
 
 def _told_apart(rate: Fraction, removed: bool) -> Piece:
@@ -82,14 +101,13 @@ def _told_apart(rate: Fraction, removed: bool) -> Piece:
     return Piece(((AtomsLaw.of([-away], [0.0]), 1),))
 
 
-def _ceilings(inner: Loss, everyone: Side, rate: Fraction, better: Ceiling | None) -> tuple[Ceiling, ...]:
-    """What is known from above: one composition that dominates, and the least K of all bounds that are proven."""
+def _amplified(inner: Loss, everyone: Side, rate: Fraction, better: Ceiling | None) -> tuple[Ceiling, ...]:
+    """What is known of any release: one composition that dominates, and the least K of all bounds that are proven."""
     point = approx(inner)
     if point.epsilon == inf or point.delta >= 1:
         return everyone.above
-    claim = claim_piece(rational(amplified(point.epsilon, rate)), rate * rational(point.delta)).above[
-        0
-    ]  # [BBG18, Thms 8, 9]
+    ratio = rational(amplified(point.epsilon, rate))  # [BBG18, Thms 8 and 9]
+    (claim,) = claim_piece(ratio, rate * rational(point.delta)).above
     if claim.kept < 0 or everyone.bound.kept < 0:
         return (claim,)
     known = [bound for bound in (claim, everyone.bound, better) if bound is not None]

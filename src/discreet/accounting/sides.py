@@ -4,7 +4,6 @@ The removed direction compares the data with the unit (P) to the data without it
 that treats both alike has one law for both; Poisson samples do not.
 """
 
-from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import reduce
 from math import fsum
@@ -68,23 +67,20 @@ def side(choice: Composition, *, removed: bool) -> Side:
     dominating, reached = Fraction(0), Fraction(0)  # Σ(l2/σ)² of all Gaussians
     kept_low, kept_high = [0.0], [0.0]
     for part, times in choice.parts:
-        if times > _MOST_TIMES or (isinstance(part, GaussianLoss) and not in_range(part)):
-            pieces: Iterable[Piece] = (UNKNOWN,)  # past what a double can count
-        elif isinstance(part, GaussianLoss):
+        known = times <= _MOST_TIMES and (in_range(part) or not isinstance(part, GaussianLoss))
+        if isinstance(part, GaussianLoss) and known:
             dominating += times * rounded(part.sensitivity.l2_squared / part.sigma**2)
             reached += times * rounded(longest(part.sensitivity) / part.sigma**2)
             continue
-        else:
-            pieces = _pieces(part, removed)
-        for one in pieces:
-            runs = min(times, _MOST_TIMES) * one.times
-            if runs > _MOST_TIMES:
-                one, runs = UNKNOWN, 1
-            parts.extend((law, runs * count) for law, count in one.parts)
-            kept_low.append(runs * log_kept(one.infinite[1]) * (1 + 4 * EPS))
-            kept_high.append(runs * log_kept(one.infinite[0]) * (1 - 4 * EPS))
-            ceilings = combine(ceilings, [ceiling.repeat(runs) for ceiling in one.above])
-            exact = exact and one.ceilings is None
+        one = _piece_of(part, removed) if known else UNKNOWN
+        runs = times * one.times
+        if runs > _MOST_TIMES:  # past what a double can count
+            one, runs = UNKNOWN, 1
+        parts.extend((law, runs * count) for law, count in one.parts)
+        kept_low.append(runs * log_kept(one.infinite[1]) * (1 + 4 * EPS))
+        kept_high.append(runs * log_kept(one.infinite[0]) * (1 - 4 * EPS))
+        ceilings = combine(ceilings, [ceiling.repeat(runs) for ceiling in one.above])
+        exact = exact and one.ceilings is None
     gaussian = gaussian_piece(dominating, reached)
     ceilings = combine(ceilings, gaussian.above)
     kept = fsum(kept_low), fsum(kept_high)
@@ -93,18 +89,18 @@ def side(choice: Composition, *, removed: bool) -> Side:
     return Side((*parts, *gaussian.parts), kept, tuple(ceilings))
 
 
-def _pieces(loss: Loss, removed: bool) -> Iterator[Piece]:
+def _piece_of(loss: Loss, removed: bool) -> Piece:
     match loss:
         case Subsampled(loss=inner, rate=rate):
             everyone = side(_composed(inner), removed=removed)
-            yield from poisson(inner, everyone, rate, removed, not directed(inner))
+            return poisson(inner, everyone, rate, removed, not directed(inner))
         case SampledWithoutReplacement(loss=inner, rate=rate):
             everyone = side(_composed(inner), removed=removed)
-            yield from without_replacement(inner, everyone, rate, not directed(inner))
+            return without_replacement(inner, everyone, rate, not directed(inner))
         case Parallel(branches=branches):
-            yield _any([side(_composed(branch), removed=removed) for branch in branches])
+            return _any([side(_composed(branch), removed=removed) for branch in branches])
         case _:
-            yield piece(loss)
+            return piece(loss)
 
 
 def _composed(loss: Loss) -> Composition:
