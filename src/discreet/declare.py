@@ -76,7 +76,7 @@ def declare(
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
     validate(engine, set(final.columns), default_state_folder)
     notes = _notes(final, given, max_groups, max_rows)
-    if given is None and str(source).lower().endswith((".csv", ".tsv")):
+    if given is None and isinstance(source, str | Path) and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")
     return Declared(engine, final, notes, auto - {final.unit})
 

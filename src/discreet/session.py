@@ -61,8 +61,9 @@ class Session:
         cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours, label: str | None = None
     ) -> "Session":
         """A session over an open source; refused if the source is quarantined."""
-        quarantine = quarantine_for(account, lasting=declared.engine.lasting)
-        quarantine.check(declared.engine.identity)
+        quarantine = quarantine_for(account, lasting=declared.engine.lasting, anchor=declared.engine.anchor)
+        for origin in declared.engine.origins:
+            quarantine.check(origin)
         return cls(
             declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto, quarantine,
             None if label is None else read_label(label),

@@ -163,7 +163,8 @@ class Till:
     def check_source(self) -> None:
         """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
         about them; asked again and again, bisection would make it a person."""
-        self.quarantine.check(self.engine.identity)
+        for origin in self.engine.origins:
+            self.quarantine.check(origin)
 
     def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
@@ -175,7 +176,8 @@ class Till:
                 )
         except EngineFailed as failed:
             kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            self.quarantine.record_failure(self.engine.identity, kind)
+            for origin in self.engine.origins:
+                self.quarantine.record_failure(origin, kind)
             raise EngineFailed from None  # its class says nothing of the reason
         ran = (
             exact.statements

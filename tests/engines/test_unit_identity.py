@@ -3,7 +3,8 @@
 Every unit here has one row, and a unit counts for one row: a count of all rows is the number of units that are told apart.
 """
 
-from datetime import UTC, date, datetime
+import time
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.frames import read_cell
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, SourceRefused
 from discreet.opening import connect
 from discreet.query.table import Column, Kind, Table
 from discreet.session import Session
@@ -174,6 +175,87 @@ def test_a_frame_is_read_by_its_declared_kinds(kind: Kind) -> None:
         session = connect(frame, table="people", policy=declared, epsilon=1)
         assert session.table.columns["x"].kind is kind
         assert count(session) == 4
+
+
+NEIGHBOURS: list[tuple[str, Kind, Any]] = [
+    ("moments without a zone", Kind.TIMESTAMP, [datetime(2024, 1, 1, 10)]),
+    ("moments with nanoseconds", Kind.TIMESTAMP, np.array(["2024-01-01T23:59:59.999999999"], "datetime64[ns]")),
+    ("moments with nanoseconds, as days", Kind.DATE, np.array(["2024-01-01T23:59:59.999999999"], "datetime64[ns]")),
+    ("moments before 1970", Kind.TIMESTAMP, np.array([-1], "datetime64[ns]")),
+    ("moments in a zone", Kind.TIMESTAMP, pd.to_datetime([-1], utc=True, unit="ns")),
+    ("moments in a zone, as texts", Kind.TEXT, pd.to_datetime([1], utc=True, unit="ns")),
+    ("far years", Kind.TIMESTAMP, np.array(["12020-01-01", "-0900-01-01"], "datetime64[s]")),
+    ("numbers beyond 64 bits with a sign", Kind.INTEGER, np.array([2**63, 2**63 + 1], "uint64")),
+    ("numbers beyond 64 bits with a sign, as texts", Kind.TEXT, np.array([2**63], "uint64")),
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize(("kind", "cells"), [each[1:] for each in NEIGHBOURS], ids=[each[0] for each in NEIGHBOURS])
+def test_an_odd_cell_changes_no_other(kind: Kind, cells: Any, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a value and as the unit; wherever the machine is."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        typed = pd.DataFrame({"id": cells, "x": cells})
+        odd = pd.concat([typed.astype(object), pd.DataFrame({"id": [b"odd"], "x": [b"odd"]})], ignore_index=True)
+        assert str(odd["x"].dtype) == "object"
+        read = []
+        for frame in (typed, odd):
+            engine = DuckDB.open(frame, "people", {"id": kind, "x": kind}, "id")
+            identity = "id" if engine.identities is None else f'"{engine.identities}"'
+            query = f"SELECT x::VARCHAR, {identity}::VARCHAR FROM people"
+            read.append(engine.connection.execute(query).fetchall()[: len(typed)])
+        assert read[0] == read[1]
+        assert all(identity is not None for _, identity in read[0])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_units_finer_than_they_are_read_are_told_apart_or_refused(tmp_path: Path) -> None:
+    moments = np.arange(10**18, 10**18 + 5)
+    zoned = pd.DataFrame({"id": pd.to_datetime(moments, utc=True).astype("datetime64[ns, UTC]"), "v": 1})
+    assert count(connect(zoned, table="people", unit="id", epsilon=1)) == 5
+    arrow = pa.table({"id": pa.array(moments, pa.timestamp("ns", "UTC")), "v": [1] * 5})
+    for source in (arrow, pl.from_arrow(arrow)):
+        assert count(connect(source, table="people", unit="id", epsilon=1)) == 5
+        assert count(connect(source, table="people", policy=policy(Kind.TIMESTAMP), epsilon=1)) == 5
+    pq.write_table(pa.table({"id": pa.array(moments, pa.timestamp("ns"))}), tmp_path / "old.parquet",
+                   use_deprecated_int96_timestamps=True)  # fmt: skip
+    days = pa.Array.from_buffers(pa.date64(), 5, [None, pa.py_buffer(np.arange(5).tobytes())])
+    for source, table in ((tmp_path / "old.parquet", "old"), (pa.table({"id": days}), "days")):
+        with pytest.raises(BadParameter, match="two units could be read as one"):
+            connect(source, table=table, unit="id", epsilon=1)
+    large = pd.DataFrame({"id": [2.0**60, 2.0**60 + 512], "v": 1})
+    with pytest.raises(SourceRefused, match="floats"):
+        connect(large, table="people", policy=policy(Kind.INTEGER), epsilon=1)
+
+
+class Hostile(str):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+ODD_OBJECTS: list[Any] = [
+    datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=5))), pd.Timestamp(np.datetime64("12020-01-01", "s")),
+    pd.Timestamp(np.datetime64("-0900-01-01", "s")), Hostile("x"), 10**5000, Decimal("1e999999"), Decimal("NaN"),
+    object(), {},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ODD_OBJECTS, ids=lambda cell: type(cell).__name__)
+def test_no_cell_keeps_a_frame_from_being_opened(cell: Any) -> None:
+    frame = pd.DataFrame({"id": range(3), "x": pd.Series([1, 2, cell], dtype=object)})
+    for kind in Kind:
+        declared = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(kind)})
+        assert count(connect(frame, table="people", policy=declared, epsilon=1)) == 3
+    assert count(connect(frame, table="people", unit="id", epsilon=1)) == 3
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(SourceRefused, match="same name"):
+        connect(pd.DataFrame([[1, 2]], columns=["id", "id"]), table="people", unit="id", epsilon=1)
 
 
 def test_the_texts_of_cells() -> None:

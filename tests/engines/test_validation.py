@@ -30,6 +30,7 @@ from discreet.opening import connect
 from discreet.query.table import Column, Kind, Table
 from discreet.session import Session
 from discreet.sql.dialects import DUCKDB, POSTGRES
+from tests.console import run
 from tests.engines.servers import Server
 
 EPSILON = Fraction(1, 100)
@@ -321,6 +322,32 @@ def test_a_failure_after_validation_quarantines_the_source(in_ledger: bool, tmp_
     session.quarantine.lift(session.engine.identity)
     assert session.ask(BY_V, epsilon=EPSILON).rows  # continues the debit
     assert session.account.budget.spent == spent
+
+
+def test_other_names_of_a_quarantined_file_are_refused_too(tmp_path: Path) -> None:
+    session = replaced(tmp_path, epsilon=1)
+    with pytest.raises(EngineFailed):
+        session.ask(BY_V, epsilon=EPSILON)
+    pq.write_table(pa.table({"id": range(PEOPLE), "v": ["x"] * PEOPLE}), tmp_path / "people.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "people.parquet")
+    for name in ("p?ople.parquet", "peopl[e].parquet", "people*.parquet", "**/people.parquet", "link.parquet"):
+        with pytest.raises(SourceQuarantined):
+            connect(f"{tmp_path}/{name}", table="people", unit="id", epsilon=1)
+    with pytest.raises(SourceQuarantined):
+        connect(f"file://{tmp_path}/people.parquet", table="people", unit="id", epsilon=1)
+    assert run("source", "lift", f"{tmp_path}/*.parquet").returncode == 0
+    assert connect(tmp_path / "people.parquet", unit="id", epsilon=1)
+
+
+def test_sessions_on_one_connection_share_its_quarantine() -> None:
+    connection = frail_view(PEOPLE, None)
+    sessions = [connect(connection, **DECLARED) for _ in range(3)]
+    connection.execute("INSERT INTO raw VALUES (1000, 'x')")
+    with pytest.raises(EngineFailed):
+        sessions[0].ask("SELECT SUM(v) AS s FROM people", epsilon=EPSILON)
+    for session in sessions:
+        with pytest.raises(SourceQuarantined):
+            session.ask("SELECT COUNT(*) AS n FROM people", epsilon=EPSILON)
 
 
 def test_the_third_failure_of_resources_quarantines(tmp_path: Path) -> None:

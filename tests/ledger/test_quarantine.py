@@ -278,7 +278,7 @@ def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.
     assert unknown.returncode == 2
     assert "people.csv" in unknown.stderr
     monkeypatch.chdir(folder)
-    assert json.loads(run("source", "lift", "people.csv", *where, "--json").stdout) == {"lifted": source}
+    assert json.loads(run("source", "lift", "people.csv", *where, "--json").stdout) == {"lifted": [source]}
     assert "No source is quarantined." in run("source", "list", *where).stdout
     assert run("source", "lift", "people.csv", *where).returncode == 2
 

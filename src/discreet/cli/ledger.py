@@ -92,10 +92,10 @@ def rotate(place: str, key: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"old": made.old, "new": made.new, "entry": made.entry})
         return
-    print(f"The ledger signs with a new key from entry {made.entry} on. Give its public key to your readers:")
-    print(f"  new: {made.new} ({fingerprint(made.new)})")
-    print(f"  old: {made.old} ({fingerprint(made.old)})")
-    print("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
+    print_line(f"The ledger signs with a new key from entry {made.entry} on. Give its public key to your readers:")
+    print_line(f"  new: {made.new} ({fingerprint(made.new)})")
+    print_line(f"  old: {made.old} ({fingerprint(made.old)})")
+    print_line("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
 
 
 def key_place(place: str, key: str | None) -> Path:

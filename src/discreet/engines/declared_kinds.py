@@ -24,13 +24,15 @@ TYPES = {
 """The DuckDB type of each kind."""
 
 ZONED = "TIMESTAMP WITH TIME ZONE"
-WHOLE_NUMBERS = frozenset(
-    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
-)
+ZONED_NS = "TIMESTAMPTZ_NS"
+NANOSECONDS = ("TIMESTAMP_NS", ZONED_NS)
+BIGINTS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+"""Whole numbers that a BIGINT holds."""
+WHOLE_NUMBERS = BIGINTS | {"HUGEINT", "UBIGINT", "UHUGEINT"}
 FAMILIES = {
     **dict.fromkeys((*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL"), "number"),
     **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), "text"),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED), "moment"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", *NANOSECONDS, ZONED), "moment"),
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
@@ -40,7 +42,7 @@ KINDS = {
     **dict.fromkeys(WHOLE_NUMBERS - {"UHUGEINT"}, Kind.INTEGER),
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
     **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), Kind.TEXT),
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NS", ZONED), Kind.TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP", *NANOSECONDS, ZONED), Kind.TIMESTAMP),
     "BOOLEAN": Kind.BOOLEAN,
     "DATE": Kind.DATE,
 }
@@ -99,7 +101,7 @@ def read_as(kind: Kind, held: str, cell: str) -> str:
     family = _family(held)
     if family not in ALLOWED[kind]:
         return f"NULL::{TYPES[kind]}"
-    if kind is Kind.TEXT or family == "text":
+    if kind is Kind.TEXT or family == "text" or held in NANOSECONDS:  # a cast rounds nanoseconds, a text's are cut off
         return read_text_as(kind, _text(held, cell))
     if kind is Kind.BOOLEAN and family == "number":
         return f"CASE {_double(cell)} WHEN 0 THEN false WHEN 1 THEN true END"
@@ -111,7 +113,7 @@ def read_as(kind: Kind, held: str, cell: str) -> str:
 def read_identity(kind: Kind, held: str, cell: str) -> str | None:
     """SQL that reads the identity of a unit; None if the column, read as its kind, is its own identity."""
     family = _family(held)
-    if family == ALLOWED[kind][0] and (held == TYPES[kind] or held in WHOLE_NUMBERS) and family != "text":
+    if family == ALLOWED[kind][0] and (held == TYPES[kind] or held in BIGINTS) and family != "text":
         return None
     if family is None:
         return "NULL::VARCHAR"
@@ -135,7 +137,7 @@ def _text(held: str, cell: str) -> str:
     if held in ("FLOAT", "DOUBLE"):
         number = _double(cell)
         return f"CASE WHEN NOT isnan({number}) THEN coalesce({_whole(number)}::VARCHAR, {number}::VARCHAR) END"
-    return f"{_in_utc(held, cell)}::VARCHAR" + (" || '+00'" if held == ZONED else "")
+    return f"{_in_utc(held, cell)}::VARCHAR" + (" || '+00'" if held in (ZONED, ZONED_NS) else "")
 
 
 def _double(cell: str) -> str:
@@ -148,4 +150,4 @@ def _whole(number: str) -> str:
 
 
 def _in_utc(held: str, cell: str) -> str:
-    return f"({cell} AT TIME ZONE 'UTC')" if held == ZONED else cell
+    return f"({cell} AT TIME ZONE 'UTC')" if held in (ZONED, ZONED_NS) else cell

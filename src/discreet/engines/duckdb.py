@@ -20,20 +20,37 @@ from sqlglot import exp
 
 from discreet.address import shown_ending
 from discreet.engines.csv_file import place_csv
-from discreet.engines.declared_kinds import ZONED, kind_of
-from discreet.engines.duckdb_place import Place, absolute, begun, connected, find_table, locked, own_place, refuse_collation
+from discreet.engines.declared_kinds import ZONED, ZONED_NS, kind_of
+from discreet.engines.duckdb_place import (
+    Place,
+    absolute,
+    begun,
+    connected,
+    find_table,
+    locked,
+    own_place,
+    real_path,
+    refuse_collation,
+)
 from discreet.engines.engine import Fingerprint, OutOfResources, Reading, SqlEngine, quoted, read_column
-from discreet.engines.frames import copy_frame
+from discreet.engines.frames import copy_frame, unit_problem
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
 from discreet.engines.owner import log
-from discreet.engines.parquet_files import fingerprint, place_parquet
+from discreet.engines.parquet_files import fingerprint, parquet_type, place_parquet
 from discreet.engines.parts import WHOLE, OutOfMemory, Part, added_up
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.table import Column, Kind, Lookup
 from discreet.sql.dialects import DUCKDB
 
-READ_AS = {"UUID": "VARCHAR", "ENUM": "VARCHAR", "DECIMAL": "DOUBLE", "TIMESTAMP_NS": "TIMESTAMP", ZONED: "TIMESTAMP"}
+READ_AS = {
+    "UUID": "VARCHAR",
+    "ENUM": "VARCHAR",
+    "DECIMAL": "DOUBLE",
+    "TIMESTAMP_NS": "TIMESTAMP",
+    ZONED: "TIMESTAMP",
+    ZONED_NS: "TIMESTAMP",
+}
 """Types that are read as others before anything is compared with them. Each of these readings succeeds on every value."""
 
 READERS = {".csv": place_csv, ".tsv": place_csv, ".parquet": place_parquet}
@@ -58,7 +75,9 @@ class DuckDB(SqlEngine):
         identity: str | None = None,
         collated: bool = True,
         identities: str | None = None,
+        origins: Sequence[str] = (),
         files: Sequence[str] = (),
+        problem: str | None = None,
     ) -> None:
         self.connection, self.table, self.place = connection, table, place or find_table(connection, table)
         self.turn = _turns.setdefault(
@@ -67,6 +86,8 @@ class DuckDB(SqlEngine):
         self.collated = collated  # whether a text column may take different texts for equal
         self.identities = identities  # the column of our own that holds the units' identities, if theirs does not
         self.files = files  # that the table is read from at each question
+        self._origins = tuple(origins)
+        self.problem = problem  # why the units of a frame cannot be told apart
         self.computed = self.place.computed
         self.lasting = identity is not None
         self.identity = identity or f"in memory, {uuid4().hex}"  # what is nowhere in particular is like nothing else
@@ -102,12 +123,15 @@ class DuckDB(SqlEngine):
         connection = begun()
         try:
             identities = copy_frame(connection, table, frame, kinds, unit)
-        except (duckdb.Error, TypeError, ValueError) as mistake:
+        except SourceRefused:
+            raise
+        except Exception as mistake:  # cells are objects of anybody's, whose methods may raise anything
             log.warning("%s", mistake)
             raise SourceRefused(
                 "this is not a table that can be read", "give a path, a frame, an Arrow table or a connection"
             ) from None
-        return cls(locked(connection), table, place=own_place(table), collated=False, identities=identities)
+        problem = unit_problem(frame, unit)
+        return cls(locked(connection), table, place=own_place(table), collated=False, identities=identities, problem=problem)
 
     @classmethod
     def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
@@ -138,6 +162,7 @@ class DuckDB(SqlEngine):
             identity=absolute(path),
             collated=False,
             identities=identities,
+            origins=[real_path(file) for file in files],
             files=read_again,
         )
 
@@ -201,11 +226,27 @@ class DuckDB(SqlEngine):
         texts = [name for name, kind in self._types.items() if self.collated and kind == "VARCHAR"]
         return plain | dict.fromkeys(texts, _letters)
 
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The files themselves: patterns and links are other names for them. In memory, the table of the connection."""
+        return self._origins or ((self.identity,) if self.lasting else (".".join(self.place.name),))
+
+    @property
+    def anchor(self) -> object:
+        """The connection."""
+        return self.connection
+
+    def unit_problem(self, unit: str) -> str | None:
+        """Why the units of this column cannot be told apart; None if they can."""
+        if self.files and parquet_type(self.connection, self.files, unit) == "INT96":
+            return "timestamps in Parquet's old form INT96 are read without their nanoseconds"
+        return self.problem
+
     def _identity(self, unit: str) -> Reading:
         """Nanoseconds would be cut off by the reading as a timestamp, and two units be read as one."""
         if (column := self.identities) is not None:
             return lambda _: exp.column(exp.to_identifier(column, quoted=True))
-        return _as_text if self._types[unit] == "TIMESTAMP_NS" else None
+        return {"TIMESTAMP_NS": _as_text, ZONED_NS: lambda column: _as_text(_in_utc(column))}.get(self._types[unit])
 
     def _lookup(self, name: str) -> exp.Expr:
         return lookup_table(self.public[name])
@@ -274,6 +315,10 @@ def _as_text(column: exp.Expr) -> exp.Expr:
     return exp.cast(column, "VARCHAR", dialect="duckdb")
 
 
+def _in_utc(column: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")))
+
+
 def _read_as(kind: str) -> str | None:
     return READ_AS.get(kind.partition("(")[0])
 
@@ -293,4 +338,6 @@ def _reading(kind: str) -> Reading:
     other = _read_as(kind)
     if kind == ZONED:
         return _moment
+    if kind == ZONED_NS:
+        return lambda column: exp.cast(_in_utc(column), "TIMESTAMP", dialect="duckdb")
     return None if other is None else lambda column: exp.cast(column, other, dialect="duckdb")

@@ -25,6 +25,7 @@ def begun() -> duckdb.DuckDBPyConnection:
     """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
     folder = _private_folder()
     connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
+    connection.execute("SET TimeZone = 'UTC'")  # in which texts of moments without an offset are read
     finalize(connection, _removed, folder, getpid())
     return connection
 
@@ -93,6 +94,11 @@ def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
 def refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
     if _setting(connection, "default_collation"):
         raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
+
+
+def real_path(file: str) -> str:
+    """A file that a pattern matched, without links and without the scheme of a URL."""
+    return str(Path(file.removeprefix("file://")).resolve())
 
 
 def absolute(path: str) -> str:

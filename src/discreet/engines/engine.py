@@ -48,6 +48,16 @@ class Engine(Protocol):
     """Whether `identity` means the same table in another process."""
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """What a quarantine of this source is of, however the source was named: its files, or its identity."""
+        ...
+
+    @property
+    def anchor(self) -> object:
+        """What a source that does not last ends with: a connection, a frame."""
+        ...
+
+    @property
     def turn(self) -> AbstractContextManager[Any]:
         """Held while a statement runs and its rows are read."""
         ...
@@ -122,6 +132,7 @@ class SqlEngine(ABC):
     """An engine that runs what `discreet.sql` writes."""
 
     dialect: Dialect
+    identity: str
     computed = False  # whether expressions of the owner's are evaluated whenever the table is read
     lasting = True
 
@@ -140,6 +151,16 @@ class SqlEngine(ABC):
     @abstractmethod
     def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """Run it. Whatever the engine raises becomes `EngineFailed`; its own words go to the owner's log."""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """What a quarantine of this source is of, however the source was named."""
+        return (self.identity,)
+
+    @property
+    def anchor(self) -> object:
+        """What a source that does not last ends with."""
+        return self
 
     def _identity(self, unit: str) -> Reading:
         """How a unit's identity is read; None if the column, as it is read, is its own."""

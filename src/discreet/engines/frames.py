@@ -18,10 +18,14 @@ from typing import Any
 import duckdb
 import numpy
 
-from discreet.engines.declared_kinds import ALLOWED, identity_column, kind_of, mark, quote, read_as, read_identity
+from discreet.engines.declared_kinds import ALLOWED, ZONED_NS, identity_column, kind_of, mark, quote, read_as, read_identity
+from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 
 LARGEST = 1 << 63
+HUGE = 1 << 256
+EXACT = 1 << 53
+"""Up to here a double holds every whole number."""
 KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
 
 
@@ -30,6 +34,9 @@ def copy_frame(
 ) -> str | None:
     """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
     there is one."""
+    names = list(getattr(frame, "columns", ()))
+    if len({str(name) for name in names}) < len(names):
+        raise SourceRefused("two columns of this frame have the same name", "rename one of them")
     given = _Given(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
     if type(frame).__module__.partition(".")[0] == "pandas":
         given = given.without_objects(unit)
@@ -42,12 +49,29 @@ def copy_frame(
         and unit is not None
         and (kind := given.kinds.get(unit) or kind_of(held.get(unit, ""))) is not None
     ):
+        if held[unit] in ("FLOAT", "DOUBLE"):
+            _refuse_merged(connection, unit)
         read = read_identity(kind, held[unit], quote(unit))
         identities = None if read is None else identity_column(unit, held)
         columns += [] if identities is None else [f"{read} AS {quote(identities)}"]
     connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {', '.join(columns) or '*'} FROM given")
     connection.unregister("given")
     return identities
+
+
+def _refuse_merged(connection: duckdb.DuckDBPyConnection, unit: str) -> None:
+    """Whole numbers beside a missing one are floats in pandas, and beyond 2^53 several ids are one float."""
+    beyond = f"SELECT count(*) FROM given WHERE isfinite({quote(unit)}) AND abs({quote(unit)}) >= {EXACT}"
+    if connection.execute(beyond).fetchall() != [(0,)]:
+        raise SourceRefused(
+            f"the units in {unit} are floats, which do not tell large ids apart", "hold them as texts, or in pandas as Int64"
+        )
+
+
+def unit_problem(frame: Any, unit: str | None) -> str | None:
+    """Why the units of a frame cannot be told apart; None if they can."""
+    fields = {field.name: str(field.type) for field in getattr(frame, "schema", ()) if hasattr(field, "type")}
+    return "date64 is read without its time of day" if fields.get(unit or "") == "date64[ms]" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,8 @@ class _Given:
 
     def columns(self, held: Mapping[str, str]) -> list[str]:
         """By kind where one is known; else as they are, or, if the columns are declared, not at all."""
-        known = {name: read_as(self.kinds[name], kind, quote(name)) for name, kind in held.items() if name in self.kinds}
+        kinds = {name: Kind.TIMESTAMP for name, kind in held.items() if kind == ZONED_NS and not self.declared} | self.kinds
+        known = {name: read_as(kinds[name], kind, quote(name)) for name, kind in held.items() if name in kinds}
         return [
             f"{known[name]} AS {quote(name)}" if name in known else quote(name)
             for name in held
@@ -94,15 +119,16 @@ def read_cell(cell: Any) -> tuple[str | None, str | None]:
     if isinstance(cell, bool | numpy.bool_):
         return "boolean", "true" if cell else "false"
     if isinstance(cell, str):
-        return "text", str(cell)
+        return "text", str.__str__(cell)
     if isinstance(cell, int | numpy.integer):
-        return "number", str(int(cell))
+        return "number", str(int(cell)) if abs(int(cell)) < HUGE else hex(cell)  # Python writes no more than 4,300 digits
     if isinstance(cell, float | numpy.floating):
         return (None, None) if isnan(cell) else ("number", _float_text(float(cell)))
     if isinstance(cell, Decimal):
         return ("number", format(cell, "f")) if cell.is_finite() else (None, None)
     if isinstance(cell, datetime):
-        return ("moment", _moment_text(cell)) if cell == cell else (None, None)  # NaT is a datetime that equals nothing
+        text = _moment_text(cell) if cell == cell else None  # NaT is a datetime that equals nothing
+        return (None, None) if text is None else ("moment", text)
     return ("date", cell.isoformat()) if isinstance(cell, date) else (None, None)
 
 
@@ -110,12 +136,17 @@ def _float_text(number: float) -> str:
     return str(int(number)) if number.is_integer() and -LARGEST <= number < LARGEST else repr(number)
 
 
-def _moment_text(moment: datetime) -> str:
-    """As DuckDB writes it: in UTC if it has a zone, without zeros after the last digit."""
-    naive = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+def _moment_text(moment: datetime) -> str | None:
+    """As DuckDB writes it: in UTC if it has a zone, without zeros after the last digit. None if that is beyond all years."""
+    try:
+        naive = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    except (OverflowError, ValueError):
+        return None
+    day = f"{naive.year if naive.year > 0 else 1 - naive.year:04d}-{naive.month:02d}-{naive.day:02d}"
+    era = "" if naive.year > 0 else " (BC)"
     digits = f"{naive.microsecond:06d}{getattr(naive, 'nanosecond', 0):03d}".rstrip("0")
-    fraction = f".{digits}" if digits else ""
-    return f"{naive:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction + ("" if moment.tzinfo is None else "+00")
+    time = f"{naive.hour:02d}:{naive.minute:02d}:{naive.second:02d}" + (f".{digits}" if digits else "")
+    return f"{day}{era} {time}" + ("" if moment.tzinfo is None else "+00")
 
 
 def _value(kind: Kind, family: str | None, text: str | None) -> str | None:
@@ -149,5 +180,8 @@ def _guess_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Objects, categories of anything, intervals, periods; not numbers, truth values, moments or texts of one type."""
+    """Objects, categories of anything, intervals, periods; not numbers, truth values, moments or texts of one type. DuckDB
+    reads moments in a zone without their nanoseconds."""
+    if str(dtype).startswith("datetime64[ns, "):
+        return True
     return str(dtype) in ("object", "category") or (dtype.kind == "O" and not str(dtype).startswith(("str", "string")))

@@ -87,3 +87,10 @@ def _field(rows: Iterator[tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
     """The next field of a schema with all that is nested in it."""
     _, name, children, *kind = next(rows)
     return name, (*kind, *(_field(rows) for _ in range(children or 0)))
+
+
+def parquet_type(connection: duckdb.DuckDBPyConnection, files: Sequence[str], column: str) -> str | None:
+    """The physical type of a column in the first file; None for a folder's column."""
+    query = "SELECT type FROM parquet_schema(?) WHERE name = ? AND type IS NOT NULL"
+    found = connection.execute(query, [files[0], column]).fetchone()
+    return None if found is None else found[0]

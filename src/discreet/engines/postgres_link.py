@@ -130,7 +130,7 @@ def _fetched(connection: psycopg.Connection[Any], statement: str, path: Any) -> 
             yield from batch
 
 
-RESOURCES = ("08", "25P", "40", "42", "53", "55", "57", "58")
+RESOURCES = ("08", "25P", "40", "42501", "42P01", "53", "55", "57", "58")
 """What the codes of failures begin with that no row has caused: connections, deadlocks, names, permissions, memory, locks,
 time-outs and shutdowns. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 

@@ -46,6 +46,7 @@ class Spark(SqlEngine):
     ) -> None:
         self.session, self.place, self.table, self.origin, self.public = session, place, table, origin, public
         self.identity, self.lasting, self.computed = origin.identity, origin.lasting, origin.computed
+        self.frame: DataFrame | None = None  # the user's own
         self.view = view  # kept for as long as the table is read
         self.turn, self.job = threading.Lock(), Job(session)
         with refused("this table cannot be read", "check its name; the owner's log says more"):
@@ -84,7 +85,19 @@ class Spark(SqlEngine):
         with refused("this frame cannot be read", "the owner's log says more"):
             _refuse_odd(frame)
             view = View(frame)
-            return cls(own_session(frame.sparkSession), view.place, table, frame_at(frame), view=view)
+            opened = cls(own_session(frame.sparkSession), view.place, table, frame_at(frame), view=view)
+            opened.frame = frame
+            return opened
+
+    @property
+    def anchor(self) -> object:
+        """The user's frame."""
+        return self if self.frame is None else self.frame
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """A frame that computes something is known by itself alone."""
+        return (self.identity,) if self.lasting else ("frame",)
 
     def columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""

@@ -70,7 +70,7 @@ class MemoryAccount:
             bound_to = one_whose(self._whose, whose, "this session's")
             receipt = self._pay(loss, at)
             self._whose = bound_to
-            self._debits[id or uuid4().hex] = measurement, receipt
+            self._debits[uuid4().hex if id is None else id] = measurement, receipt
             return receipt
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from discreet.errors import BadParameter, LedgerFailed, SourceQuarantined
 from discreet.ledger.entry import FailureRecorded, QuarantineLifted
@@ -166,10 +167,14 @@ class MemoryQuarantine:
             return _listing(self._counts)
 
 
-def quarantine_for(account: Purse, *, lasting: bool) -> Quarantine:
-    """Where failures of a source are kept. One that ends with the process needs no more than memory."""
+_in_memory: WeakKeyDictionary[object, MemoryQuarantine] = WeakKeyDictionary()
+
+
+def quarantine_for(account: Purse, *, lasting: bool, anchor: object) -> Quarantine:
+    """Where failures of a source are kept. One that ends with its `anchor`, a connection or a frame, needs no more than
+    memory: one for all sessions on that anchor."""
     if not lasting:
-        return MemoryQuarantine()
+        return _in_memory.setdefault(anchor, MemoryQuarantine())
     return account.quarantine or FileQuarantine(default_state_path())
 
 

@@ -1,5 +1,6 @@
 """Sources that are quarantined because a query on them failed: list them, and lift the quarantine. For the data owner."""
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +38,7 @@ def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
 
 @source.command("lift", epilog="Example: [bold]discreet source lift people.csv --ledger hr.ledger[/bold]")
 def source_lift(
-    name: Annotated[str, typer.Argument(metavar="SOURCE", help="The source as listed, or the path of its file.")],
+    name: Annotated[str, typer.Argument(metavar="SOURCE", help="As listed, or a path or pattern of its files.")],
     ledger: QuarantinePlace = None,
     json: Json = False,
 ) -> None:
@@ -46,12 +47,14 @@ def source_lift(
 
     quarantine = _open_quarantine(ledger)
     listed = {each.source for each in quarantine.listing()}
-    lifted = next((known for known in (name, _absolute(name)) if known in listed), name)
-    quarantine.lift(lifted)
+    pattern = _absolute(name)
+    lifted = [known for known in sorted(listed) if known == name or fnmatchcase(known, pattern)] or [name]
+    for known in lifted:
+        quarantine.lift(known)
     if json:
         print_json({"lifted": lifted})
-    else:
-        print_line(f"Queries on {lifted!r} are allowed again.")
+    for known in () if json else lifted:
+        print_line(f"Queries on {known!r} are allowed again.")
 
 
 def _open_quarantine(ledger: str | None) -> Any:
