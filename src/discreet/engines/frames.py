@@ -34,11 +34,10 @@ def copy_frame(
 ) -> str | None:
     """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
     there is one."""
-    names = list(getattr(frame, "columns", ()))
-    if len({str(name) for name in names}) < len(names):
-        raise SourceRefused("two columns of this frame have the same name", "rename one of them")
     given = _Given(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
     if type(frame).__module__.partition(".")[0] == "pandas":
+        if not frame.columns.is_unique:
+            raise SourceRefused("two columns of this frame have the same name", "rename one of them")
         given = given.without_objects(unit)
     connection.register("given", given.frame)
     held = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}

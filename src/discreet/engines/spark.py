@@ -159,7 +159,15 @@ class Spark(SqlEngine):
                 yield from zip(*(_whole(column.to_pylist()) for column in batch.columns), strict=True)
         except Exception as mistake:  # a stopped context raises whatever comes first
             log.warning("%s", mistake)
-            raise (OutOfResources if _is_resource(mistake) else EngineFailed) from None
+            raise (OutOfResources if _is_resource(mistake) or self._has_ended() else EngineFailed) from None
+
+    def _has_ended(self) -> bool:
+        """Whether the context is gone, which shows in whatever Python or Java meets first."""
+        try:
+            context = self.session.sparkContext._jsc
+            return context is None or bool(context.sc().isStopped())
+        except Exception:  # so is the Java process
+            return True
 
 
 RESOURCES = (
