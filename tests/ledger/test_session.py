@@ -81,7 +81,7 @@ class Dies:
     """An engine that fails after the debit."""
 
     def __init__(self, engine: Any) -> None:
-        self.identity, self.turn = engine.identity, engine.turn
+        self.identity, self.origins, self.turn = engine.identity, engine.origins, engine.turn
 
     def exact(self, bounded: Any) -> Any:
         raise OutOfResources

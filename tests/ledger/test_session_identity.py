@@ -117,6 +117,7 @@ class Rival:
 
     def __init__(self, session: Session, place: Path) -> None:
         self.session, self.place, self.rows = session, place, None
+        self.origins = session.engine.origins
         self.identity, self.turn, self.progress = session.engine.identity, session.engine.turn, session.engine.progress
 
     def exact(self, bounded: Any) -> Any:

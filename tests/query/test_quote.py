@@ -21,7 +21,7 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
-    identity, turn = "nowhere", nullcontext()
+    identity, origins, turn = "nowhere", ("nowhere",), nullcontext()
 
     def exact(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
