@@ -225,8 +225,9 @@ def _make_file(path: Path) -> None:
         with suppress(FileExistsError):  # another process was first
             os.link(draft, path)
         sync_folder(path.parent)
-    except OSError as error:
-        reason = f"the file of the owner's state cannot be made ({error.strerror})"
+    except (OSError, LedgerFailed) as error:
+        cause = error.strerror if isinstance(error, OSError) else error.reason
+        reason = f"the file of the owner's state cannot be made ({cause})"
         raise LedgerFailed(str(path), reason, _ELSEWHERE) from None
     finally:
         draft.unlink(missing_ok=True)
