@@ -15,7 +15,10 @@ from discreet.units import Sensitivity
 
 
 class Fact(msgspec.Struct, frozen=True, tag=True):
-    """What all facts share: they are frozen and comparable, compose with + and *, and none can state the impossible."""
+    """What all facts share: they are frozen and comparable, compose with + and *, and none can state the impossible.
+
+    Ledgers hold facts by their `tag` and the names of their fields: neither changes, whatever the class is called.
+    """
 
     def __post_init__(self) -> None:
         impossible = _impossible(cast("Loss", self))
@@ -31,21 +34,21 @@ class Fact(msgspec.Struct, frozen=True, tag=True):
     __rmul__ = __mul__
 
 
-class LaplaceLoss(Fact, frozen=True, tag=True):
+class LaplaceLoss(Fact, frozen=True, tag="LaplaceLoss"):
     """Continuous Laplace noise of this scale on every coordinate (on paper: discreet itself draws the discrete law)."""
 
     scale: Fraction
     sensitivity: Sensitivity
 
 
-class DiscreteLaplaceLoss(Fact, frozen=True, tag=True):
+class DiscreteLaplaceLoss(Fact, frozen=True, tag="DiscreteLaplaceLoss"):
     """P(k) ∝ e^{-|k|/scale} on every coordinate of whole answers."""
 
     scale: Fraction
     sensitivity: Sensitivity
 
 
-class TruncatedGeometricLoss(Fact, frozen=True, tag=True):
+class TruncatedGeometricLoss(Fact, frozen=True, tag="TruncatedGeometricLoss"):
     """Discrete Laplace noise, then clamped to [lower, upper]."""
 
     scale: Fraction
@@ -54,47 +57,47 @@ class TruncatedGeometricLoss(Fact, frozen=True, tag=True):
     sensitivity: Sensitivity
 
 
-class GaussianLoss(Fact, frozen=True, tag=True):
+class GaussianLoss(Fact, frozen=True, tag="GaussianLoss"):
     """N(0, σ²) on every coordinate, possibly rounded afterwards (which is post-processing)."""
 
     sigma: Fraction
     sensitivity: Sensitivity
 
 
-class DiscreteGaussianLoss(Fact, frozen=True, tag=True):
+class DiscreteGaussianLoss(Fact, frozen=True, tag="DiscreteGaussianLoss"):
     """P(k) ∝ e^{-k²/2σ²} on every coordinate of whole answers."""
 
     sigma: Fraction
     sensitivity: Sensitivity
 
 
-class BinomialLoss(Fact, frozen=True, tag=True):
+class BinomialLoss(Fact, frozen=True, tag="BinomialLoss"):
     """The number of heads in n fair coins, less n/2, on every coordinate of whole answers."""
 
     n: int
     sensitivity: Sensitivity
 
 
-class ResponseLoss(Fact, frozen=True, tag=True):
+class ResponseLoss(Fact, frozen=True, tag="ResponseLoss"):
     """The true one of `choices` answers with probability `truth`, each other one with equal probability."""
 
     truth: Fraction
     choices: int
 
 
-class ExponentialLoss(Fact, frozen=True, tag=True):
+class ExponentialLoss(Fact, frozen=True, tag="ExponentialLoss"):
     """Choice with P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`."""
 
     epsilon: Fraction
 
 
-class PermuteAndFlipLoss(Fact, frozen=True, tag=True):
+class PermuteAndFlipLoss(Fact, frozen=True, tag="PermuteAndFlipLoss"):
     """Permute-and-flip at the same x_i: ε-private too, but not of bounded range."""
 
     epsilon: Fraction
 
 
-class ThresholdLoss(Fact, frozen=True, tag=True):
+class ThresholdLoss(Fact, frozen=True, tag="ThresholdLoss"):
     """A key is shown if its number of distinct units plus discrete Laplace noise reaches `threshold`; one unit is
     counted in at most `groups` keys."""
 
@@ -103,7 +106,7 @@ class ThresholdLoss(Fact, frozen=True, tag=True):
     groups: int
 
 
-class KeepLoss(Fact, frozen=True, tag=True):
+class KeepLoss(Fact, frozen=True, tag="KeepLoss"):
     """A key is shown with the largest probability that (epsilon, delta) per key allows; one unit is counted in at most
     `groups` keys."""
 
@@ -112,34 +115,34 @@ class KeepLoss(Fact, frozen=True, tag=True):
     groups: int
 
 
-class Claim(Fact, frozen=True, tag=True):
+class Claim(Fact, frozen=True, tag="Claim"):
     """Somebody's word that a release was (epsilon, delta)-private."""
 
     epsilon: Fraction
     delta: Fraction
 
 
-class Composition(Fact, frozen=True, tag=True):
+class Composition(Fact, frozen=True, tag="Composition"):
     """Several releases about the same people. Each part ran as often as its number says; no part is a Composition."""
 
     parts: "tuple[tuple[Loss, int], ...]" = ()
 
 
-class Parallel(Fact, frozen=True, tag=True):
+class Parallel(Fact, frozen=True, tag="Parallel"):
     """Releases about disjoint parts of the *units*: add or remove one unit and only one branch changes. The partition may
     have been chosen after earlier answers."""
 
     branches: "tuple[Loss, ...]"
 
 
-class Group(Fact, frozen=True, tag=True):
+class Group(Fact, frozen=True, tag="Group"):
     """The same release seen by neighbours that differ in up to `size` units, each of which only one of them has."""
 
     loss: "Loss"
     size: int
 
 
-class Subsampled(Fact, frozen=True, tag=True):
+class Subsampled(Fact, frozen=True, tag="Subsampled"):
     """The release ran on a sample that each unit joined independently with probability `rate` (Poisson), and who was
     sampled is secret. Neighbours add or remove one unit."""
 
@@ -147,7 +150,7 @@ class Subsampled(Fact, frozen=True, tag=True):
     rate: Fraction
 
 
-class SampledWithoutReplacement(Fact, frozen=True, tag=True):
+class SampledWithoutReplacement(Fact, frozen=True, tag="SampledWithoutReplacement"):
     """The release ran on m of the n units, every set of m equally likely, and who was sampled is secret; `rate` is m/n.
     Neighbours replace one unit, n is public, and the inner loss is stated for such neighbours too."""
 

@@ -22,20 +22,27 @@ from discreet.exact import Number, ceil_float, is_power_of_two, positive, ration
 class Neighbours(Enum):
     """Which data sets must be hard to tell apart."""
 
-    ADD_REMOVE = "add or remove one unit"
-    REPLACE = "replace one unit, the number of units being public"
+    ADD_REMOVE = "add-remove"
+    REPLACE = "replace"
 
     @classmethod
     def named(cls, text: str) -> "Neighbours":
         """As it is typed.
 
         >>> Neighbours.named("replace")
-        <Neighbours.REPLACE: 'replace one unit, the number of units being public'>
+        <Neighbours.REPLACE: 'replace'>
         """
-        names = {"add-remove": cls.ADD_REMOVE, "replace": cls.REPLACE}
+        names = [each.value for each in cls]
         if not isinstance(text, str) or text not in names:
             raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(names)}")
-        return names[text]
+        return cls(text)
+
+    @property
+    def definition(self) -> str:
+        """The relation in words. Measurement hashes and certificates hold these texts: they never change."""
+        if self is Neighbours.ADD_REMOVE:
+            return "add or remove one unit"
+        return "replace one unit, the number of units being public"
 
     @property
     def changes(self) -> int:

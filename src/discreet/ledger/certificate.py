@@ -23,7 +23,7 @@ from discreet.query.price import Price
 from discreet.units import Neighbours
 
 FORMAT = "discreet release 1"
-CHANGES = {Neighbours.ADD_REMOVE.value: "added or removed", Neighbours.REPLACE.value: "replaced by another"}
+CHANGES = {Neighbours.ADD_REMOVE.definition: "added or removed", Neighbours.REPLACE.definition: "replaced by another"}
 
 
 def answer_bytes(release: Mapping[str, Any]) -> bytes:

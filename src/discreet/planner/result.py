@@ -83,7 +83,7 @@ class Plan:
         return {
             "question": str(self.task.question),
             "queries": self.task.queries,
-            "neighbours": self.task.neighbours.value,
+            "neighbours": self.task.neighbours.definition,
             "confidence": float(self.task.confidence),
             "aim": self.task.aim.value,
             "goal": None if self.goal is None else self.goal.in_words(self.task.question),

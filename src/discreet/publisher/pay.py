@@ -44,7 +44,7 @@ def pay_and_look(
     session.till.check_source()
     told: dict[str, Any] = {
         "unit": session.table.unit,
-        "neighbours": session.neighbours.value,
+        "neighbours": session.neighbours.definition,
         "plan": [described(each, session.engine.identity, session.label) for each in solved.measurements],
     }
     told |= manner.mark

@@ -134,7 +134,7 @@ def centre_of(value: plan.Value, table: Table) -> int:
 
 
 def in_words(measure: Measure) -> str:
-    """A total, in words."""
+    """A total, in words. Measurement hashes hold these texts: they never change."""
     match measure:
         case Rows():
             return "rows"

@@ -46,7 +46,7 @@ def described(planned: Measurement, source: str, label: str | None = None) -> di
         "question": written(bounded.query, bounded.table.unit),
         "keys": None if bounded.keys is None else _hashed([[to_plain(key) for key in keys] for keys in bounded.keys]),
         "unit": bounded.table.unit,
-        "neighbours": bounded.neighbours.value,
+        "neighbours": bounded.neighbours.definition,
         "max_groups": bounded.groups,
         "max_rows": bounded.rows,
         "policy": policy_hash(bounded.table),

@@ -1,0 +1,82 @@
+"""What is written stays readable: `golden/schema4` was written by `wire_history` before the classes got their present names.
+
+Every later version must open it, verify all of it, and find each of its answers again, for free: then no tag of an event, no
+code of a statistic or relation and no text of a measurement has changed.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import publish
+from discreet.ledger import ledger_at
+from discreet.ledger.check import check
+from discreet.ledger.entry import Entry
+from discreet.ledger.head import contains
+from discreet.ledger.keys import key_at
+from discreet.ledger.verify import verify
+from tests.ledger.wire_history import HISTORY, open_plan, open_session
+
+GOLDEN = Path(__file__).parent / "golden" / "schema4"
+CERTIFICATES = [*HISTORY, "published"]
+
+
+def read(name: str) -> Any:
+    return json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+@pytest.fixture
+def golden(folder: Path) -> str:
+    for name in ("hr.ledger", "hr.ledger.key"):
+        shutil.copyfile(GOLDEN / name, folder / name)
+        os.chmod(folder / name, 0o600)
+    return str(folder / "hr.ledger")
+
+
+def test_the_ledger_holds_together_and_contains_its_head(golden: str) -> None:
+    ledger = ledger_at(golden)
+    report = check(ledger)
+    assert report.holds, report.problem
+    assert report.entries == 34
+    assert contains(ledger, read("head"), key_at(f"{golden}.key").public) is None
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_every_certificate_verifies(golden: str, name: str) -> None:
+    verdict = verify(read(name), public=key_at(f"{golden}.key").public, ledger=ledger_at(golden))
+    assert verdict.holds, [finding for finding in verdict.findings if not finding.holds]
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_every_answer_is_found_again_for_free(golden: str, name: str) -> None:
+    asking = HISTORY[name]
+    session = open_session(asking, golden)
+    spent = session.account.budget.spent
+    answer = session.ask(asking.sql, **asking.ask)
+    assert answer.paper is not None
+    assert answer.paper.measurement == read(name)["measurement"]
+    assert answer.paper.recorded == read(name)["release"]
+    assert session.account.budget.spent == spent
+
+
+def test_the_publication_is_found_again_for_free(golden: str, folder: Path) -> None:
+    again = publish(open_plan(folder, golden), folder / "published")
+    assert again.free
+    assert json.loads((again.folder / "release.json").read_text())["release"] == read("published")["release"]
+
+
+def test_the_history_holds_every_kind_of_entry_statistic_and_relation(golden: str) -> None:
+    with ledger_at(golden).store.reading() as pages:
+        kinds = {json.loads(pages.body(number))["kind"] for number in range(1, 35)}
+    assert kinds == {kind.__struct_config__.tag for kind in Entry.__args__}
+    measured = [read(name)["measurement"] for name in HISTORY] + read("published")["measurement"]["plan"]
+    assert {noise["total"] for each in measured for noise in each["noise"]} >= {
+        "rows", "units", "values", "sum", "centred sum", "centred squares", "2 cells", "64 cells and their sums",
+    }  # fmt: skip
+    assert {noise["mechanism"] for each in measured for noise in each["noise"]} == {"Laplace", "Gaussian"}
+    assert len({each["neighbours"] for each in measured}) == 2
+    assert any(each["selection"] for each in measured)
