@@ -28,6 +28,11 @@ class Declared:
     notes: tuple[str, ...]
     auto: frozenset[str]
 
+    def validate(self) -> "Declared":
+        """The same, if every declared cell can be read. This reads rows: check the quarantine first."""
+        validate(self.engine, set(self.table.columns), default_state_folder)
+        return self
+
 
 def declare(
     source: Any,
@@ -43,12 +48,15 @@ def declare(
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
 ) -> Declared:
-    """Open a source and put together what is said about it."""
+    """Open a source and put together what is said about it. No row is read before `validate` is called."""
     if table is not None and not isinstance(table, str):
         raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
     given, listed = _given(policy)
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
     person = unit or (given.unit if given else None)
+    if given is not None and person != given.unit:
+        reason = f"the policy is about {given.unit!r}, and so are its limits"
+        raise BadParameter("unit", repr(person), reason, "give a policy for this unit")
     engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
     columns = engine.columns() if given is None else _agreed(given, engine.columns())
     limits, auto = _limits(bounds, columns)
@@ -72,9 +80,11 @@ def declare(
         base.least_epsilon,
         base.adjusted_after_looking,
     )
+    for name, value in (("max_rows", max_rows), ("max_groups", max_groups)):
+        if final.unique and value is not None and value != 1:
+            raise BadParameter(name, value, "with unique, a unit has one row", f"leave {name} or unique out")
     if (problem := engine.unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
-    validate(engine, set(final.columns), default_state_folder)
     notes = _notes(final, given, max_groups, max_rows)
     if given is None and isinstance(source, str | Path) and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")

@@ -141,6 +141,21 @@ def floor_float(exact: Fraction | float) -> float:
     return -ceil_float(-exact) + 0.0  # no zero with a sign
 
 
+def decimal_up(exact: Fraction | float) -> float:
+    """The least double whose shortest decimal, which is what JSON and people read, is not below `exact`.
+
+    >>> decimal_up(Fraction(3, 10)), decimal_up(Fraction(2, 3)), ceil_float(Fraction(3, 10))
+    (0.3, 0.6666666666666667, 0.30000000000000004)
+    """
+    near = nearest_float(exact) if isinstance(exact, Fraction) else exact
+    return near if isfinite(near) and Fraction(repr(near)) >= exact else ceil_float(exact)
+
+
+def decimal_down(exact: Fraction | float) -> float:
+    """The mirror image."""
+    return -decimal_up(-exact) + 0.0
+
+
 def shown_up(exact: Fraction | float, digits: int = 4) -> str:
     """For "at most": so many leading digits, rounded up.
 

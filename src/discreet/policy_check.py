@@ -57,11 +57,11 @@ def check_policy(
     >>> [check.verdict.name for check in check_policy("examples/people.csv", people) if check.subject == "unique"]
     ['TRUE']
     """
-    opened = declare(source, unit=None, policy=policy, table=table, path=path)
+    opened = declare(source, unit=None, policy=policy, table=table, path=path).validate()
     texts = {name: Column(Kind.TEXT) for name in opened.table.columns}
     as_texts = Table(opened.table.name, opened.table.unit, texts)
     try:
-        written = declare(source, unit=None, policy=as_texts, table=table, path=path)
+        written = declare(source, unit=None, policy=as_texts, table=table, path=path).validate()
     except BadParameter:  # a source with types of its own: its cells are of the declared kinds, or it had been refused
         written = opened
     return _Checker(opened.engine, opened.table).check_all(_Checker(written.engine, written.table).count_present())

@@ -60,10 +60,11 @@ class Session:
     def of(
         cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours, label: str | None = None
     ) -> "Session":
-        """A session over an open source; refused if the source is quarantined."""
+        """A session over an open source; refused if the source is quarantined or has cells that cannot be read."""
         quarantine = quarantine_for(account, lasting=declared.engine.lasting, anchor=declared.engine.anchor)
         for origin in declared.engine.origins:
             quarantine.check(origin)
+        declared.validate()
         return cls(
             declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto, quarantine,
             None if label is None else read_label(label),
@@ -160,7 +161,7 @@ class Session:
         spending = self.pricing.spending(bounded, wanted)
         planned = self.pricing.buy(bounded, spending.epsilon, wanted.shares(bounded), rest)
         answer = self.till.look(planned, manner, shape, after)
-        answer = replace(answer, explanation=" ".join((answer.explanation, *spending.notes)))
+        answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *spending.notes)))
         return self.pricing.together(answer, earlier) if earlier else answer
 
     def find_bounds(

@@ -140,18 +140,26 @@ def test_old_certificates_and_heads_verify_after_a_rotation(golden: str, folder:
     assert "another key" in str(contains(ledger, signed_head(ledger, newest), old))
 
 
-def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(golden: str, folder: Path) -> None:
-    """Others may know the old key: that is why keys are rotated."""
+def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
+    golden: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may know the old key: that is why keys are rotated. discreet itself signs nothing with it any more."""
     thief = key_at(folder / "hr.ledger.key")
     ledger, _, new = rotated(golden, folder)
     later = session(golden, "hr")
     answer = later.ask(COUNT, epsilon=Fraction(1, 4))
     assert verify(later.certificate(answer, key_at(folder / "hr.ledger.key")), public=new, ledger=ledger).holds
+    for sign in (lambda: later.certificate(answer, thief), lambda: signed_head(ledger, thief)):
+        with pytest.raises(BadParameter, match="since its key was rotated"):
+            sign()
+    for module in ("certificate", "head"):
+        monkeypatch.setattr(f"discreet.ledger.{module}.check_signing_key", lambda *_: None)
     forged = later.certificate(answer, thief)
-    assert [f.claim for f in verify(forged, public=new, ledger=ledger).findings if not f.holds] == [
-        "it was made with the given key"
-    ]
-    assert "another key" in str(contains(ledger, signed_head(ledger, thief), new))
+    for public in (new, None):  # whoever gives no key is told by the ledger which one it signs with
+        assert [f.claim for f in verify(forged, public=public, ledger=ledger).findings if not f.holds] == [
+            "it was made with the given key"
+        ]
+        assert "another key" in str(contains(ledger, signed_head(ledger, thief), public))
     stranger = key_at(folder / "stranger")
     assert not verify(read("count"), public=stranger.public, ledger=ledger).holds
 

@@ -88,3 +88,16 @@ def test_names_go_both_ways() -> None:
         with pytest.raises(BadParameter, match="take pure, zcdp, gdp"):
             named(wrong)
     assert currency.prices is prices
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.7, 1])
+def test_an_exact_price_is_shown_as_the_decimal_that_was_typed(epsilon: float) -> None:
+    asked = session(epsilon=5, delta=0)
+    for times in range(1, 4):
+        price = asked.ask("SELECT COUNT(*) AS n FROM people", epsilon=epsilon, fresh=True).price
+        assert price is not None
+        shown = price.to_dict()
+        assert (shown["epsilon"], shown["amount"]) == ({"lower": epsilon, "upper": epsilon}, epsilon)
+        left = 5 - times * Fraction(str(epsilon))
+        assert Fraction(str(shown["left"])) == left
+        assert str(price) == f"ε = {epsilon}; {float(left)} left".replace(".0 left", " left")

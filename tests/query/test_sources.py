@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import weakref
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import duckdb
 import pytest
 
 import discreet
-from discreet.errors import BadParameter, QuestionRefused, SourceRefused
+from discreet.errors import BadParameter, QuestionRefused, SourceQuarantined, SourceRefused
+from discreet.ledger.failures import FailureKind
+from discreet.ledger.quarantine import FileQuarantine, default_state_path
 from discreet.opening import connect
 from discreet.session import Session
 from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
 
+CSV = Path(__file__).parent.parent.parent / "examples" / "people.csv"
 DECLARED: dict[str, Any] = {"unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b", "c")}, "unique": True}
 
 
@@ -156,3 +160,50 @@ def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(SourceRefused, match="TMPDIR"):
         connect(path, **DECLARED)
+
+
+POLICY = 'table = "people"\nunit = "id"\nunique = true\n[columns.id]\nkind = "integer"\n[columns.dept]\nkind = "text"\n'
+
+
+def test_the_limits_of_a_policy_hold_for_its_own_unit_only(tmp_path: Path) -> None:
+    """A unit of another kind may have many rows where the policy's has one: what is declared of one says nothing of it."""
+    place = tmp_path / "policy.toml"
+    place.write_text(POLICY)
+    assert connect(CSV, policy=place, unit="id", epsilon=1).table.unique
+    with pytest.raises(BadParameter, match="unit is 'dept': the policy is about 'id'"):
+        connect(CSV, policy=place, unit="dept", epsilon=1)
+
+
+@pytest.mark.parametrize("limit", ["max_rows", "max_groups"])
+def test_a_limit_that_contradicts_unique_is_refused(limit: str, tmp_path: Path) -> None:
+    place = tmp_path / "policy.toml"
+    place.write_text(POLICY)
+    for declared in ({"policy": place}, {"unit": "id", "unique": True}):
+        more: Any = {**declared, limit: 7}
+        with pytest.raises(BadParameter, match=f"{limit} is 7: with unique, a unit has one row"):
+            connect(CSV, epsilon=1, **more)
+
+
+def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation reads rows, so its outcome is shown only of a source that may be queried."""
+    source = connect(CSV, unit="id", epsilon=1)
+    [origin] = source.engine.origins
+    FileQuarantine(default_state_path()).record_failure(origin, FailureKind.DECODING)
+    monkeypatch.setattr("discreet.declare.validate", lambda *_: pytest.fail("rows were read"))
+    with pytest.raises(SourceQuarantined):
+        connect(CSV, unit="id", epsilon=1)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("people", "people"), ("a b-2", '"a b-2"'), ("select", '"select"')])
+def test_the_table_is_named_as_it_must_be_written(name: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.csv").write_text("id\n1\n")
+    session = connect(tmp_path / f"{name}.csv", unit="id", epsilon=1)
+    with pytest.raises(QuestionRefused, match=re.escape(f"write FROM {hint}")):
+        session.quote("SELECT COUNT(*) AS n FROM elsewhere", epsilon=1)
+    session.quote(f"SELECT COUNT(*) AS n FROM {hint}", epsilon=1)
+
+
+def test_what_is_dropped_for_want_of_a_declaration_is_said_with_the_answer() -> None:
+    answer = connect(CSV, unit="id", epsilon=1).ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    assert "max_groups and max_rows were not declared" in answer.explanation
+    assert "max_groups and max_rows were not declared" in answer.to_json()

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import IO
 
 from discreet.cli.ledger import key_place
-from discreet.cli.output import print_data, print_styled
+from discreet.cli.output import print_data
 from discreet.cli.question import Question, waiting
 from discreet.errors import BadParameter
+from discreet.ledger import ledger_at
 from discreet.ledger.keys import Key, key_at
+from discreet.ledger.rotation import check_signing_key
 from discreet.query.release import Release
 from discreet.query.tidy import adds_up, check_additive
 
@@ -49,6 +51,7 @@ class Kept:
         if ledger is None:
             raise BadParameter("--release", self.release, "only a ledger signs answers", "give --ledger too")
         key = key_at(key_place(ledger, self.key))
+        check_signing_key(ledger_at(ledger).store, key)
         try:
             return Path(self.release).open("x", encoding="utf-8"), key
         except FileExistsError:
@@ -92,5 +95,3 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
         from rich.console import Console
 
         Console().print(answer)
-        for note in session.notes:
-            print_styled(note)

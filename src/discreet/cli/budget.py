@@ -76,9 +76,7 @@ def _lines(account: Account, price: Price) -> list[str]:
     if account.parent:
         lines.append(f"capped by {account.parent.name}: {shown_down(account.parent.kept.left, 6)} left there")
     failing = f" at δ = {shown_up(account.delta, 3)}" if account.delta else ""
-    lines.append(
-        f"report: what was spent is certified as ε ≤ {shown_up(price.epsilon.upper, 6)}{failing} (not what is charged)"
-    )
+    lines.append(f"report: what was spent is certified as ε ≤ {shown_up(price.ends[1], 6)}{failing} (not what is charged)")
     return lines
 
 

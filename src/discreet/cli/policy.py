@@ -11,7 +11,7 @@ from discreet.query.policy import write_policy
 
 def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
-    declared = declare(source, unit=unit, table=name, path=path).table
+    declared = declare(source, unit=unit, table=name, path=path).validate().table
     text = write_policy(declared, template=True)
     if out == "-":
         print_data(text)

@@ -68,7 +68,7 @@ def run(plan: str, choice: Choice) -> None:
 def _confirm(solved: Solved) -> None:
     if not sys.stdin.isatty():
         raise BadParameter("--yes", "missing", "nobody is there to be asked", "give --yes to publish, or --dry-run")
-    typer.confirm(f"Pay ε = {shown_up(solved.price.epsilon.upper)} and publish?", abort=True, err=True)
+    typer.confirm(f"Pay ε = {shown_up(solved.price.ends[1])} and publish?", abort=True, err=True)
 
 
 def _show(solved: Solved, seen: tuple[Outlook, ...]) -> None:

@@ -13,12 +13,13 @@ import msgspec
 from discreet import codec
 from discreet.accounting.filters import Filter
 from discreet.errors import BadFact, BadParameter
-from discreet.exact import ceil_float
+from discreet.exact import ceil_float, floor_float
 from discreet.ledger.account import Account
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.entry import Debit, Opened, canonical, decode, measurement_hash, whose_of
 from discreet.ledger.keys import Key, is_public
-from discreet.query.currency import plain
+from discreet.ledger.rotation import check_signing_key
+from discreet.query.currency import name_of, plain
 from discreet.query.price import Price
 from discreet.units import Neighbours
 
@@ -50,6 +51,7 @@ def certificate(
     """
     if tainted:
         raise BadParameter("release", "tainted", "its noise was seeded and can be repeated", "release it with real noise")
+    check_signing_key(account.store, key)
     opened, debit, answer = _entries(account, entry)
     earlier = [_entries(account, number)[1] for number in after]
     if not rests_on(measurement, debit, earlier):
@@ -66,7 +68,7 @@ def certificate(
         "measurement": dict(measurement),
         "release": dict(release),
         "facts": msgspec.json.decode(debit.facts),
-        "price": price_of(opened, debit).to_dict(),
+        "price": stated_price(opened, debit),
         "guarantee": guarantee(opened, debit, measurement, earlier),
         "account_entry": _text(account, opened.number),
         "earlier": [_text(account, number) for number in after],
@@ -75,6 +77,18 @@ def certificate(
     }
     read = msgspec.json.decode(canonical(unsigned))  # as a reader will have it
     return dict(read) | {"signature": key.sign(canonical(read))}
+
+
+def stated_price(opened: Opened, debit: Debit) -> dict[str, Any]:
+    """The price as a certificate of this format states it, in doubles that bound it."""
+    price = price_of(opened, debit)
+    return {
+        "epsilon": {"lower": plain(price.epsilon.lower), "upper": plain(price.epsilon.upper)},
+        "delta": ceil_float(price.delta),
+        "currency": name_of(price.currency),
+        "amount": plain(ceil_float(price.amount)),
+        "left": floor_float(price.left),
+    }
 
 
 def price_of(opened: Opened, debit: Debit) -> Price:

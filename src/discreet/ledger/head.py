@@ -10,7 +10,7 @@ from discreet.errors import BadParameter
 from discreet.ledger.book import Ledger
 from discreet.ledger.entry import GENESIS, canonical
 from discreet.ledger.keys import Key, fingerprint, is_public, verified
-from discreet.ledger.rotation import accepts
+from discreet.ledger.rotation import accepts, check_signing_key, signing_key
 
 FORMAT = "discreet head 1"
 _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signature": str}
@@ -18,6 +18,7 @@ _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signa
 
 def signed_head(ledger: Ledger, key: Key) -> dict[str, Any]:
     """The head of now."""
+    check_signing_key(ledger.store, key)
     with ledger.store.reading() as pages:
         number, link = pages.last()
     head: dict[str, Any] = {"format": FORMAT, "entries": number, "hash": link.hex(), "public_key": key.public}
@@ -25,9 +26,10 @@ def signed_head(ledger: Ledger, key: Key) -> dict[str, Any]:
 
 
 def contains(ledger: Ledger, head: Any, public: str | None = None) -> str | None:
-    """Why the ledger is not a continuation of this head; None if it is one. Without a key, the head's own is believed; a key
-    counts for those that it replaced later, too."""
+    """Why the ledger is not a continuation of this head; None if it is one. Without a key, the one of the ledger's
+    last rotation is taken, or else the head's own; a key counts for those that it replaced later, too."""
     head = read_head(head)
+    public = public or signing_key(ledger.store)
     unsigned = {name: value for name, value in head.items() if name != "signature"}
     if not verified(head["public_key"], head["signature"], canonical(unsigned)):
         return "the head's signature does not hold: it was changed"

@@ -14,9 +14,10 @@ from pathlib import Path
 from discreet.errors import BadParameter
 from discreet.ledger.book import Ledger
 from discreet.ledger.entry import KeyRotated, canonical
-from discreet.ledger.keys import key_at, verified
+from discreet.ledger.keys import Key, fingerprint, key_at, verified
 from discreet.ledger.pages import Pages
 from discreet.ledger.sqlite import sync_folder
+from discreet.ledger.store import Store
 
 FORMAT = "discreet key rotation 1"
 
@@ -87,6 +88,25 @@ def accepts(ledger: Ledger, public: str, signer: str, entry: int) -> bool:
         return True
     with ledger.store.reading() as pages:
         return replaced_keys(pages, public).get(signer, 0) > entry
+
+
+def signing_key(store: Store) -> str | None:
+    """The public key that the last rotation put in force; None as long as no key was replaced."""
+    with store.reading() as pages:
+        rotations = [entry for entry in pages.rotations() if is_signed(entry)]
+    return max(rotations, key=lambda entry: entry.number).new if rotations else None
+
+
+def check_signing_key(store: Store, key: Key) -> None:
+    """Refuse to sign with a key that the ledger replaced: readers who know the new one do not accept it any more."""
+    current = signing_key(store)
+    if current is not None and key.public != current:
+        raise BadParameter(
+            "key",
+            fingerprint(key.public),
+            f"the ledger signs with {fingerprint(current)} since its key was rotated",
+            "give the new key's file",
+        )
 
 
 def _statement(number: int, previous: str, old: str, new: str) -> bytes:

@@ -16,12 +16,13 @@ from discreet.ledger.certificate import (
     read_certificate,
     read_entries,
     rests_on,
+    stated_price,
     words,
 )
 from discreet.ledger.check import SLACK, check
 from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash, whose_of
 from discreet.ledger.keys import fingerprint, verified
-from discreet.ledger.rotation import accepts
+from discreet.ledger.rotation import accepts, signing_key
 
 NEAR = 1e-3
 """Another version may know the same ε a little better or worse."""
@@ -54,9 +55,14 @@ class Verdict:
 
 
 def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verdict:
-    """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it."""
+    """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it.
+
+    A ledger whose key was rotated says which key to accept if none is given.
+    """
     stated = read_certificate(found)
     opened, debit, earlier = read_entries(stated)
+    if public is None and ledger is not None:
+        public = signing_key(ledger.store)
     findings = list(_signed(stated, public, debit, ledger))
     try:
         findings += _consistent(stated, opened, debit, earlier)
@@ -131,7 +137,7 @@ def _priced(stated: dict[str, Any], opened: Opened, debit: Debit) -> bool:
     true = price_of(opened, debit)
     said = dict(stated["price"])
     interval = said.pop("epsilon", None)
-    rest = {name: value for name, value in true.to_dict().items() if name != "epsilon"}
+    rest = {name: value for name, value in stated_price(opened, debit).items() if name != "epsilon"}
     if said != rest or not isinstance(interval, dict) or set(interval) != {"lower", "upper"}:
         return False
     lower, upper = _number(interval["lower"]), _number(interval["upper"])

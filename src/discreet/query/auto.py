@@ -62,7 +62,7 @@ def found_bounds(measurement: Measurement, answer: Release) -> tuple[Fraction, F
     if not held:
         raise QuestionRefused(
             f"no magnitude of {column} stands out from the noise at this price",
-            f"pay more, or declare its bounds, for example --bounds {column}=0:100",
+            f"the search is paid for; pay more, or declare the bounds, for example --bounds {column}=0:100",
         )
     return histogram.edges[held[0]], histogram.edges[held[-1] + 1]
 

@@ -12,6 +12,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QuestionRefused
 from discreet.query import plan
@@ -113,13 +114,20 @@ def _statement(select: exp.Select, table: Table) -> plan.Query:
 def _source(select: exp.Select, table: Table) -> None:
     source = select.args.get("from_")
     if source is None:
-        raise refused(select, "there is no FROM", f"write FROM {table.name}")
+        raise refused(select, "there is no FROM", f"write FROM {_quote(table.name)}")
     only(source, "this")
     if not isinstance(source.this, exp.Table):
-        raise refused(source, "FROM takes one table by name", f"write FROM {table.name}")
+        raise refused(source, "FROM takes one table by name", f"write FROM {_quote(table.name)}")
     only(source.this, "this")
     if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != table.name.lower():
-        raise refused(source.this, "this table is not known", f"write FROM {table.name}")
+        raise refused(source.this, "this table is not known", f"write FROM {_quote(table.name)}")
+
+
+def _quote(name: str) -> str:
+    """A table's name as SQL has it: in double quotes where it is not a plain word."""
+    tokens = Tokenizer().tokenize(name)
+    plain = name.isidentifier() and len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 class _Statement(AggregateReader):

@@ -5,7 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.filters import Currency, Pure
-from discreet.exact import Bounds, ceil_float, floor_float, shown_down, shown_up
+from discreet.accounting.pure import pure
+from discreet.exact import Bounds, decimal_down, decimal_up, shown_down, shown_up
 from discreet.loss import Loss
 from discreet.query.currency import certified_epsilon, name_of, plain
 
@@ -25,14 +26,22 @@ class Price:
         """A proven interval around the ε at δ. It is a report; what is charged is `amount`."""
         return self.reading if isinstance(self.reading, Bounds) else certified_epsilon(self.reading, self.delta)
 
+    @property
+    def ends(self) -> tuple[Fraction | float, Fraction | float]:
+        """The same interval, exact where ε is: no double is 3/10."""
+        if self.delta == 0 and not isinstance(self.reading, Bounds):
+            return (pure(self.reading),) * 2
+        return self.epsilon.lower, self.epsilon.upper
+
     def to_dict(self) -> dict[str, Any]:
         """Prices rounded up, what is left rounded down; infinity is the string "inf"."""
+        lower, upper = self.ends
         return {
-            "epsilon": {"lower": plain(self.epsilon.lower), "upper": plain(self.epsilon.upper)},
-            "delta": ceil_float(self.delta),
+            "epsilon": {"lower": plain(decimal_down(lower)), "upper": plain(decimal_up(upper))},
+            "delta": decimal_up(self.delta),
             "currency": name_of(self.currency),
-            "amount": plain(ceil_float(self.amount)),
-            "left": floor_float(self.left),
+            "amount": plain(decimal_up(self.amount)),
+            "left": decimal_down(self.left),
         }
 
     def __str__(self) -> str:
@@ -42,7 +51,7 @@ class Price:
         ε = 0.120001 at δ = 1e-06; 0.666666 left
         """
         failing = "" if self.delta == 0 else f" at δ = {shown_up(self.delta, 3)}"
-        cost, left = f"ε = {shown_up(self.epsilon.upper, 6)}{failing}", shown_down(self.left, 6)
+        cost, left = f"ε = {shown_up(self.ends[1], 6)}{failing}", shown_down(self.left, 6)
         if isinstance(self.currency, Pure):
             return f"{cost}; {left} left"
         return f"{cost}; charged {shown_up(self.amount, 6)} of {name_of(self.currency)}, {left} left"
