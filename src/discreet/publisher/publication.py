@@ -157,15 +157,20 @@ def _new_folder(to: Path, force: bool) -> Iterator[Path]:
 
 
 def _is_something_else(to: Path) -> bool:
-    """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile."""
-    with suppress(OSError):  # nothing there, or a place where nothing can be, of which mkdir tells
+    """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile. What
+    cannot be looked into is not known to be one."""
+    try:
         while True:
             seen = to.stat().st_ino
             if (to / CARD).is_file():
                 return False
             if to.stat().st_ino == seen:
                 return True
-    return False
+    except PermissionError as error:
+        reason = f"it cannot be looked into ({error.strerror}), so it is not replaced"
+        raise BadParameter("folder", str(to), reason, "name another") from None
+    except OSError:  # nothing there, or a place where nothing can be, of which mkdir tells
+        return False
 
 
 def _put(part: Path, to: Path, old: Path, force: bool) -> None:
