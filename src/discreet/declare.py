@@ -7,10 +7,12 @@ from typing import Any, TypeAlias
 
 from discreet.engines.engine import Engine
 from discreet.engines.open import open_engine
+from discreet.engines.owner import about
 from discreet.engines.validation import validate
 from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number
 from discreet.ledger.quarantine import default_state_folder
+from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
 from discreet.query.table import Column, Key, Kind, Table
 
@@ -50,7 +52,8 @@ def declare(
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
     person = unit or (given.unit if given else None)
     engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
-    columns = engine.columns() if given is None else _agreed(given, engine.columns())
+    with about(engine.identity):
+        columns = engine.columns() if given is None else _agreed(given, engine.columns())
     limits, auto = _limits(bounds, columns)
     for name, (low, high) in limits.items():
         columns[name] = columns[_known(name, columns)].within(low, high)
@@ -59,7 +62,8 @@ def declare(
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
-    engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
+    with about(engine.identity):
+        engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
     final = Table(
         engine.table,
         _known(person, columns),
@@ -74,7 +78,8 @@ def declare(
     )
     if (problem := engine.unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
-    validate(engine, set(final.columns), default_state_folder)
+    with about(engine.identity):
+        validate(engine, set(final.columns), default_state_folder)
     notes = _notes(final, given, max_groups, max_rows)
     if given is None and isinstance(source, str | Path) and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")
@@ -131,15 +136,8 @@ def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, s
         return policy, {}
     if not isinstance(policy, str | Path):
         raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one, policy="policy.toml"')
-    text = _read(policy)
+    text = read_text(policy, lambda reason: SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path"))
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
-
-
-def _read(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise SourceRefused("this policy cannot be read", "check the path") from None
 
 
 def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.address import is_postgres
+from discreet.engines.owner import about
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.formats import missing
 from discreet.ledger.book import LedgerAccount
@@ -94,7 +95,8 @@ def publish(
     folder = _resolved(Path(to))
     with _new_folder(folder, force) as place:
         answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
-        undrawn = _write(place, solved, answers, secret)
+        with about(solved.session.engine.identity):
+            undrawn = _write(place, solved, answers, secret)
     named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
     return Published(folder, named, answers.price, answers.paper.entry, answers.free, undrawn)
 
