@@ -6,13 +6,17 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
-from discreet import Asked, DiscreetError, Workload, select
+from discreet import Asked, DiscreetError, Workload, connect, select
 from discreet.engines.owner import VARIABLE, open_log_file
+from discreet.engines.owner import log as owner
 from discreet.errors import BadParameter, LedgerFailed
 from discreet.ledger.keys import key_at
 from discreet.publisher import solve
@@ -45,7 +49,8 @@ def test_the_owners_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
         handler.emit(logging.makeLogRecord({"msg": "Mr Smith"}))
         handler.stream.close()  # type: ignore[attr-defined]
     assert mode(place) == 0o600
-    assert place.read_text(encoding="utf-8") == "Mr Smith\n" * 2
+    lines = place.read_text(encoding="utf-8").splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == ["no source: Mr Smith"] * 2
 
 
 @pytest.mark.parametrize("wider", WIDER, ids=oct)
@@ -171,3 +176,39 @@ def test_a_table_that_shows_its_salt_is_the_mutant_that_these_tests_catch() -> N
         salt: str
 
     assert any(SALT in text for value in parts({"a": [Shown(SALT)]}, set()) for text in texts(value))
+
+
+def test_the_owners_log_says_when_and_of_which_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On opening, in validation and in a question; and a value cannot forge an entry."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "log"))
+    (tmp_path / "bad.csv").write_text("id,pay\n" + "1,2\n" * 30_000 + "1,2,3\n")
+    with duckdb.connect(str(tmp_path / "view.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS id, E'Mr\\n2020-01-01T00:00:00+00:00 forged: \\x1b[2J' AS v")
+        connection.execute("CREATE VIEW view AS SELECT id, CAST(v AS INTEGER) AS v FROM t")
+    handlers = list(owner.handlers)
+    for source in ("bad.csv", "view.duckdb"):
+        run("ask", tmp_path / source, "SELECT COUNT(*) AS n FROM view", "--table", "view", "--unit", "id", "--epsilon", "1")
+        run("policy", "init", tmp_path / source, "--table", "view", "--unit", "id", "--out", "-")
+    for handler in set(owner.handlers) - set(handlers):
+        owner.removeHandler(handler)
+        handler.stream.close()  # type: ignore[attr-defined]
+    text = (tmp_path / "log").read_text(encoding="utf-8")
+    entries = [line for line in text.splitlines() if not line.startswith("  ")]
+    for entry in entries:
+        moment, source = entry.partition(" ")[0], entry.partition(" ")[2]
+        assert datetime.fromisoformat(moment).tzinfo is not None
+        assert source.startswith((f"{tmp_path}/bad.csv", f"{tmp_path}/view.duckdb"))
+    assert {f"{tmp_path}/bad.csv" in entry for entry in entries} == {True, False}
+    assert "forged" in text
+    assert "\x1b" not in text
+
+
+def test_a_question_that_fails_is_logged_with_its_source(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    duckdb.sql("SELECT range AS id FROM range(10)").write_parquet(str(tmp_path / "people.parquet"))
+    place = connect(tmp_path / "people.parquet", unit="id", epsilon=1)
+    (tmp_path / "people.parquet").write_bytes(b"gone")
+    owner.addHandler(caplog.handler)
+    with pytest.raises(DiscreetError, match=VARIABLE):
+        place.ask("SELECT COUNT(*) AS n FROM people", epsilon=Fraction(1, 2))
+    owner.removeHandler(caplog.handler)
+    assert {record.source for record in caplog.records} == {str(tmp_path / "people.parquet")}  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from unicodedata import category
 
 import pandas
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -23,6 +23,7 @@ from rich.console import Console
 
 from discreet import Asked, DiscreetError, Workload, connect, errors, formats, publish, select
 from discreet.engines.owner import Printable
+from discreet.errors import SourceRefused
 from discreet.publisher.pictures import drawn
 from discreet.query.expression import col
 from discreet.query.frame import count
@@ -92,10 +93,14 @@ def every_error() -> list[type[DiscreetError]]:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_error_says_more_than_words(kind: type[DiscreetError], text: str) -> None:
     given = {name: text if parameter.annotation in (str, "str", object, "object") else 1
-             for name, parameter in inspect.signature(kind).parameters.items()}  # fmt: skip
+             for name, parameter in inspect.signature(kind).parameters.items()
+             if parameter.kind is not parameter.VAR_POSITIONAL}  # fmt: skip
     message = str(kind(**given))
     assert harmless(message)
     assert message.count("\n") == (2 if kind is errors.BadExpression else 0)
+    for_owner = str(SourceRefused("reason", "way out", text, text))
+    assert harmless(for_owner)
+    assert for_owner.count("\n") == 2
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -259,7 +264,9 @@ def test_what_a_certificate_says_of_itself(tmp_path: Path) -> None:
 
 def test_the_owners_log_shows_no_escape_and_keeps_its_lines() -> None:
     record = logging.makeLogRecord({"msg": "line 1\nvalue \x1b[2J"})
-    assert Printable().format(record) == "line 1\nvalue □[2J"
+    assert Printable().format(record).partition(" ")[2] == "no source: line 1\n  value □[2J"
+    record = logging.makeLogRecord({"msg": "a", "source": "/data/\n\x1b[2J.csv"})
+    assert Printable().format(record).partition(" ")[2] == "/data/□□[2J.csv: a"
 
 
 PRINTERS = {"cli/output.py"}
@@ -283,3 +290,9 @@ def test_commands_print_through_one_home() -> None:
 @pytest.mark.parametrize("mutant", [lambda text: text, lambda text: text.replace("\x1b", BOX)])
 def test_a_function_that_replaces_too_little_is_noticed(mutant: Callable[[str], str]) -> None:
     assert not all(harmless(mutant(text)) for text in HOSTILE)
+
+
+@given(st.lists(st.text("'=+@ x", max_size=4), min_size=2, max_size=2, unique=True))
+@example(["=x", "'=x"])
+def test_two_keys_are_two_keys_in_a_spreadsheet(texts: list[str]) -> None:
+    assert no_formula(texts[0]) != no_formula(texts[1])

@@ -54,6 +54,15 @@ def well_meant(address: str, parts: Mapping[str, Any]) -> bool:
     return not runs_together(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
 
 
+def shown_path(path: str) -> str:
+    """The path of a source, for a message; not a text that may be an address.
+
+    >>> shown_path("hr/region=north/people.csv"), shown_path("mysql://u:hunter2@db/people.csv")
+    ("'hr/region=north/people.csv'", 'this file')
+    """
+    return "this file" if any(mark in path for mark in ("://", "@")) else repr(path)
+
+
 def shown_ending(path: str, suffix: str) -> str:
     """The ending of a file, for a message; not that of a text that may be an address.
 

@@ -7,10 +7,12 @@ from typing import Any, TypeAlias
 
 from discreet.engines.engine import Engine
 from discreet.engines.open import open_engine
+from discreet.engines.owner import about
 from discreet.engines.validation import validate
 from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number
 from discreet.ledger.quarantine import default_state_folder
+from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
 from discreet.query.table import Column, Key, Kind, Table
 
@@ -30,7 +32,8 @@ class Declared:
 
     def validate(self) -> "Declared":
         """The same, if every declared cell can be read. This reads rows: check the quarantine first."""
-        validate(self.engine, set(self.table.columns), default_state_folder)
+        with about(self.engine.identity):
+            validate(self.engine, set(self.table.columns), default_state_folder)
         return self
 
 
@@ -58,7 +61,8 @@ def declare(
         reason = f"the policy is about {given.unit!r}, and so are its limits"
         raise BadParameter("unit", repr(person), reason, "give a policy for this unit")
     engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
-    columns = engine.columns() if given is None else _agreed(given, engine.columns())
+    with about(engine.identity):
+        columns = engine.columns() if given is None else _agreed(given, engine.columns())
     limits, auto = _limits(bounds, columns)
     for name, (low, high) in limits.items():
         columns[name] = columns[_known(name, columns)].within(low, high)
@@ -67,7 +71,8 @@ def declare(
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
     base = given or Table(engine.table, _known(person, columns), columns)
-    engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
+    with about(engine.identity):
+        engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
     final = Table(
         engine.table,
         _known(person, columns),
@@ -141,15 +146,8 @@ def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, s
         return policy, {}
     if not isinstance(policy, str | Path):
         raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one, policy="policy.toml"')
-    text = _read(policy)
+    text = read_text(policy, lambda reason: SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path"))
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
-
-
-def _read(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise SourceRefused("this policy cannot be read", "check the path") from None
 
 
 def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:

@@ -141,13 +141,13 @@ class QuestionRefused(DiscreetError, ValueError):
 
 
 class SourceRefused(DiscreetError):
-    """A source that cannot be opened."""
+    """A source that cannot be opened. `for_owner` are lines that only the data owner may read."""
 
     see = "docs/asking.md#what-is-declared-as-a-file"
 
-    def __init__(self, reason: str, way_out: str) -> None:
-        self.reason, self.way_out = reason, way_out
-        super().__init__(f"{reason}; {way_out}")
+    def __init__(self, reason: str, way_out: str, *for_owner: str) -> None:
+        self.reason, self.way_out, self.for_owner = reason, way_out, for_owner
+        super().__init__(f"{reason}; {way_out}", *(f"  {line}" for line in for_owner))
 
 
 class SourceQuarantined(SourceRefused):
@@ -156,7 +156,8 @@ class SourceQuarantined(SourceRefused):
     >>> raise SourceQuarantined("people.csv")
     Traceback (most recent call last):
     discreet.errors.SourceQuarantined: The source 'people.csv' is quarantined because a query failed on it. The data owner \
-must read the owner's log, correct the source, and lift the quarantine with: discreet source lift SOURCE
+must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and lift the quarantine \
+with: discreet source lift SOURCE
     """
 
     see = "docs/ledger.md#quarantine"
@@ -170,7 +171,8 @@ must read the owner's log, correct the source, and lift the quarantine with: dis
 
 
 _LIFT = (
-    "The data owner must read the owner's log, correct the source, and lift the quarantine with: discreet source lift SOURCE"
+    "The data owner must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and lift the "
+    "quarantine with: discreet source lift SOURCE"
 )
 
 
@@ -181,8 +183,8 @@ class EngineFailed(DiscreetError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the engine could not answer, and what was paid stays paid; the data owner's log says why, and asking the same "
-            "again, with its id= if it had one, costs nothing more"
+            "the engine could not answer, and what was paid stays paid; the data owner's log (the file that "
+            "DISCREET_OWNER_LOG names) says why, and asking the same again, with its id= if it had one, costs nothing more"
         )
 
 

@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from html import escape
 from math import inf, isfinite, nextafter
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.paths import reason_of
 from discreet.text import no_formula, printable
 
 Header = Sequence[str]
@@ -58,9 +60,18 @@ def csv_text(header: Header, records: Records, path: Any = None, *, spreadsheet:
         writer.writerow([no_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
     text = "".join(f"{line.removesuffix(CRLF)}\n" for line in lines)
     if path is not None:
-        with open(path, "w", encoding="utf-8", newline="") as file:
+        with _writing(path), open(path, "w", encoding="utf-8", newline="") as file:
             file.write(text)
     return text
+
+
+@contextmanager
+def _writing(path: Any) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"it cannot be written ({reason_of(error)})"
+        raise BadParameter("path", repr(str(path)), reason, "name a file that can be written") from None
 
 
 def pandas_frame(header: Header, records: Records) -> Any:
@@ -91,7 +102,8 @@ def write_parquet(header: Header, records: Records, path: Any) -> None:
     table = arrow_table(header, records)
     from pyarrow import parquet
 
-    parquet.write_table(table, path)
+    with _writing(path):
+        parquet.write_table(table, path)
 
 
 def _columns(header: Header, records: Records) -> dict[str, list[Any]]:

@@ -43,10 +43,11 @@ def connect(
 ) -> Session:
     """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
 
-    The source is a CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
-    frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or the `path` of its files.
-    What is not declared here may be declared in a policy file. Without a δ the budget is kept in pure ε; with one in zCDP,
-    half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp", "gdp" or "rdp(16)".
+    The source is a CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table,
+    a pandas, Polars or Spark frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or
+    the `path` of its files. What is not declared here may be declared in a policy file. Without a δ the budget is kept in
+    pure ε; with one in zCDP, half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp",
+    "gdp" or "rdp(16)".
     `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
     about nobody, each from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or
     `bounds="auto"` for every number, has bounds found privately by the first question that needs them, for a quarter of

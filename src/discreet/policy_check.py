@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from discreet.declare import declare
 from discreet.engines.engine import Engine
+from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
 from discreet.exact import shown
 from discreet.query.table import Column, Kind, Table
@@ -53,10 +54,18 @@ def check_policy(
 ) -> list[Check]:
     """Validate a source as opening it would, and compare what is declared with what is there.
 
+    Raises:
+        SourceRefused: with the engine's own words, which may quote values: for the data owner only.
+
     >>> people = Table("people", "id", {"id": Column(Kind.INTEGER)}, unique=True)
     >>> [check.verdict.name for check in check_policy("examples/people.csv", people) if check.subject == "unique"]
     ['TRUE']
     """
+    with explain_to_owner():
+        return _check_all(source, policy, table, path)
+
+
+def _check_all(source: Any, policy: str | Path | Table, table: str | None, path: str | Path | None) -> list[Check]:
     opened = declare(source, unit=None, policy=policy, table=table, path=path).validate()
     texts = {name: Column(Kind.TEXT) for name in opened.table.columns}
     as_texts = Table(opened.table.name, opened.table.unit, texts)

@@ -13,7 +13,8 @@ BOX = "□"
 halves of pairs, private and unassigned characters."""
 
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_[]<>|~&$"})
-FORMULA_SIGNS = "=+-@＝＋－＠\t\r\n"
+FORMULA_SIGNS = "=+-@＝＋－＠\t\r\n'"
+"""And the apostrophe itself, so that what had one is told from what got one."""
 
 
 def printable(text: str) -> str:
@@ -52,10 +53,10 @@ def markdown_code(text: str) -> str:
 
 
 def no_formula(text: str) -> str:
-    """The text with an apostrophe before it if a spreadsheet would take it for a formula.
+    """The text with an apostrophe before it if a spreadsheet would take it for a formula, or if it begins with one already.
 
-    >>> no_formula("=cmd|' /C calc'!A0"), no_formula("sales")
-    ("'=cmd|' /C calc'!A0", 'sales')
+    >>> no_formula("=cmd|' /C calc'!A0"), no_formula("'=x"), no_formula("sales")
+    ("'=cmd|' /C calc'!A0", "''=x", 'sales')
     """
     first = text.lstrip(" \u00a0\u3000\ufeff")[:1]
     return f"'{text}" if first and first in FORMULA_SIGNS else text

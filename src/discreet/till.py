@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from discreet.engines.engine import Engine, OutOfResources
+from discreet.engines.owner import about
 from discreet.engines.progress import watched
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger.budget import epsilon_that_fits
@@ -169,7 +170,7 @@ class Till:
     def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         try:
-            with self.engine.turn, watched(self.engine, manner.progress):
+            with about(self.engine.identity), self.engine.turn, watched(self.engine, manner.progress):
                 exact = self.engine.exact(planned.bounded)
                 answer = release(
                     planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits

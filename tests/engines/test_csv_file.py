@@ -102,3 +102,30 @@ def test_a_session_with_a_policy_reads_what_was_declared(tmp_path: Path) -> None
     assert [(keys, [cell.value for cell in row]) for keys, row in answer.rows] == [(("01234",), [2, 1])]
     with pytest.raises(BadParameter, match="no such column"):
         connect(tmp_path / "people.csv", policy=Table("people", "id", {**columns, "x": Column(Kind.TEXT)}), epsilon=1)
+
+
+@pytest.mark.parametrize("kinds", [None, {"id": Kind.INTEGER}])
+@pytest.mark.parametrize("text", ["", "\n\n", " \n", "\ufeff"])
+def test_an_empty_file_is_said_to_be_empty(text: str, kinds: dict[str, Kind] | None, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(text)
+    with pytest.raises(SourceRefused, match="this file is empty: it has no header"):
+        DuckDB.open(tmp_path / "people.csv", "people", kinds)
+    (tmp_path / "more.csv").write_text("id\n1\n")
+    with pytest.raises(SourceRefused, match="one of these files is empty: it has no header"):
+        DuckDB.open(str(tmp_path / "*.csv"), "people", kinds)
+
+
+@pytest.mark.parametrize("kinds", [None, {"id": Kind.INTEGER}])
+@pytest.mark.parametrize("text", ["id,id\n1,2\n", "name;id;id\na;1;2\n", "id,pay,id\n", '"id","id"\n1,2\n'])
+def test_two_columns_of_one_name_are_refused(text: str, kinds: dict[str, Kind] | None, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(text)
+    with pytest.raises(SourceRefused, match="two columns of this file are called id"):
+        DuckDB.open(tmp_path / "people.csv", "people", kinds)
+
+
+def test_a_header_below_lines_of_comment_is_the_one_that_counts(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("# a\n# b\nid,id\n1,2\n3,4\n")
+    with pytest.raises(SourceRefused, match="two columns of this file are called id"):
+        DuckDB.open(tmp_path / "people.csv", "people")
+    (tmp_path / "people.csv").write_text("id,,\n1,2,3\n")  # columns without a name are not of one name
+    assert list(DuckDB.open(tmp_path / "people.csv", "people").columns()) == ["id", "column1", "column2"]

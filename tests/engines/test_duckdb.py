@@ -1,14 +1,19 @@
 """The embedded engine: which sources it takes, and what its connection can no longer do."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import SourceRefused
+from discreet.opening import connect
 from discreet.query.bound import Bounded, bound
 from discreet.query.parse import parse
 from discreet.query.table import Column, Kind, Table
@@ -146,3 +151,40 @@ def test_a_moment_is_read_in_utc(zone: str) -> None:
 def asked(sql: str) -> Bounded:
     table = Table("t", "uid", {"uid": Column(Kind.INTEGER), "z": Column(Kind.TIMESTAMP)}, unique=True)
     return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)
+
+
+def test_a_folder_of_parquet_files_is_a_source(tmp_path: Path) -> None:
+    for region, ids in (("north", [1, 2]), ("south", [3])):
+        part = tmp_path / "people" / f"region={region}"
+        part.mkdir(parents=True)
+        pq.write_table(pa.table({"id": ids}), part / "part-0.parquet")
+    (tmp_path / "people" / "_SUCCESS").touch()
+    (tmp_path / "odd [1]*").mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "odd [1]*" / "p.parquet")
+    (tmp_path / "people").rename(tmp_path / "people.parquet")  # as Spark calls what it writes
+    (tmp_path / "plain").symlink_to("people.parquet")
+    for folder, name, columns in (
+        ("people.parquet", "people", ["id", "region"]),
+        ("plain/", "people", ["id", "region"]),
+        ("odd [1]*", "odd [1]*", ["id"]),
+    ):
+        session = connect(f"{tmp_path}/{folder}", unit="id", epsilon=10**7, unique=True)
+        assert (session.table.name, list(session.table.columns)) == (name, columns)
+        [(_, [cell])] = session.ask(f'SELECT COUNT(*) AS n FROM "{name}"', epsilon=10**6).rows
+        assert cell.value == 3
+    assert connect(tmp_path / "people.parquet", table="all", unit="id", epsilon=1).table.name == "all"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceRefused, match=r"'.*/empty' holds no Parquet file"):
+        connect(tmp_path / "empty", unit="id", epsilon=1)
+    with pytest.raises(SourceRefused, match=r"there is no such file: '.*/absent'"):
+        connect(tmp_path / "absent", unit="id", epsilon=1)
+
+
+def test_a_lazy_frame_is_read_without_a_warning() -> None:
+    assert list(DuckDB.open(pl.LazyFrame({"id": [1], "pay": [2.5]}), "people", unit="id").columns()) == ["id", "pay"]
+
+
+@pytest.mark.parametrize("make", [lambda table: table, lambda table: table.to_pandas(), lambda table: table.to_reader()])
+def test_a_frame_with_two_columns_of_one_name_is_refused(make: Callable[[pa.Table], Any]) -> None:
+    with pytest.raises(SourceRefused, match="two columns of this frame have the same name"):
+        DuckDB.open(make(pa.table([[1], [2]], names=["id", "id"])), "people")

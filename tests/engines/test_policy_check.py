@@ -6,6 +6,8 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadParameter, SourceRefused
@@ -120,3 +122,45 @@ def test_a_policy_that_was_adjusted_says_so_everywhere(tmp_path: Path) -> None:
     assert told.paper.measurement["adjusted_after_looking"] is True
     assert plain.paper is not None
     assert "adjusted_after_looking" not in plain.paper.measurement
+
+
+BAD_POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind.INTEGER)})
+
+
+def refused_source(folder: Path) -> tuple[str, str]:
+    """Files of different types and a policy for them; the reason names the second file."""
+    for i, v in enumerate(([1], ["Mr Smith"])):
+        pq.write_table(pa.table({"id": [i], "v": v}), folder / f"people-{i}.parquet")
+    (folder / "policy.toml").write_text(write_policy(BAD_POLICY))
+    return str(folder / "people-*.parquet"), str(folder / "policy.toml")
+
+
+def view_that_fails(folder: Path) -> tuple[str, str]:
+    """A view that cannot be read, and a policy for it; the reason quotes a value."""
+    with duckdb.connect(str(folder / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS id, 'Mr\x1b Smith' AS v")
+        connection.execute("CREATE VIEW people AS SELECT id, CAST(v AS INTEGER) AS v FROM t")
+    (folder / "policy.toml").write_text(write_policy(BAD_POLICY))
+    return str(folder / "people.duckdb"), str(folder / "policy.toml")
+
+
+@pytest.mark.parametrize(("make", "reason"), [(refused_source, "people-1.parquet are not of"), (view_that_fails, "Smith")])
+def test_the_owners_commands_say_why_a_source_is_refused_and_the_analysts_do_not(
+    make: Any, reason: str, tmp_path: Path
+) -> None:
+    source, policy = make(tmp_path)
+    named = ("--table", "people")
+    for command in (("check", source, policy), ("init", source, "--unit", "id", "--out", "-")):
+        told = run("policy", *command, *named)
+        assert told.returncode == 4
+        assert reason in told.stderr
+        assert "For the data owner only" in told.stderr
+        assert "policy check" not in told.stderr
+        assert "\x1b" not in told.stderr
+    analyst = run("ask", source, "SELECT COUNT(*) AS n FROM people", "--policy", policy, "--epsilon", "1", *named)
+    assert analyst.returncode == 4
+    assert reason not in analyst.stderr
+    assert "`discreet policy check`, or in the file that DISCREET_OWNER_LOG names" in analyst.stderr
+    with pytest.raises(SourceRefused, match="For the data owner only") as refused:
+        check_policy(source, policy, table="people")
+    assert any(reason in line for line in refused.value.for_owner)

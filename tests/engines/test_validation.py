@@ -7,7 +7,7 @@ person for almost no ε.
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -393,3 +393,26 @@ def test_a_bad_byte_in_a_row_is_not_the_headers_fault(tmp_path: Path) -> None:
         (tmp_path / "people.csv").write_bytes(b"id,\xff\n1,2\n")
         connect(tmp_path / "people.csv", policy=POLICY, epsilon=1)
         pytest.fail("a header that is not UTF-8 was read")
+
+
+def unwritable(folder: Path) -> Iterator[Path]:
+    """State folders that nothing can be remembered in: a file, a folder below a file, one that others have rights to."""
+    (folder / "file").touch()
+    (folder / "shared").mkdir(mode=0o755)
+    (folder / "blocked").mkdir(mode=0o700)
+    (folder / "blocked" / "validated").touch()
+    yield from (folder / "file", folder / "file" / "state", folder / "shared", folder / "blocked")
+
+
+def test_with_a_ledger_a_source_needs_no_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = parquet(tmp_path / "good", pa.array([1] * 150), pa.array([1] * 150))
+    bad = parquet(tmp_path / "bad", pa.array([1] * 150), pa.array(["x"] * 150))
+    ledger_at(tmp_path / "l", create=True).open("hr", epsilon=10**7)
+    with patch.object(DuckDB, "probe", autospec=True, side_effect=SqlEngine.probe) as probed:
+        for i, state in enumerate(unwritable(tmp_path)):
+            monkeypatch.setenv("DISCREET_STATE", str(state))
+            session = connect(good, unit="id", bounds={"v": (0, 5)}, ledger=tmp_path / "l", account="hr")
+            assert session.ask(f"SELECT SUM(v) AS s FROM people WHERE id < {299 - i}", epsilon=10**6)
+            assert probed.call_count == i + 1  # validated each time
+            with pytest.raises(SourceRefused, match="not of the same types"):
+                connect(bad, unit="id", ledger=tmp_path / "l", account="hr")

@@ -1,11 +1,9 @@
 """Quarantine: the same rule wherever it is kept, durable, counted by all, and lifted by the owner alone."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +28,7 @@ from discreet.ledger.quarantine import (
 )
 from tests.console import run
 from tests.ledger.histories import small
+from tests.ordinary_user import ordinary_user
 
 PLACES = ["memory", "state", "sqlite", "postgres"]
 EXAMPLES = count()
@@ -249,18 +248,6 @@ def test_a_database_that_is_no_state_is_an_error(folder: Path) -> None:
     sqlite3.connect(place).execute("CREATE TABLE t (x)").connection.close()
     with pytest.raises(LedgerFailed):
         FileQuarantine(place).check("people.csv")
-
-
-@contextmanager
-def ordinary_user() -> Iterator[None]:
-    """Root may write everywhere, so root becomes `nobody` for a while."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:

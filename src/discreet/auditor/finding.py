@@ -9,6 +9,7 @@ from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
 from discreet.errors import BadParameter
 from discreet.exact import shown_up
+from discreet.paths import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,12 @@ class Finding:
         axes.set(xlabel="false alarms", ylabel="misses", xlim=(0, 1), ylim=(0, 1), title=f"Audit of {self.claim}")
         axes.legend()
         figure.text(0.08, 0.03, _wrapped(str(self)), fontsize=9, family="sans-serif", va="bottom")
-        figure.savefig(path, dpi=120)
-        plt.close(figure)
+        try:
+            figure.savefig(path, dpi=120)
+        except (OSError, ValueError) as failed:
+            raise BadParameter("report", path, reason_of(failed), "name a .png file in a folder that exists") from None
+        finally:
+            plt.close(figure)
 
 
 def _claimed(points: tuple[Point, ...], alpha: float) -> float:

@@ -56,8 +56,9 @@ class Kept:
             return Path(self.release).open("x", encoding="utf-8"), key
         except FileExistsError:
             raise BadParameter("--release", self.release, "there is such a file already", "name another") from None
-        except OSError:
-            raise BadParameter("--release", self.release, "cannot be written", "name another place") from None
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror})"
+            raise BadParameter("--release", self.release, reason, "name another place") from None
 
 
 def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:

@@ -15,6 +15,7 @@ from discreet.auditor.where import found
 from discreet.cli.output import number, print_line
 from discreet.cli.question import waiting
 from discreet.errors import BadParameter
+from discreet.paths import read_text
 from discreet.units import Neighbours
 
 RELATIONS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
@@ -64,9 +65,9 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
             relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
             restart=request.restart, progress=told,
         )  # fmt: skip
+    print_line(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
     if report is not None:
         outcome.report(report)
-    print_line(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
     raise typer.Exit(1 if outcome.violation else 0)
 
 
@@ -83,13 +84,14 @@ def _pairs(path: str | None) -> list[Any] | None:
     """A JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
     if path is None:
         return None
+
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("--pairs", repr(path), reason, "write [[[], [1]], [[0], [0, 1]]]")
+
     try:
-        with open(path, encoding="utf-8") as file:
-            read = json.load(file)
-    except (OSError, ValueError):
-        raise BadParameter(
-            "--pairs", repr(path), "no JSON file that can be read", "write [[[], [1]], [[0], [0, 1]]]"
-        ) from None
+        read = json.loads(read_text(path, refuse))
+    except (json.JSONDecodeError, RecursionError):
+        raise refuse("not JSON") from None
     if not isinstance(read, list):
-        raise BadParameter("--pairs", repr(path), "holds no list", "write [[[], [1]], [[0], [0, 1]]]")
+        raise refuse("holds no list")
     return read

@@ -14,7 +14,11 @@ def panel(heading: str, text: str, *names: str) -> Any:
 
 
 Source: TypeAlias = Annotated[
-    str, typer.Argument(help="A CSV or Parquet file (globs too), a DuckDB file, postgresql://…, spark:local[2], spark://….")
+    str,
+    typer.Argument(
+        help="A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file, postgresql://…, "
+        "spark:local[2], spark://…."
+    ),
 ]
 Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
 

@@ -8,6 +8,7 @@ from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.side_by_side import readings
 from discreet.errors import BadParameter
 from discreet.loss import Loss
+from discreet.paths import reason_of
 
 POINTS = 8
 
@@ -27,8 +28,12 @@ def draw_curve(loss: Loss, delta: Fraction, path: str) -> None:
     axes.set(yscale="log", xlabel="ε", ylabel="δ", title="What the whole ledger costs", ylim=(float(delta) / 100, 1))
     axes.legend()
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as failed:
+        raise BadParameter("--plot", path, reason_of(failed), "name a .png file in a folder that exists") from None
+    finally:
+        plt.close(figure)
 
 
 def _pyplot(path: str) -> Any:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from discreet.cli.output import print_data, print_json, print_line, table
 from discreet.declare import declare
+from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
 from discreet.policy_check import WARNING, Verdict, check_policy
 from discreet.query.policy import write_policy
@@ -11,7 +12,8 @@ from discreet.query.policy import write_policy
 
 def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
-    declared = declare(source, unit=unit, table=name, path=path).validate().table
+    with explain_to_owner():
+        declared = declare(source, unit=unit, table=name, path=path).validate().table
     text = write_policy(declared, template=True)
     if out == "-":
         print_data(text)
@@ -21,8 +23,8 @@ def init(source: str, unit: str, name: str | None, path: str | None, out: str) -
             file.write(text)
     except FileExistsError:
         raise BadParameter("--out", out, "there is such a file already", "name another, or remove it") from None
-    except OSError:
-        raise BadParameter("--out", out, "cannot be written", "name another place") from None
+    except OSError as error:
+        raise BadParameter("--out", out, f"cannot be written ({error.strerror})", "name another place") from None
     print_line(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
 
 

@@ -7,13 +7,16 @@ without quotes. The identity of a unit is its cell's own text (see `declared_kin
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TextIO
 
 import duckdb
 from sqlglot import exp
 
 from discreet.engines.declared_kinds import ZONED, identity_column, quote, read_text_as
+from discreet.engines.owner import log
 from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 
@@ -50,6 +53,7 @@ def place_csv(
     """Read the declared columns into a table, or all of them, and return the column of the units' identities, if there is
     one. The cast is made from a stored text: DuckDB hands a cast down to its reader of CSV, where a cell that does not fit
     raises, TRY or not."""
+    _refuse_empty(files)
     if kinds is None:
         layout, kinds = _infer(connection, files)
     else:
@@ -87,8 +91,12 @@ def _infer(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple
     *marks, header, skip, columns = found
     delimiter, quote, escape = (mark.replace("\\t", "\t").replace("(empty)", "") for mark in marks)
     layout = Layout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
-    if header and len({tuple(_first_line(file, delimiter)) for file in files}) > 1:
-        raise SourceRefused("these files have different headers", "give each the same columns in the same order")
+    if header:
+        headers = {tuple(_first_line(file, delimiter, skip)) for file in files}
+        if len(headers) > 1:
+            raise SourceRefused("these files have different headers", "give each the same columns in the same order")
+        names = headers.pop()
+        _refuse_twice(names, [name for name in names if name])
     return layout, {column["name"]: INFERRED.get(column["type"], Kind.TEXT) for column in columns}
 
 
@@ -100,18 +108,40 @@ def _declared_layout(files: Sequence[str], kinds: Mapping[str, Kind]) -> Layout:
     header = found[delimiter][0]
     if any(other != header for other in found[delimiter]):
         raise SourceRefused("these files have different headers", "give each the same columns in the same order")
-    twice = [name for name in kinds if header.count(name) > 1]
-    if twice:
-        raise SourceRefused(f"two columns of this file are called {twice[0]}", "rename one of them")
+    _refuse_twice(header, kinds)
     return Layout(header, delimiter)
 
 
-def _first_line(path: str, delimiter: str) -> list[str]:
-    """Only this line: what is wrong further down is not the header's fault."""
+def _refuse_twice(header: Sequence[str], names: Iterable[str]) -> None:
+    """DuckDB would give the second column of a name another one."""
+    if twice := [name for name in names if header.count(name) > 1]:
+        raise SourceRefused(f"two columns of this file are called {twice[0]}", "rename one of them")
+
+
+def _refuse_empty(files: Sequence[str]) -> None:
+    """DuckDB would make up a column. The owner's log says which file it is: it may be named after a person."""
+    for file in files:
+        with _opened(file) as lines:
+            if not any(line.strip() for line in lines):
+                log.warning("this file is empty: %s", file)
+                reason = "this file is empty" if len(files) == 1 else "one of these files is empty"
+                raise SourceRefused(f"{reason}: it has no header", "put the names of the columns in its first line")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
     try:
         with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            line = next(csv.reader(file, delimiter=delimiter), [])
-        "".join(line).encode()
+            yield file
     except (OSError, UnicodeError, csv.Error):
         raise SourceRefused("the header of this file cannot be read", "check that its first line is text in UTF-8") from None
+
+
+def _first_line(path: str, delimiter: str, skip: int = 0) -> list[str]:
+    """Only this line: what is wrong further down is not the header's fault."""
+    with _opened(path) as file:
+        for _ in range(skip):
+            next(file, "")
+        line = next(csv.reader(file, delimiter=delimiter), [])
+        "".join(line).encode()
     return line

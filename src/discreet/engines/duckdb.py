@@ -4,6 +4,7 @@ The connection is locked down once the source is in place: no file, no network, 
 through it afterwards. Whatever the engine raises becomes one constant message, because its text may hold a value.
 """
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -18,7 +19,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
-from discreet.address import shown_ending
+from discreet.address import shown_ending, shown_path
 from discreet.engines.csv_file import place_csv
 from discreet.engines.declared_kinds import ZONED, ZONED_NS, kind_of
 from discreet.engines.duckdb_place import (
@@ -26,16 +27,20 @@ from discreet.engines.duckdb_place import (
     absolute,
     begun,
     connected,
+    files_of_folder,
     find_table,
     locked,
+    name_of_folder,
     own_place,
     real_path,
+    refuse_closed_files,
     refuse_collation,
+    refuse_without_access,
 )
 from discreet.engines.engine import Fingerprint, OutOfResources, Reading, SqlEngine, quoted, read_column
 from discreet.engines.frames import copy_frame, unit_problem
 from discreet.engines.lookup import MOST_ROWS, copy_lookup, lookup_table
-from discreet.engines.owner import log
+from discreet.engines.owner import SAYS_MORE, log
 from discreet.engines.parquet_files import fingerprint, parquet_type, place_parquet
 from discreet.engines.parts import WHOLE, OutOfMemory, Part, added_up
 from discreet.errors import EngineFailed, SourceRefused
@@ -99,7 +104,8 @@ class DuckDB(SqlEngine):
     def open(
         cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None, unit: str | None = None
     ) -> "DuckDB":
-        """A CSV or Parquet file (globs too), a DuckDB file or connection, an Arrow table, a pandas or Polars frame.
+        """A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a
+        pandas or Polars frame.
 
         `kinds` says what the columns of a CSV file or a frame hold; without them it is inferred from the values of a file.
         `unit` names the column whose cells are read as identities.
@@ -135,24 +141,32 @@ class DuckDB(SqlEngine):
 
     @classmethod
     def _file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
-        suffix, name = Path(path).suffix.lower(), table or Path(path).stem
+        suffix, name, pattern = Path(path).suffix.lower(), table or Path(path).stem, path
+        refuse_without_access(path)
         if suffix in (".duckdb", ".db"):
             if table is None:
                 raise SourceRefused("a database holds many tables", "say which with --table")
             return cls._of_database(locked(connected(path)), table)
+        if os.path.isdir(path):
+            suffix, name, pattern = ".parquet", table or name_of_folder(path), files_of_folder(path)
+        if not suffix and "=" not in path and not os.path.exists(path):
+            raise SourceRefused(_nothing_at(path), "check the path")
         if suffix not in READERS:
             raise SourceRefused(
-                f"{shown_ending(path, suffix)} is not a kind of file that can be read", "give .csv, .parquet or .duckdb"
+                f"{shown_ending(path, suffix)} is not a kind of file that can be read",
+                "give .csv, .parquet or .duckdb, or a folder of Parquet files",
             )
         connection = begun()
         try:
-            files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [path]).fetchall()]
+            files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
             if not files:
-                raise SourceRefused("there is no such file", "check the path")
+                raise SourceRefused(_nothing_at(path), "check the path")
+            refuse_closed_files(files, path)
             identities = READERS[suffix](connection, name, files, kinds, unit)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
-            raise SourceRefused("this file cannot be read", f"{FORMATS[suffix]}; the owner's log says more") from None
+            reason = f"{shown_path(path)} cannot be read"
+            raise SourceRefused(reason, f"{FORMATS[suffix]}; {SAYS_MORE}") from None
         read_again = files if suffix == ".parquet" else []
         connection = locked(connection, read_again)
         return cls(
@@ -176,7 +190,7 @@ class DuckDB(SqlEngine):
                 places[name], lookups[name] = copy_lookup(self.connection, name, kinds, rows)
             except duckdb.Error as mistake:
                 log.warning("%s", mistake)
-                raise SourceRefused(f"the public table {name} cannot be copied", "the owner's log says more") from None
+                raise SourceRefused(f"the public table {name} cannot be copied", SAYS_MORE) from None
         beside = copy(self)
         beside.public = MappingProxyType(places)
         return beside, lookups
@@ -192,7 +206,7 @@ class DuckDB(SqlEngine):
             rows = found.fetchmany(MOST_ROWS + 1)
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
-            raise SourceRefused(f"{self.table} cannot be read", "the owner's log says more") from None
+            raise SourceRefused(f"{self.table} cannot be read", SAYS_MORE) from None
         if len(rows) > MOST_ROWS:
             raise SourceRefused(f"{self.table} has more than {MOST_ROWS:,} rows", "join to a shorter public table")
         return kinds, rows
@@ -210,7 +224,7 @@ class DuckDB(SqlEngine):
             return dict(zip(described.columns, map(str, described.types), strict=True))
         except duckdb.Error as mistake:
             log.warning("%s", mistake)
-            raise SourceRefused("this table cannot be read", "check its name; the owner's log says more") from None
+            raise SourceRefused("this table cannot be read", f"check its name; {SAYS_MORE}") from None
 
     def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
         """Parquet is known by its files; what a view computes can be known by nothing, and is read again each time."""
@@ -300,6 +314,11 @@ class DuckDB(SqlEngine):
         """How much of the running statement is done, from 0 to 1; None if the connection keeps no count of it."""
         percent = self.connection.query_progress()
         return (self.running.index + min(percent, 100.0) / 100) / self.running.count if percent >= 0 else None
+
+
+def _nothing_at(path: str) -> str:
+    shown = shown_path(path)
+    return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
 
 
 _turns: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()

@@ -4,9 +4,12 @@ Frames and CSV files are read once, into a table of DuckDB's own; Parquet and Du
 """
 
 import json
+import os
+import stat
 from atexit import register
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import escape
 from os import getpid
 from pathlib import Path
 from shutil import rmtree
@@ -17,8 +20,12 @@ from weakref import finalize
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.owner import log
+from discreet.address import shown_path
+from discreet.engines.owner import SAYS_MORE, log
 from discreet.errors import SourceRefused
+from discreet.paths import reason_of
+
+WILDCARDS = "*?["
 
 
 def begun() -> duckdb.DuckDBPyConnection:
@@ -67,7 +74,8 @@ def connected(path: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as mistake:
         log.warning("%s", mistake)
         raise SourceRefused(
-            "this database cannot be opened", "check the path, and that nobody is writing to it; the owner's log says more"
+            f"the database {shown_path(path)} cannot be opened",
+            f"check the path, and that nobody is writing to it; {SAYS_MORE}",
         ) from None
 
 
@@ -94,6 +102,59 @@ def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
 def refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
     if _setting(connection, "default_collation"):
         raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
+
+
+def refuse_without_access(path: str) -> None:
+    """Refuse a file or a folder that the system does not let us read. One that is missing is another matter."""
+    wild = [i for i, part in enumerate(Path(path).parts) if any(mark in part for mark in WILDCARDS)]
+    _refuse_closed(str(Path(*Path(path).parts[: wild[0]])) if wild else path, path)
+
+
+def refuse_closed_files(files: Sequence[str], path: str) -> None:
+    """Refuse a source if one of its files cannot be read. The owner's log says which: it may be named after a person."""
+    for file in files:
+        _refuse_closed(file, path)
+
+
+def _refuse_closed(place: str, path: str) -> None:
+    local = place.removeprefix("file://")
+    if "://" in local:
+        return
+    try:
+        os.close(os.open(local, os.O_RDONLY | os.O_NONBLOCK))  # of a folder, this is whether it can be listed
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
+        log.warning("%s: %s", place, error)
+        reason = f"{shown_path(path)} {_closed(local)} ({reason_of(error)})"
+        raise SourceRefused(reason, "allow reading it, or check the path") from None
+
+
+def _closed(place: str) -> str:
+    try:
+        return "is a folder that cannot be looked into" if stat.S_ISDIR(os.stat(place).st_mode) else "cannot be read"
+    except PermissionError:
+        return "is in a folder that cannot be looked into"
+    except (OSError, ValueError):
+        return "cannot be read"
+
+
+def files_of_folder(path: str) -> str:
+    """The pattern of the Parquet files in a folder and in the folders in it, all of which must be open to us: the engine
+    would leave out the files of one that is not."""
+    for _ in os.walk(path, onerror=lambda error: _refuse_closed(str(error.filename), path)):
+        pass
+    return f"{escape(path)}/**/*.parquet"
+
+
+def name_of_folder(path: str) -> str:
+    """What questions call the table in a folder: the folder's name, without .parquet.
+
+    >>> name_of_folder("/data/people.parquet"), name_of_folder("/data/people-2026.v1/")
+    ('people', 'people-2026.v1')
+    """
+    place = Path(path).resolve()
+    return place.stem if place.suffix.lower() == ".parquet" else place.name
 
 
 def real_path(file: str) -> str:

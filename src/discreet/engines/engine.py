@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias
 from sqlglot import exp
 
 from discreet.engines.declared_kinds import identity_column
+from discreet.engines.owner import SAYS_MORE, VALIDATE, about
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.bound import Bounded
 from discreet.query.groups import Exact
@@ -25,9 +26,6 @@ from discreet.sql.values import SOURCE, short
 
 Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
-
-
-VALIDATE = "the owner finds out why with `discreet policy check`, or in the owner's log"
 
 
 class OutOfResources(EngineFailed):
@@ -182,9 +180,10 @@ class SqlEngine(ABC):
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
         """Exact rows, without noise: for the owner's eyes only."""
         try:
-            return list(self._rows(select.sql(dialect=self.dialect.name)))
+            with about(self.identity):
+                return list(self._rows(select.sql(dialect=self.dialect.name)))
         except EngineFailed:
-            raise SourceRefused("this source cannot be read", "the owner's log says more") from None
+            raise SourceRefused("this source cannot be read", SAYS_MORE) from None
 
     def probe(self, columns: Collection[str]) -> None:
         """Read every cell of these columns once."""

@@ -35,9 +35,10 @@ def copy_frame(
     """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
     there is one."""
     given = _Given(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        if not frame.columns.is_unique:
-            raise SourceRefused("two columns of this frame have the same name", "rename one of them")
+    names = _names(frame)
+    if len(set(names)) < len(names):  # DuckDB would give the second column another name
+        raise SourceRefused("two columns of this frame have the same name", "rename one of them")
+    if _is_pandas(frame):
         given = given.without_objects(unit)
     connection.register("given", given.frame)
     held = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
@@ -69,8 +70,23 @@ def _refuse_merged(connection: duckdb.DuckDBPyConnection, unit: str) -> None:
 
 def unit_problem(frame: Any, unit: str | None) -> str | None:
     """Why the units of a frame cannot be told apart; None if they can."""
-    fields = {field.name: str(field.type) for field in getattr(frame, "schema", ()) if hasattr(field, "type")}
+    fields = {field.name: str(field.type) for field in _arrow_fields(frame)}
     return "date64 is read without its time of day" if fields.get(unit or "") == "date64[ms]" else None
+
+
+def _is_pandas(frame: Any) -> bool:
+    return type(frame).__module__.partition(".")[0] == "pandas"
+
+
+def _arrow_fields(frame: Any) -> list[Any]:
+    """The fields of an Arrow table, reader or dataset. Polars, whose names are unique, is not asked: it would compute the
+    schema of a lazy frame, with a warning."""
+    schema = () if type(frame).__module__.partition(".")[0] in ("pandas", "polars") else getattr(frame, "schema", ())
+    return [field for field in schema if hasattr(field, "type")]
+
+
+def _names(frame: Any) -> list[str]:
+    return list(frame.columns) if _is_pandas(frame) else [field.name for field in _arrow_fields(frame)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,15 @@
 """Which engine a source belongs to. A driver is imported only when a source needs it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.address import as_libpq, is_postgres
+from discreet.address import as_libpq, is_postgres, shown_path
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb_place import WILDCARDS
 from discreet.engines.engine import Engine
+from discreet.engines.owner import about
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.table import Kind
 
@@ -31,10 +34,20 @@ def open_engine(
     if path is not None and not text.startswith(SPARK):
         raise BadParameter("path", repr(str(path)), "only Spark reads files by path=", "give the file as the source itself")
     if is_postgres(text):
-        return _postgres(as_libpq(text), table or name)
+        with about(f"PostgreSQL, table {table or name}"):  # without the address, which may hold a password
+            return _postgres(as_libpq(text), table or name)
     if spark:
-        return _spark(source, table, path, name)
-    return DuckDB.open(source, table or _name(source) or name, kinds, unit)
+        with about(f"Spark, {table or path or name}"):
+            return _spark(source, table, path, name)
+    with about(_called(source)):
+        return DuckDB.open(source, table or _name(source) or name, kinds, unit)
+
+
+def _called(source: Any) -> str:
+    """What the owner's log calls a source before it is open."""
+    if not isinstance(source, str | Path):
+        return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
+    return os.path.abspath(source) if shown_path(str(source)) == repr(str(source)) else "a file"
 
 
 def _postgres(address: str, table: str | None) -> Engine:
@@ -57,9 +70,9 @@ def _spark(source: Any, table: str | None, path: str | Path | None, name: str | 
 
 def _name(source: Any) -> str | None:
     """A name for a glob, which has none of its own: what stands before the first wildcard."""
-    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in "*?["):
+    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in WILDCARDS) or os.path.isdir(source):
         return None
     stem = Path(str(source)).name
-    for mark in "*?[":
+    for mark in WILDCARDS:
         stem = stem.partition(mark)[0]
     return stem.rstrip("-_.") or "data"

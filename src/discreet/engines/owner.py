@@ -1,21 +1,85 @@
 """What only the owner of the data may read: engine errors quote values.
 
-It goes nowhere unless the owner gives this logger a handler, or the command line a file in DISCREET_OWNER_LOG.
+It goes nowhere unless the owner gives this logger a handler, or the command line a file in DISCREET_OWNER_LOG. Each record
+has a `source`: the identity of the source that it is about.
 """
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import get_ident
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, SourceRefused
 from discreet.private_file import why_not_private
-from discreet.text import printable_lines
+from discreet.text import printable, printable_lines
 
 log = logging.getLogger("discreet.owner")
 log.addHandler(logging.NullHandler())
 log.propagate = False
 
 VARIABLE = "DISCREET_OWNER_LOG"
+SAYS_MORE = f"the owner's log (the file that {VARIABLE} names) says more"
+VALIDATE = f"the owner finds out why with `discreet policy check`, or in the file that {VARIABLE} names"
+OWNER_ONLY = "For the data owner only, because it may quote values of the data:"
+
+_source: ContextVar[str] = ContextVar("_source", default="no source")
+
+
+class _Sourced(logging.Filter):
+    """Lets everything pass, with its source."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.source = _source.get()
+        return True
+
+
+log.addFilter(_Sourced())
+
+
+@contextmanager
+def about(source: str) -> Iterator[None]:
+    """Say which source the records of the body are about."""
+    before = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(before)
+
+
+class _Kept(logging.Handler):
+    """Keeps what is said in this thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.thread = get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said += record.getMessage().splitlines() if record.thread == self.thread else []
+
+
+@contextmanager
+def explain_to_owner() -> Iterator[None]:
+    """Add what the engine said to a refusal of the source. Only for what the data owner runs.
+
+    Raises:
+        SourceRefused: as the body does, with the reason in lines of its own.
+    """
+    kept = _Kept()
+    log.addHandler(kept)
+    try:
+        yield
+    except SourceRefused as refused:
+        if not kept.said:
+            raise
+        way_out = "correct it" if refused.way_out == VALIDATE else refused.way_out.removesuffix(SAYS_MORE).rstrip("; ")
+        raise SourceRefused(refused.reason, way_out or "correct it", OWNER_ONLY, *kept.said) from None
+    finally:
+        log.removeHandler(kept)
 
 
 def open_log_file(path: str) -> logging.Handler:
@@ -28,8 +92,7 @@ def open_log_file(path: str) -> logging.Handler:
     try:
         handle = os.open(place, flags, 0o600)
     except OSError as error:
-        link = place.is_symlink()
-        reason = "this is a symbolic link" if link else f"the file cannot be opened ({error.strerror})"
+        reason = "this is a symbolic link" if os.path.islink(place) else f"the file cannot be opened ({error.strerror})"
         raise BadParameter(VARIABLE, repr(path), reason, "name a regular file that you may write") from None
     if problem := why_not_private(handle, place):
         os.close(handle)
@@ -40,7 +103,11 @@ def open_log_file(path: str) -> logging.Handler:
 
 
 class Printable(logging.Formatter):
-    """The owner reads the log in a terminal, and a value in it may hold an escape sequence."""
+    """The time, the source and the message; further lines are indented. The owner reads the log in a terminal, and a value
+    in it may hold an escape sequence, or a line end that would forge an entry."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable_lines(super().format(record))
+        moment = datetime.fromtimestamp(record.created, UTC).astimezone().isoformat(timespec="seconds")
+        first, *others = printable_lines(super().format(record)).split("\n")
+        source = printable(getattr(record, "source", _source.get()))
+        return "\n".join([f"{moment} {source}: {first}", *(f"  {line}" for line in others)])

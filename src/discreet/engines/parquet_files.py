@@ -15,8 +15,7 @@ import duckdb
 from sqlglot import exp
 
 from discreet.engines.declared_kinds import identity_column, quote, read_text_as
-from discreet.engines.engine import VALIDATE
-from discreet.engines.owner import log
+from discreet.engines.owner import VALIDATE, log
 from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 

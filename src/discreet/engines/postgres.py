@@ -18,6 +18,7 @@ from discreet.engines.engine import Fingerprint, Reading, SqlEngine, quoted
 from discreet.engines.lookup import described as described_lookup
 from discreet.engines.lookup import held_values
 from discreet.engines.names import parts_of
+from discreet.engines.owner import SAYS_MORE
 from discreet.engines.postgres_link import Link, refused
 from discreet.engines.postgres_table import Seen, definition, described, seen
 from discreet.engines.postgres_types import CHARACTER, TYPES, kind_of, reading_of
@@ -52,13 +53,13 @@ class Postgres(SqlEngine):
             raise SourceRefused("a database holds many tables", "say which with table=")
         place = parts_of(table, 2)
         link = Link(address)
-        with refused("this database cannot be reached", "check the address and the role; the owner's log says more"):
+        with refused("this database cannot be reached", f"check the address and the role; {SAYS_MORE}"):
             info = link.open().info
             if info.parameter_status("server_encoding") != "UTF8":
                 raise SourceRefused("this database is not in UTF-8", "hashes of its texts would differ; use one that is")
         with refused("this server computes no md5", "it bounds what a person adds; a server in FIPS mode cannot be used"):
             link.open().execute("SELECT pg_catalog.md5('')")
-        with refused("this table cannot be read", "check its name and GRANT SELECT; the owner's log says more"):
+        with refused("this table cannot be read", f"check its name and GRANT SELECT; {SAYS_MORE}"):
             with link.reading() as connection:
                 found = seen(connection, place)
             if found is None:
@@ -79,7 +80,7 @@ class Postgres(SqlEngine):
         it was first opened, and whether they changed since is the owner's to know."""
         if not self.computed:
             return None
-        with refused("this table cannot be read", "the owner's log says more"), self.link.pinned() as connection:
+        with refused("this table cannot be read", SAYS_MORE), self.link.pinned() as connection:
             known = (self.seen.columns, definition(connection, self.seen.place))
         return Fingerprint(sha256(repr(known).encode()).hexdigest() if self.lasting else None)
 
@@ -95,7 +96,7 @@ class Postgres(SqlEngine):
             kinds, rows = DuckDB.open(source, name).contents()
             values = held_values(kinds, rows)
             places[name] = f"discreet {len(places)} {name}"
-            with refused(f"the public table {name} cannot be copied", "GRANT TEMPORARY; the owner's log says more"):
+            with refused(f"the public table {name} cannot be copied", f"GRANT TEMPORARY; {SAYS_MORE}"):
                 self.link.prepare(_copying(places[name], kinds, values))
                 unique = _unique(self.link, places[name], kinds)
             lookups[name] = described_lookup(name, kinds, values, unique)

@@ -6,6 +6,7 @@ Progress depends on the data, as time does: it is for the person who waits, neve
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Protocol, TypeAlias
 
 from discreet.engines.owner import log
@@ -38,7 +39,7 @@ def watched(engine: Running, told: Told | None, every: float = EVERY) -> Iterato
         except Exception:
             log.warning("a listener for progress failed", exc_info=True)
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)  # it speaks of the same source
     thread.start()
     try:
         yield

@@ -20,7 +20,7 @@ from sqlglot import exp
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Fingerprint, OutOfResources, Reading, SqlEngine, quoted
 from discreet.engines.lookup import described, held_values
-from discreet.engines.owner import log
+from discreet.engines.owner import SAYS_MORE, log
 from discreet.engines.spark_place import Origin, files_at, frame_at, table_at
 from discreet.engines.spark_session import Job, own_session, refused, started
 from discreet.engines.spark_types import is_padded, kind_of, public_frame, reading_of
@@ -49,7 +49,7 @@ class Spark(SqlEngine):
         self.frame: DataFrame | None = None  # the user's own
         self.view = view  # kept for as long as the table is read
         self.turn, self.job = threading.Lock(), Job(session)
-        with refused("this table cannot be read", "check its name; the owner's log says more"):
+        with refused("this table cannot be read", f"check its name; {SAYS_MORE}"):
             fields = session.table(".".join(f"`{part.replace('`', '``')}`" for part in place)).schema.fields
         found = {field.name: (kind_of(field.dataType), reading_of(field.dataType, is_padded(field))) for field in fields}
         self.types: dict[str, tuple[Kind, Reading]] = {
@@ -64,13 +64,13 @@ class Spark(SqlEngine):
             raise SourceRefused("a cluster holds many tables", "say which with table=, or where its files are with path=")
         running = started(source if source.startswith("spark://") else source.removeprefix("spark:"))
         if path is None:
-            with refused("this table cannot be read", "check its name; the owner's log says more"):
+            with refused("this table cannot be read", f"check its name; {SAYS_MORE}"):
                 place, origin = table_at(running, table or "")
             return cls(own_session(running), place, place[-1], origin)
         if PurePosixPath(path).suffix.lower() not in (".parquet", ""):
             raise SourceRefused("Spark reads Parquet here", "types of text files are guessed from values; convert it first")
         session, view = own_session(running), f"discreet_{uuid4().hex}"
-        with refused("these files cannot be read", "check the path and the format; the owner's log says more"):
+        with refused("these files cannot be read", f"check the path and the format; {SAYS_MORE}"):
             frame = session.read.parquet(path)
             frame.createOrReplaceTempView(view)
             origin = files_at(session, path, frame)
@@ -82,7 +82,7 @@ class Spark(SqlEngine):
         """A frame of the user's own session."""
         if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
             raise SourceRefused("this is no frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
-        with refused("this frame cannot be read", "the owner's log says more"):
+        with refused("this frame cannot be read", SAYS_MORE):
             _refuse_odd(frame)
             view = View(frame)
             opened = cls(own_session(frame.sparkSession), view.place, table, frame_at(frame), view=view)
@@ -110,7 +110,7 @@ class Spark(SqlEngine):
             kinds, rows = DuckDB.open(source, name).contents()
             values = held_values(kinds, rows)
             places[name] = f"discreet_{uuid4().hex}"
-            with refused(f"the public table {name} cannot be copied", "the owner's log says more"):
+            with refused(f"the public table {name} cannot be copied", SAYS_MORE):
                 public_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
                 unique = self._unique(places[name], kinds)
             lookups[name] = described(name, kinds, values, unique)

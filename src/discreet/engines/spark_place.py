@@ -14,9 +14,8 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from discreet.engines.engine import VALIDATE
 from discreet.engines.names import parts_of
-from discreet.engines.owner import log
+from discreet.engines.owner import VALIDATE, log
 from discreet.errors import SourceRefused
 
 SOURCES = "org.apache.spark.sql.execution.datasources"

@@ -6,12 +6,14 @@ opened, and the source is refused if a cell cannot be read. What passed is remem
 the rows are known by, so that it is paid for once; nothing of it is in a ledger, an answer or a certificate.
 """
 
+import os
 from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 
 from discreet.engines.engine import Engine
 from discreet.engines.owner import log
+from discreet.errors import LedgerFailed
 
 VERSION = 1
 """Of the rules. What passed older ones is validated again."""
@@ -25,16 +27,25 @@ def validate(engine: Engine, columns: Collection[str], state: Callable[[], Path]
     passed = None
     if fingerprint.digest is not None:
         known = sha256(repr((VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
-        passed = state() / "validated" / known
-    if passed is not None and passed.exists():
+        passed = _mark(state, known)
+    if passed is not None and os.path.exists(passed):
         return
     engine.probe(columns)
     if passed is not None:
         _remember(passed)
 
 
+def _mark(state: Callable[[], Path], known: str) -> Path | None:
+    """The file that says that a source passed. Without a folder for it, the source is validated each time it is opened:
+    only failures need a place that lasts, and with a ledger that is the ledger."""
+    try:
+        return state() / "validated" / known
+    except LedgerFailed as mistake:
+        log.warning("%s", mistake)
+        return None
+
+
 def _remember(mark: Path) -> None:
-    """Without a folder to remember in, the source is validated again when it is opened next."""
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)

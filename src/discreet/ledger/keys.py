@@ -2,7 +2,6 @@
 
 import os
 from base64 import b64decode, b64encode
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +10,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from discreet.errors import BadParameter, LedgerFailed
+from discreet.paths import exists, resolve
 from discreet.private_file import why_not_private
+
+_ASK = "ask whoever keeps the ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Key:
 
 def key_beside(ledger: str | os.PathLike[str]) -> Path:
     """Where the key of a ledger file is: beside it."""
-    place = Path(ledger).expanduser().resolve()
+    place = resolve(ledger, lambda reason: LedgerFailed(str(ledger), reason, "name another file"))
     return place.with_name(place.name + ".key")
 
 
@@ -40,7 +42,7 @@ def key_at(path: str | os.PathLike[str]) -> Key:
     """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key. A key
     that other users can read is refused: whoever read it can sign in the ledger's name."""
     place = Path(path)
-    if not place.exists():
+    if not exists(place, lambda reason: LedgerFailed(str(place), f"the key: {reason}", _ASK)):
         _make(place)
     try:
         with place.open(encoding="ascii") as file:
@@ -55,9 +57,7 @@ def key_at(path: str | os.PathLike[str]) -> Key:
             str(place), "this is no key", "put the ledger's key back; a new one would not match its signatures"
         ) from None
     except OSError as error:
-        raise LedgerFailed(
-            str(place), f"the key cannot be read ({error.strerror})", "ask whoever keeps the ledger"
-        ) from None
+        raise LedgerFailed(str(place), f"the key cannot be read ({error.strerror})", _ASK) from None
 
 
 def verified(public: str, signature: str, message: bytes) -> bool:
@@ -90,14 +90,16 @@ def is_public(text: str) -> bool:
 
 def read_public(text_or_path: str) -> str:
     """A public key as typed, or in a file."""
-    place = Path(text_or_path)
-    with suppress(ValueError, OSError):
-        text = place.read_text(encoding="ascii").strip() if place.is_file() else text_or_path.strip()
-        if is_public(text):
-            return text
-    raise BadParameter(
-        "--key", repr(text_or_path[:60]), "not a public key", "give the 44 characters, or a file that holds them"
-    )
+    place, text, reason = Path(text_or_path), text_or_path.strip(), "not a public key"
+    try:
+        text = place.read_text(encoding="ascii").strip()
+    except PermissionError as error:
+        reason = f"it cannot be read ({error.strerror})"
+    except (ValueError, OSError):  # no path, or one of nothing: then it is what was typed
+        pass
+    if is_public(text):
+        return text
+    raise BadParameter("--key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
 
 
 def _make(place: Path) -> None:

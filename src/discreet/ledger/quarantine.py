@@ -18,6 +18,7 @@ from discreet.errors import BadParameter, LedgerFailed, SourceQuarantined
 from discreet.ledger.entry import FailureRecorded, QuarantineLifted
 from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
 from discreet.ledger.store import Purse, Store
+from discreet.paths import exists
 
 if TYPE_CHECKING:
     from discreet.ledger.sqlite import SqliteStore
@@ -118,6 +119,9 @@ class FileQuarantine:
             if self._store is not None:
                 self._store.close()
 
+    def _refuse(self, reason: str) -> LedgerFailed:
+        return LedgerFailed(str(self.path), reason, _ELSEWHERE)
+
     @property
     def _kept(self) -> LedgerQuarantine:
         from discreet.ledger.sqlite import SqliteStore
@@ -125,7 +129,7 @@ class FileQuarantine:
         with self._lock:
             if self._store is None:
                 _make_folder(self.path.parent)
-                if not self.path.exists():
+                if not exists(self.path, self._refuse):
                     _make_file(self.path)
                 if not self.path.stat().st_size:  # SQLite takes an empty file for an empty database
                     raise LedgerFailed(str(self.path), "the file is empty, so what it held is lost", _RESTORE)

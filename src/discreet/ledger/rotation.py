@@ -18,6 +18,7 @@ from discreet.ledger.keys import Key, fingerprint, key_at, verified
 from discreet.ledger.pages import Pages
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Store
+from discreet.paths import exists
 
 FORMAT = "discreet key rotation 1"
 
@@ -38,9 +39,13 @@ def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
     continued by the next one, with the same new key.
     """
     place = Path(path)
-    if not place.exists():
+
+    def refuse(reason: str) -> BadParameter:
         way_out = "name the file of the ledger's key; the first signature makes it"
-        raise BadParameter("key", repr(str(place)), "there is no key to replace", way_out)
+        return BadParameter("key", repr(str(place)), reason, way_out)
+
+    if not exists(place, refuse):
+        raise refuse("there is no key to replace")
     old, draft = key_at(place), place.with_name(f"{place.name}.new")
     new = key_at(draft)
     with ledger.store.writing() as pages:

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.errors import BadParameter, DiscreetError, LedgerBroken, LedgerFailed
 from discreet.ledger.pages import Pages
 from discreet.ledger.schema import NEWEST, absent, known, upgrade
+from discreet.paths import exists, resolve
 
 WAIT = 5.0
 TRIES = 24
@@ -30,6 +31,7 @@ _SAID = {
     sqlite3.SQLITE_PERM: ("it may not be opened", "allow reading and writing it"),
     sqlite3.SQLITE_AUTH: ("it may not be opened", "allow reading and writing it"),
 }
+_ALLOW = "allow it, or name another file"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
 
@@ -47,7 +49,7 @@ class SqliteStore:
             raise BadParameter(
                 "ledger", repr(str(path)), "a budget in memory ends with the process", "name a file, or do without a ledger"
             )
-        self.path = Path(path).expanduser().resolve()
+        self.path = resolve(path, lambda reason: LedgerFailed(str(path), reason, "name another file"))
         self.where = str(self.path)
         self._lock = threading.RLock()
         self._file = (0, 0)
@@ -107,7 +109,7 @@ class SqliteStore:
         return self._connection
 
     def _connect(self, create: bool) -> None:
-        if not create and not self.path.exists():
+        if not create and not exists(self.path, lambda reason: LedgerFailed(self.where, reason, _ALLOW)):
             raise absent(self.where)
         with self._translated():
             if create:  # for its owner alone; others have rights when the owner gives them
@@ -176,7 +178,8 @@ class SqliteStore:
             raise LedgerBroken(self.where, "what should be text is not") from error
         except OSError as error:
             self._drop()
-            raise LedgerFailed(self.where, f"the system refused: {error.strerror}", "look at the disk") from error
+            way_out = _ALLOW if isinstance(error, PermissionError) else "look at the disk"
+            raise LedgerFailed(self.where, f"the system refused: {error.strerror}", way_out) from error
 
     def _meaning(self, error: sqlite3.Error) -> DiscreetError:
         code = _code(error)

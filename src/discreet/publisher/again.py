@@ -12,6 +12,7 @@ from discreet.ledger import ledger_at
 from discreet.ledger.certificate import read_entries
 from discreet.ledger.keys import key_at
 from discreet.ledger.rotation import accepts
+from discreet.paths import exists, read_text
 from discreet.publisher.publication import key_place, publish
 from discreet.publisher.read import read_plan
 from discreet.text import printable
@@ -41,11 +42,19 @@ def again(published: Path, arguments: Sequence[str]) -> None:
 
 def _known_key(published: Path, place: Path, ledger: "str | PathLike[str]") -> Path:
     """The key, which is there and is the one of the certificate or replaced it: what another signs looks like a forgery."""
-    if not place.is_file():
-        raise BadParameter("KEY", str(place), "there is no key, and none is made here", "name the file of the ledger's key")
+
+    def refuse(reason: str) -> BadParameter:
+        return BadParameter("KEY", str(place), reason, "name the file of the ledger's key")
+
+    if not exists(place, refuse):
+        raise refuse("there is no key, and none is made here")
     certificate = published / "release.json"
-    if certificate.is_file():
-        stated = json.loads(certificate.read_text(encoding="utf-8"))
+
+    def unread(reason: str) -> BadParameter:
+        return BadParameter("release.json", str(certificate), reason, "allow reading it")
+
+    if exists(certificate, unread):
+        stated = json.loads(read_text(certificate, unread))
         if not accepts(ledger_at(ledger), key_at(place).public, stated["public_key"], read_entries(stated)[1].number):
             raise BadParameter("KEY", str(place), "release.json was signed with another", "name the file of that key")
     return place

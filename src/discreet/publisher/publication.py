@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.address import is_postgres
+from discreet.engines.owner import about
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.formats import missing
 from discreet.ledger.book import LedgerAccount
@@ -94,7 +95,8 @@ def publish(
     folder = _resolved(Path(to))
     with _new_folder(folder, force) as place:
         answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
-        undrawn = _write(place, solved, answers, secret)
+        with about(solved.session.engine.identity):
+            undrawn = _write(place, solved, answers, secret)
     named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
     return Published(folder, named, answers.price, answers.paper.entry, answers.free, undrawn)
 
@@ -157,15 +159,20 @@ def _new_folder(to: Path, force: bool) -> Iterator[Path]:
 
 
 def _is_something_else(to: Path) -> bool:
-    """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile."""
-    with suppress(OSError):  # nothing there, or a place where nothing can be, of which mkdir tells
+    """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile. What
+    cannot be looked into is not known to be one."""
+    try:
         while True:
             seen = to.stat().st_ino
             if (to / CARD).is_file():
                 return False
             if to.stat().st_ino == seen:
                 return True
-    return False
+    except PermissionError as error:
+        reason = f"it cannot be looked into ({error.strerror}), so it is not replaced"
+        raise BadParameter("folder", str(to), reason, "name another") from None
+    except OSError:  # nothing there, or a place where nothing can be, of which mkdir tells
+        return False
 
 
 def _put(part: Path, to: Path, old: Path, force: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, SourceRefused
+from discreet.paths import read_text
 from discreet.publisher.workload import Asked, Workload
 
 TOP = {
@@ -30,10 +31,7 @@ def read_plan(place: "str | PathLike[str]", beside: "str | PathLike[str] | None"
     >>> [asked.name for asked in read_plan("examples/publish.toml").questions]
     ['headcount', 'pay', 'ages', 'spread']
     """
-    try:
-        text = Path(place).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise SourceRefused(f"the plan {str(place)!r} cannot be read", "check the path") from None
+    text = read_text(place, lambda reason: SourceRefused(f"the plan {str(place)!r}: {reason}", "check the path"))
     return read_workload(text, Path(place).parent if beside is None else Path(beside))
 
 
@@ -89,7 +87,12 @@ def _place(place: Any, key: str, beside: Path) -> str:
     """A path as it is from here; an address as it is."""
     if not isinstance(place, str) or not place:
         raise BadParameter(key, repr(place), "not the path of anything", "write it as a text")
-    return place if _ADDRESS.match(place) else str(beside / Path(place).expanduser())
+    if _ADDRESS.match(place):
+        return place
+    try:
+        return str(beside / Path(place).expanduser())
+    except RuntimeError as error:  # an unknown user's home
+        raise BadParameter(key, repr(place), f"it leads nowhere ({error})", "write the whole path") from None
 
 
 _ADDRESS = re.compile(r"(postgres(ql)?|spark|s3|gs|hdfs|https?)://|spark:", re.IGNORECASE)
