@@ -26,7 +26,7 @@ from benchmarks.peers import interpreter  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 from discreet import Gaussian, Laplace, calibrate, epsilon  # noqa: E402
 from discreet.accounting.running import RunningTotal  # noqa: E402
-from discreet.loss import DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, compose  # noqa: E402
+from discreet.loss import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent, compose  # noqa: E402
 from discreet.units import count  # noqa: E402
 
 PEERS = {
@@ -102,7 +102,7 @@ def own_work() -> Section:
     for name, work, goal in _tasks():
         section.add(name, f"{best_of(work):.1f}", goal)
     once, often = (
-        best_of(lambda k=k: epsilon(GaussianLoss(Fraction(k) ** 2, count()) * 1 + LAPLACE * k, 1e-6)) for k in (1, 10**6)
+        best_of(lambda k=k: epsilon(GaussianEvent(Fraction(k) ** 2, count()) * 1 + LAPLACE * k, 1e-6)) for k in (1, 10**6)
     )
     section.add("1-fold and 10⁶-fold Laplace beside a Gaussian", f"{once:.1f} and {often:.1f}", "alike")
     section.add(
@@ -121,18 +121,18 @@ def best_of(work: Callable[[], object]) -> float:
     return best * 1e3
 
 
-LAPLACE = LaplaceLoss(Fraction(1000), count())
+LAPLACE = LaplaceEvent(Fraction(1000), count())
 
 
 def _tasks() -> Iterator[tuple[str, Callable[[], object], str]]:
-    different = [DiscreteGaussianLoss(Fraction(50 + i), count()) for i in range(100)]
-    different += [LaplaceLoss(Fraction(200 + i), count()) for i in range(100)]
-    different += [GaussianLoss(Fraction(100 + i), count()) for i in range(50)]
+    different = [DiscreteGaussianEvent(Fraction(50 + i), count()) for i in range(100)]
+    different += [LaplaceEvent(Fraction(200 + i), count()) for i in range(100)]
+    different += [GaussianEvent(Fraction(100 + i), count()) for i in range(50)]
     mixed = compose(*different)
     yield "250 different mechanisms, 100 of them discrete Gaussians", lambda: epsilon(mixed, 1e-6), "≤ 50"
-    total = RunningTotal.at(1e-6)
+    total = RunningTotal.for_delta(1e-6)
     for i in range(10_000):
-        total = total.append(LaplaceLoss(Fraction(1000 + i % 97), count()))
+        total = total.append(LaplaceEvent(Fraction(1000 + i % 97), count()))
     yield "append one to a running total of 10,000 and read ε", lambda: total.append(LAPLACE).epsilon(), "≤ 5"
     for kind, times, rate in ((Gaussian, 1000, None), (Laplace, 1000, None), (Gaussian, 10_000, Fraction(1, 100))):
         name = f"calibrate {kind.__name__}, {times:,} times" + (f", rate {float(rate)}" if rate else "")

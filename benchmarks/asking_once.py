@@ -45,7 +45,7 @@ def competitors(question: str, path: str, wanted: list[str]) -> dict[str, Callab
             found[name] = lambda text=texts[question]: bare.execute(text).fetchall()  # type: ignore[misc]
     if {"engine", "ours"} & set(wanted):
         asked, opened = PLAIN.get(question, MANY), session(question, path)
-        statement = opened.engine.statement(opened.measurement(asked, epsilon=1).bounded)
+        statement = opened.engine.compile_totals(opened.calibrate(asked, epsilon=1).bounded)
         if "engine" in wanted:
             found["engine"] = lambda: opened.engine.connection.execute(statement).fetchall()
         if "ours" in wanted:

@@ -12,7 +12,7 @@ from benchmarks.peers import interpreter
 from benchmarks.sniper import ALGORITHMS, EPSILON
 from benchmarks.table import Section
 from discreet import audit
-from discreet.auditor.targets import TWINS, Drawn, Target
+from discreet.auditor.targets import MUTANTS, SampledMechanism, Target
 
 HERE = Path(__file__).parent
 PEERS = {
@@ -40,14 +40,14 @@ def twins() -> Section:
     columns = ["twin", "claimed ε", "at δ", "certified ε ≥", "answers", "seconds"]
     section = Section("Auditing: wrong twins of our own", "At 99.9% confidence. Goal: 95% caught, ≤ 60 s for all.", columns)
     caught, took = 0, 0.0
-    for target in TWINS:
+    for target in MUTANTS:
         found, seconds = attacked(target)
         caught, took = caught + found.violation, took + seconds
         bound = f"{found.certified_epsilon:.3g}" if found.violation else "not found"
         section.add(
             target.name, f"{found.claimed_epsilon:.3g}", f"{found.delta:.3g}", bound, f"{found.samples:,}", f"{seconds:.2f}"
         )
-    section.add(f"caught {caught} of {len(TWINS)}", "", "", "", "", f"{took:.1f}")
+    section.add(f"caught {caught} of {len(MUTANTS)}", "", "", "", "", f"{took:.1f}")
     return section
 
 
@@ -87,7 +87,7 @@ def libraries() -> Section:
             section.add(name, str(claim), "", f"could not be run here: {type(failed).__name__}", "", "", "")
             continue
         start = time.perf_counter()
-        found = audit(Drawn(stock(drawn)), claim, [(0.0, 1.0)], samples=2 * ANSWERS[place] - 6_000)
+        found = audit(SampledMechanism(stock(drawn)), claim, [(0.0, 1.0)], samples=2 * ANSWERS[place] - 6_000)
         verdict = "false" if found.violation else f"not refuted, resolution {found.resolution:.1%}"
         took = time.perf_counter() - start
         section.add(

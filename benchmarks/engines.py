@@ -73,9 +73,9 @@ def opened(engine: str, path: Path) -> Iterator[tuple[Any, dict[str, Any], Calla
             owner.execute("ANALYZE t")
             yield server.get_uri(), {"table": "t"}, lambda sql: owner.execute(sql).fetchall()  # type: ignore[call-overload]
     else:
-        from discreet.engines.spark_session import started
+        from discreet.engines.spark_session import start_session
 
-        session = started("local[2]")
+        session = start_session("local[2]")
         frame = session.read.parquet(str(path))
         frame.createOrReplaceTempView("t")
         yield frame, {"table": "t"}, lambda sql: session.sql(sql.replace('"', "`")).toArrow()

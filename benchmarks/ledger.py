@@ -20,11 +20,11 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.table import Section  # noqa: E402
 from discreet import codec  # noqa: E402
-from discreet.cli.budget import spent  # noqa: E402
-from discreet.ledger import ledger_at  # noqa: E402
-from discreet.ledger.check import check  # noqa: E402
-from discreet.loss import GaussianLoss, compose  # noqa: E402
-from discreet.units import sensitivity  # noqa: E402
+from discreet.cli.budget import compute_spending  # noqa: E402
+from discreet.ledger import open_ledger  # noqa: E402
+from discreet.ledger.check import check_ledger  # noqa: E402
+from discreet.loss import GaussianEvent, compose  # noqa: E402
+from discreet.units import to_sensitivity  # noqa: E402
 
 EACH, TURNS = 100, 9
 LONG, KINDS = 100_000, 200
@@ -66,8 +66,8 @@ def bare_inserts(folder: Path) -> Callable[[], None]:
 
 def ledger_debits(folder: Path) -> Callable[[], None]:
     """The real thing, each time a measurement that is not known yet."""
-    account = ledger_at(folder / "ledger", create=True).open("hr", 50, 1e-6)
-    loss = compose(GaussianLoss(Fraction(1000), sensitivity(1)))
+    account = open_ledger(folder / "ledger", create=True).open_account("hr", 50, 1e-6)
+    loss = compose(GaussianEvent(Fraction(1000), to_sensitivity(1)))
     count = iter(range(1 << 30))
 
     def run() -> None:
@@ -106,11 +106,11 @@ def history() -> Section:
 
 def fill(place: Path) -> None:
     """Many debits in one transaction: how they came is not what is measured."""
-    ledger = ledger_at(place, create=True)
-    account = ledger.open("hr", 50, 1e-6)
-    losses = [compose(GaussianLoss(Fraction(3000 + i), sensitivity(1))) for i in range(KINDS)]
-    charges = [(loss, codec.encode(loss), account.opened.charge(loss)) for loss in losses]
-    with ledger.store.writing() as pages:
+    ledger = open_ledger(place, create=True)
+    account = ledger.open_account("hr", 50, 1e-6)
+    losses = [compose(GaussianEvent(Fraction(3000 + i), to_sensitivity(1))) for i in range(KINDS)]
+    charges = [(loss, codec.encode(loss), account.initial_state.compute_charge(loss)) for loss in losses]
+    with ledger.store.write_transaction() as pages:
         for i in range(LONG):
             loss, facts, charge = charges[i % KINDS]
             account._debit(pages, f"q{i}", f"m{i}", loss, facts, charge, Fraction(0), "id: add or remove one unit")
@@ -118,18 +118,18 @@ def fill(place: Path) -> None:
 
 
 def left(place: Path) -> None:
-    with ledger_at(place) as ledger:
-        assert ledger.account("hr").budget.left > 0
+    with open_ledger(place) as ledger:
+        assert ledger.get_account("hr").budget.remaining > 0
 
 
 def spending(place: Path) -> None:
-    with ledger_at(place) as ledger:
-        assert spent(ledger, ledger.account("hr").account).to_dict()["epsilon"]["upper"] < 1
+    with open_ledger(place) as ledger:
+        assert compute_spending(ledger, ledger.get_account("hr").state).to_dict()["epsilon"]["upper"] < 1
 
 
 def whole(place: Path) -> None:
-    with ledger_at(place) as ledger:
-        assert check(ledger).holds
+    with open_ledger(place) as ledger:
+        assert check_ledger(ledger).is_valid
 
 
 def milliseconds(run: Callable[[], object], times: int = 5) -> str:

@@ -53,7 +53,7 @@ def variates() -> Section:
             )  # fmt: skip
     for name, draw, parameter in (
         ("geometric", noise.geometric, Fraction(1000)),
-        ("uniform below", noise.below, 1000),
+        ("uniform below", noise.uniform_below, 1000),
         ("Bernoulli", noise.bernoulli, Fraction(1, 3)),
         ("Bernoulli(e^-x)", noise.bernoulli_exp, Fraction(1)),
         ("binomial", noise.binomial, 1000),

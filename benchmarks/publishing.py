@@ -19,11 +19,11 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.asking_data import made  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
-from discreet import read_plan  # noqa: E402
-from discreet.ledger import ledger_at  # noqa: E402
+from discreet import read_workload  # noqa: E402
+from discreet.ledger import open_ledger  # noqa: E402
 from discreet.publisher import Workload  # noqa: E402
-from discreet.query.cells import Cell  # noqa: E402
-from discreet.query.record import from_plain  # noqa: E402
+from discreet.query.cells import Estimate  # noqa: E402
+from discreet.query.record import key_from_json  # noqa: E402
 
 ROWS = 1_000_000
 PERSONS = """
@@ -110,7 +110,7 @@ def planned(folder: Path) -> Path:
     plan.write_text(PLAN.format(source='"persons.parquet"', regions=regions) + questions(), encoding="utf-8")
     from discreet.accounting.filters import Pure
 
-    ledger_at(folder / "census.ledger", create=True).open("census", 2, 1e-9, Pure())
+    open_ledger(folder / "census.ledger", create=True).open_account("census", 2, 1e-9, Pure())
     return plan
 
 
@@ -131,7 +131,7 @@ def census() -> Section:
         subprocess.run([*command, "--yes", "--json"], check=True, stdout=subprocess.DEVNULL)
         seconds = time.perf_counter() - start
         signed = json.loads((out / "release.json").read_text(encoding="utf-8"))
-        flags = [*right_flags(read_plan(plan), signed["release"]["answers"])]
+        flags = [*right_flags(read_workload(plan), signed["release"]["answers"])]
     reliable, right = sum(flag for flag, _ in flags), sum(good for _, good in flags)
     epsilon = signed["guarantee"]["epsilon"]
     section.add(f"{seconds:.1f}", f"{epsilon:.3f}", f"{len(flags):,}", f"{reliable:,}", f"{right / len(flags):.1%}")
@@ -142,13 +142,13 @@ def right_flags(workload: Workload, answers: list[dict]) -> list[tuple[bool, boo
     """For every cell: what its flag says, and whether that is right."""
     from dataclasses import replace
 
-    session = replace(workload, ledger=None, account=None, epsilon=10**9, delta=0).open()
+    session = replace(workload, ledger=None, account=None, epsilon=10**9, delta=0).open_session()
     found = []
     for asked, answer in zip(workload.questions, answers, strict=True):
         truth = dict(session.ask(asked.sql, epsilon=10**6).rows)
         for keys, cells in answer["rows"]:
-            for cell, true in zip(cells, truth[tuple(map(from_plain, keys))], strict=True):
-                shown = Cell(*cell)
+            for cell, true in zip(cells, truth[tuple(map(key_from_json, keys))], strict=True):
+                shown = Estimate(*cell)
                 found.append((shown.reliable, shown.reliable == (5 * (shown.upper - shown.lower) <= abs(true.value))))
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.auditor.targets import Drawn, laplace, rows
+from discreet.auditor.targets import SampledMechanism, draw_laplace, repeat_rows
 
 EPSILON = Fraction(1, 10)
 Sampler = Callable[[Any, int], Any]
@@ -30,9 +30,9 @@ class Algorithm:
     seconds: float
 
     @property
-    def drawn(self) -> Drawn:
+    def drawn(self) -> SampledMechanism:
         """As something to audit."""
-        return Drawn(self.sample)
+        return SampledMechanism(self.sample)
 
 
 def shapes(n: int) -> Pairs:
@@ -54,13 +54,13 @@ def exponential(scale: Any, n: int) -> Any:
     """One-sided noise on whole numbers: Laplace noise, those draws that are not negative."""
     kept: list[Any] = []
     while sum(map(len, kept)) < n:
-        drawn = laplace(scale, 2 * n + 64)
+        drawn = draw_laplace(scale, 2 * n + 64)
         kept.append(drawn[drawn >= 0])
     return np.concatenate(kept)[:n]
 
 
 def histogram(scale: Any) -> Sampler:
-    return lambda data, n: _noisy(data, n, laplace, scale)
+    return lambda data, n: _noisy(data, n, draw_laplace, scale)
 
 
 def noisy_max(noise: Callable[[Any, int], Any], *, value: bool) -> Sampler:
@@ -75,8 +75,8 @@ def sparse(bar: Any, scale: Any | None, *, stops: bool = True, value: bool = Fal
     """Answers against a threshold of 1 with noise of its own."""
 
     def sample(data: Any, n: int) -> Any:
-        heard = rows(data, n) if scale is None else _noisy(data, n, laplace, scale)
-        reached = heard >= 1 + laplace(bar, n)[:, None]
+        heard = repeat_rows(data, n) if scale is None else _noisy(data, n, draw_laplace, scale)
+        reached = heard >= 1 + draw_laplace(bar, n)[:, None]
         over = np.cumsum(reached, axis=1) - reached > 0
         said = np.where(reached, heard if value else 1, -1000 if value else 0)
         return np.where(over, -2000 if value else -1, said) if stops else said
@@ -85,16 +85,16 @@ def sparse(bar: Any, scale: Any | None, *, stops: bool = True, value: bool = Fal
 
 
 def _noisy(data: Any, n: int, noise: Callable[[Any, int], Any], scale: Any) -> Any:
-    return rows(data, n) + noise(scale, n * len(data)).reshape(n, len(data))
+    return repeat_rows(data, n) + noise(scale, n * len(data)).reshape(n, len(data))
 
 
 HALF, QUARTER = EPSILON / 2, EPSILON / 4
 ALGORITHMS = [
     Algorithm("NoisyHist1 (right)", histogram(1 / EPSILON), cells(5), 0.0978, 37.7),
     Algorithm("NoisyHist2: scale ε for 1/ε", histogram(EPSILON), cells(5), 4.602, 40.6),
-    Algorithm("ReportNoisyMax1 (right)", noisy_max(laplace, value=False), shapes(5), 0.0923, 61.8),
+    Algorithm("ReportNoisyMax1 (right)", noisy_max(draw_laplace, value=False), shapes(5), 0.0923, 61.8),
     Algorithm("ReportNoisyMax2 (right)", noisy_max(exponential, value=False), shapes(5), 0.0975, 58.4),
-    Algorithm("ReportNoisyMax3: returns the value", noisy_max(laplace, value=True), shapes(5), 0.2478, 62.4),
+    Algorithm("ReportNoisyMax3: returns the value", noisy_max(draw_laplace, value=True), shapes(5), 0.2478, 62.4),
     Algorithm("ReportNoisyMax4: returns the value", noisy_max(exponential, value=True), shapes(5), 0.3463, 62.9),
     Algorithm("SVT1 (right; SVT2 is the same at c = 1)", sparse(1 / HALF, 2 / HALF), shapes(10), 0.0858, 126.0),
     Algorithm("SVT3: returns the value", sparse(1 / HALF, 1 / HALF, value=True), shapes(10), 0.1716, 160.3),

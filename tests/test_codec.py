@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from discreet import loss as facts
 from discreet.codec import decode, encode
-from discreet.errors import BadFact
-from discreet.loss import Claim, Composition, DiscreteLaplaceLoss, Fact, GaussianLoss, compose
-from discreet.units import Sensitivity, sensitivity
+from discreet.errors import BadEventEncoding
+from discreet.loss import Claim, Composition, DiscreteLaplaceEvent, GaussianEvent, PrivacyEvent, compose
+from discreet.units import Sensitivity, to_sensitivity
 
 from .accounting.facts import EVERY
 
@@ -27,7 +27,7 @@ def test_every_fact_comes_back_as_it_was(name):
 
 
 def test_the_examples_hold_every_kind():
-    kinds = {kind.__name__ for kind in Fact.__subclasses__()}
+    kinds = {kind.__struct_config__.tag for kind in PrivacyEvent.__subclasses__()}
     written = b"".join(encode(fact) for fact in EVERY.values()).decode()
     shown = {kind for kind in kinds if f'"type":"{kind}"' in written}
     assert shown == kinds
@@ -49,11 +49,11 @@ def test_the_wire_form_is_the_golden_one():
 )
 @settings(max_examples=60, deadline=None)
 def test_any_parameters_come_back(sigma, l2, times):
-    loss = compose(GaussianLoss(sigma, Sensitivity(l2_squared=l2)) * times, DiscreteLaplaceLoss(sigma, sensitivity(3)))
+    loss = compose(GaussianEvent(sigma, Sensitivity(l2_squared=l2)) * times, DiscreteLaplaceEvent(sigma, to_sensitivity(3)))
     assert decode(encode(loss)) == loss
 
 
-GOOD = encode(GaussianLoss(Fraction(1), sensitivity(1))).decode()
+GOOD = encode(GaussianEvent(Fraction(1), to_sensitivity(1))).decode()
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ GOOD = encode(GaussianLoss(Fraction(1), sensitivity(1))).decode()
     ids=lambda value: str(value)[:40],
 )
 def test_what_this_version_would_not_write_is_refused(stored):
-    with pytest.raises(BadFact):
+    with pytest.raises(BadEventEncoding):
         decode(stored)
 
 
 def test_a_fact_too_long_to_read_back_is_not_written():
-    with pytest.raises(BadFact):
+    with pytest.raises(BadEventEncoding):
         encode(Claim(Fraction(1, 1 << 20_000), Fraction(0)))
 
 
 def test_an_empty_composition_is_a_fact():
-    assert decode(encode(Composition())) == facts.NOTHING
+    assert decode(encode(Composition())) == facts.NO_EVENT

@@ -58,12 +58,12 @@ for name, (source, more) in sources.items():
 """
 PROGRESS = """
 from threading import Event
-from discreet.engines.progress import watched
+from discreet.engines.progress import report_progress
 
 session = connect(frame, table="people", unit="id", epsilon=1)
 heard = Event()
 for _ in range(100):
-    with watched(session.engine, lambda share: heard.set(), every=0.001):
+    with report_progress(session.engine, lambda share: heard.set(), every=0.001):
         session.engine.connection.execute("SELECT SUM(a.v * b.v) FROM people a, people b, range(100)").fetchall()
     if heard.is_set():
         break

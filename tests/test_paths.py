@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.owner import VARIABLE
-from discreet.errors import BadParameter, LedgerFailed, SourceRefused
-from discreet.formats import csv_text, write_parquet
-from discreet.ledger import ledger_at
-from discreet.ledger.keys import key_beside
+from discreet.engines.owner import OWNER_LOG_VARIABLE
+from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
+from discreet.formats import to_csv, write_parquet
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import default_key_path
 from discreet.opening import connect
-from discreet.publisher.again import _known_key
-from discreet.publisher.read import read_plan, read_workload
+from discreet.publisher.again import _require_known_key
+from discreet.publisher.read import parse_workload, read_workload
 from tests.console import run
 from tests.ordinary_user import ordinary_user
 
@@ -157,7 +157,7 @@ def test_a_state_in_a_closed_folder_is_refused_by_its_name(
 
 
 def test_an_owners_log_in_a_closed_folder_is_refused_by_its_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(here / "closed" / "log"))
+    monkeypatch.setenv(OWNER_LOG_VARIABLE, str(here / "closed" / "log"))
     refused_by_name(here / "closed" / "log", "ask", str(here / "people.csv"), SQL, *PAID)
 
 
@@ -206,14 +206,14 @@ def test_a_folder_of_parquet_files_with_a_closed_one_in_it_is_refused(here: Path
 
 def test_a_retry_of_a_publication_names_what_it_may_not_read(here: Path) -> None:
     with pytest.raises(BadParameter, match=r"KEY is .*closed.*Permission denied"):
-        _known_key(here, here / "closed" / "key", here / "l")
+        _require_known_key(here, here / "closed" / "key", here / "l")
     (here / "l.key").write_text("a key")
     with pytest.raises(BadParameter, match=r"release\.json is .*closed.*Permission denied"):
-        _known_key(here / "closed", here / "l.key", here / "l")
+        _require_known_key(here / "closed", here / "l.key", here / "l")
 
 
 def test_tables_are_written_where_they_can_be(here: Path) -> None:
-    for write in (lambda path: csv_text(["n"], [(1,)], path), lambda path: write_parquet(["n"], [(1,)], path)):
+    for write in (lambda path: to_csv(["n"], [(1,)], path), lambda path: write_parquet(["n"], [(1,)], path)):
         with pytest.raises(BadParameter, match=r"path is .*closed.*Permission denied"):
             write(here / "closed" / "n")
 
@@ -222,15 +222,15 @@ def test_tables_are_written_where_they_can_be(here: Path) -> None:
 def test_paths_that_lead_nowhere(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
-    for refused in (ledger_at, key_beside):
-        with pytest.raises(LedgerFailed, match="ledger "):
+    for refused in (open_ledger, default_key_path):
+        with pytest.raises(LedgerUnavailable, match="ledger "):
             refused(path)
     with pytest.raises(SourceRefused):
-        read_plan(path)
+        read_workload(path)
     with pytest.raises(SourceRefused):
         connect("loop.csv" if path == "loop" else f"{path}.csv", policy=path, unit="id", epsilon=1)
 
 
 def test_a_plan_with_the_home_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match=r"source is '~nobody-of-this-name/x\.csv': it leads nowhere"):
-        read_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1', tmp_path)
+        parse_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1', tmp_path)

@@ -14,12 +14,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet import Asked, DiscreetError, Workload, connect, select
-from discreet.engines.owner import VARIABLE, open_log_file
-from discreet.engines.owner import log as owner
-from discreet.errors import BadParameter, LedgerFailed
-from discreet.ledger.keys import key_at
-from discreet.publisher import solve
+from discreet import DiscreetError, Workload, WorkloadQuery, connect, select
+from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file
+from discreet.engines.owner import owner_log as owner
+from discreet.errors import BadParameter, LedgerUnavailable
+from discreet.ledger.keys import load_key
+from discreet.publisher import plan_workload
 from discreet.query.frame import count
 from discreet.query.policy import read_policy
 from discreet.session import Session
@@ -57,16 +57,16 @@ def test_the_owners_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_log_or_a_key_that_others_can_use_is_refused(wider: int, tmp_path: Path) -> None:
     log, key = tmp_path / "my log", tmp_path / "my key"
     log.write_text("before\n")
-    key_at(key)
+    load_key(key)
     for place in (log, key):
         place.chmod(wider)
-    with pytest.raises(BadParameter, match=rf"{VARIABLE}.*chmod 600 '{log}'"):
+    with pytest.raises(BadParameter, match=rf"{OWNER_LOG_VARIABLE}.*chmod 600 '{log}'"):
         open_log_file(str(log))
-    with pytest.raises(LedgerFailed, match=rf"mode {wider:04o}.*chmod 600 '{key}'"):
-        key_at(key)
+    with pytest.raises(LedgerUnavailable, match=rf"mode {wider:04o}.*chmod 600 '{key}'"):
+        load_key(key)
     assert (mode(log), log.read_text()) == (wider, "before\n")
     key.chmod(0o400)
-    assert key_at(key).public
+    assert load_key(key).public
 
 
 def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("link", "dangling", "pipe", "", "missing/log", "/dev/null"):
-        with pytest.raises(BadParameter, match=VARIABLE):
+        with pytest.raises(BadParameter, match=OWNER_LOG_VARIABLE):
             open_log_file(str(tmp_path / name))
     assert not (tmp_path / "elsewhere").exists()
 
@@ -83,7 +83,7 @@ def test_a_log_that_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
 def test_the_command_refuses_before_anything_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log").touch(0o644)
     (tmp_path / "log").chmod(0o644)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "log"))
+    monkeypatch.setenv(OWNER_LOG_VARIABLE, str(tmp_path / "log"))
     done = run("ask", tmp_path / "nobody.csv", "SELECT COUNT(*) AS n FROM nobody", "--unit", "id", "--epsilon", "1")
     assert done.returncode == 2
     assert "chmod 600" in done.stderr
@@ -135,21 +135,21 @@ def reachable() -> dict[str, Callable[[], Any]]:
     builder = select(n=count())
     workload = Workload(
         source=people(), policy=salted().table, table="people", epsilon=1,
-        questions=(Asked(name="heads", sql=BY_DEPARTMENT, error=20),),
+        questions=(WorkloadQuery(name="heads", sql=BY_DEPARTMENT, error=20),),
     )  # fmt: skip
     return {
         "session": salted,
         "table": lambda: salted().table,
         "policy": lambda: read_policy(f'table = "t"\nunit = "id"\nsalt = "{SALT}"\n[columns.id]\nkind = "integer"'),
-        "outline": lambda: salted().outline(EVERYTHING),
-        "measurement": lambda: salted().measurement(EVERYTHING, epsilon=1),
+        "outline": lambda: salted().bound_with_placeholders(EVERYTHING),
+        "measurement": lambda: salted().calibrate(EVERYTHING, epsilon=1),
         "quote": lambda: salted().quote(EVERYTHING, epsilon=1),
         "answer": lambda: salted().ask(EVERYTHING, epsilon=1),
         "selected": lambda: salted(keys=None, delta=1e-6).ask(BY_DEPARTMENT, epsilon=1),
         "tidy": lambda: salted().ask(BY_DEPARTMENT, epsilon=1).consistent().non_negative().integers(),
         "builder": lambda: salted().ask(builder, epsilon=1),
         "workload": lambda: workload,
-        "plan": lambda: solve(workload),
+        "plan": lambda: plan_workload(workload),
     }
 
 
@@ -180,7 +180,7 @@ def test_a_table_that_shows_its_salt_is_the_mutant_that_these_tests_catch() -> N
 
 def test_the_owners_log_says_when_and_of_which_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On opening, in validation and in a question; and a value cannot forge an entry."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "log"))
+    monkeypatch.setenv(OWNER_LOG_VARIABLE, str(tmp_path / "log"))
     (tmp_path / "bad.csv").write_text("id,pay\n" + "1,2\n" * 30_000 + "1,2,3\n")
     with duckdb.connect(str(tmp_path / "view.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS id, E'Mr\\n2020-01-01T00:00:00+00:00 forged: \\x1b[2J' AS v")
@@ -208,7 +208,7 @@ def test_a_question_that_fails_is_logged_with_its_source(tmp_path: Path, caplog:
     place = connect(tmp_path / "people.parquet", unit="id", epsilon=1)
     (tmp_path / "people.parquet").write_bytes(b"gone")
     owner.addHandler(caplog.handler)
-    with pytest.raises(DiscreetError, match=VARIABLE):
+    with pytest.raises(DiscreetError, match=OWNER_LOG_VARIABLE):
         place.ask("SELECT COUNT(*) AS n FROM people", epsilon=Fraction(1, 2))
     owner.removeHandler(caplog.handler)
     assert {record.source for record in caplog.records} == {str(tmp_path / "people.parquet")}  # type: ignore[attr-defined]

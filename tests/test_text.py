@@ -21,14 +21,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from discreet import Asked, DiscreetError, Workload, connect, errors, formats, publish, select
-from discreet.engines.owner import Printable
+from discreet import DiscreetError, Workload, WorkloadQuery, connect, errors, formats, publish, select
+from discreet.engines.owner import PrintableFormatter
 from discreet.errors import SourceRefused
-from discreet.publisher.pictures import drawn
+from discreet.publisher.pictures import draw_chart
 from discreet.query.expression import col
 from discreet.query.frame import count
-from discreet.query.release import Release
-from discreet.text import BOX, markdown, markdown_code, no_formula, printable, printable_lines
+from discreet.query.release import Answer
+from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from tests.console import run
 from tests.query.people import BY_DEPARTMENT, session
 
@@ -55,11 +55,11 @@ def in_terminal(shown: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def ordinary() -> Release:
+def ordinary() -> Answer:
     return session().ask(BY_DEPARTMENT, epsilon=1)
 
 
-def spoilt(answer: Release, text: str) -> Release:
+def spoilt(answer: Answer, text: str) -> Answer:
     """The same answer with this text wherever a name or a key can be."""
     rows = tuple(((text,), cells) for _, cells in answer.rows)
     return replace(answer, groups=(text,), columns=(f"{text}n",), rows=rows, explanation=f"One {text}.")
@@ -67,18 +67,18 @@ def spoilt(answer: Release, text: str) -> Release:
 
 @given(texts)
 def test_what_is_shown_is_one_harmless_line(text: str) -> None:
-    shown = printable(text)
+    shown = to_printable(text)
     assert harmless(shown)
     assert "\n" not in shown
     assert len(shown) == len(text)
     assert all(a in (b, BOX) for a, b in zip(shown, text, strict=True))
-    assert printable(shown) == shown
-    assert printable_lines(text).count("\n") == text.count("\n")
+    assert to_printable(shown) == shown
+    assert to_printable_lines(text).count("\n") == text.count("\n")
 
 
 def test_writing_of_all_peoples_is_left_as_it_is() -> None:
     for text in ("straße", "日本　語", "עברית", "العربية", "e\u0301", "1 000", "👍🏽"):
-        assert printable(text) == text
+        assert to_printable(text) == text
 
 
 def every_error() -> list[type[DiscreetError]]:
@@ -104,18 +104,18 @@ def test_no_error_says_more_than_words(kind: type[DiscreetError], text: str) -> 
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_tables_in_a_terminal(ordinary: Release, text: str) -> None:
+def test_tables_in_a_terminal(ordinary: Answer, text: str) -> None:
     same = spoilt(ordinary, "x" * len(text))
     assert harmless(in_terminal(spoilt(ordinary, text)))
     assert in_terminal(spoilt(ordinary, text)).count("\n") == in_terminal(same).count("\n")
     assert "[red]" not in text or "[red]" in in_terminal(spoilt(ordinary, text))
     quoted = session().quote(select(**{f"{text}n": count()}), epsilon=1) if "\0" not in text else None
     assert harmless(in_terminal(quoted))
-    assert harmless(in_terminal(formats.rich_table(text, [text], [[text]])))
+    assert harmless(in_terminal(formats.make_rich_table(text, [text], [[text]])))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_tables_in_a_notebook(ordinary: Release, text: str) -> None:
+def test_tables_in_a_notebook(ordinary: Answer, text: str) -> None:
     for page in (
         spoilt(ordinary, text)._repr_html_(),
         session().quote(select(**{f"{text}n": count()}), epsilon=1)._repr_html_(),
@@ -127,21 +127,21 @@ def test_tables_in_a_notebook(ordinary: Release, text: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("text", HOSTILE)
-def test_pictures_are_drawn_whatever_a_key_is(ordinary: Release, text: str) -> None:
+def test_pictures_are_drawn_whatever_a_key_is(ordinary: Answer, text: str) -> None:
     axes = spoilt(ordinary, text).plot()
     FigureCanvasAgg(axes.figure).draw()
     shown = [label.get_text() for label in (*axes.get_xticklabels(), axes.yaxis.label, axes.title)]
     assert all(map(harmless, shown))
     own = Figure().subplots()
     FigureCanvasAgg(spoilt(ordinary, text).plot(axes=own).figure).draw()
-    drawn(spoilt(ordinary, text), "question").canvas.draw()
+    draw_chart(spoilt(ordinary, text), "question").canvas.draw()
 
 
 @given(texts)
 def test_markdown_says_just_the_text(text: str) -> None:
-    assert harmless(markdown(text))
-    assert not {"<", "|", "`", "[", "*"} & set(_unescaped(markdown(text)))
-    code = markdown_code(text)
+    assert harmless(escape_markdown(text))
+    assert not {"<", "|", "`", "[", "*"} & set(_unescaped(escape_markdown(text)))
+    code = format_markdown_code(text)
     ticks = len(code) - len(code.lstrip("`"))
     assert code.endswith("`" * ticks)
     assert "`" * ticks not in code.strip("`")
@@ -159,7 +159,7 @@ def _unescaped(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("text", ["a|b`c`<script>", "\u202ex\x1b[2J", "*bold*_x_"])
 def test_the_guarantee_card(text: str, tmp_path: Path) -> None:
     frame = pandas.DataFrame({text: range(50), f"{text}pay": range(50)})
-    asked = Asked(name="heads", sql=select(**{f"{text}n": col(f"{text}pay").sum()}), error=20)
+    asked = WorkloadQuery(name="heads", sql=select(**{f"{text}n": col(f"{text}pay").sum()}), error=20)
     plan = Workload(
         source=frame, table="people", unit=text, bounds={f"{text}pay": (0, 9)}, epsilon=9, questions=(asked,), title=text
     )
@@ -168,7 +168,7 @@ def test_the_guarantee_card(text: str, tmp_path: Path) -> None:
     assert harmless(card)
     outside = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", card)  # in code it only says so
     assert "<script>" not in "".join(_unescaped(outside))
-    assert f"# {markdown(text)}: what is promised" in card
+    assert f"# {escape_markdown(text)}: what is promised" in card
 
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "\n=1")
@@ -176,16 +176,16 @@ FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1",
 
 @given(texts)
 def test_csv_is_faithful_and_for_spreadsheets_holds_no_formula(text: str) -> None:
-    plain = list(csv.reader(io.StringIO(formats.csv_text([f"{text}n"], [(text, -5, 2.5)]), newline="")))
+    plain = list(csv.reader(io.StringIO(formats.to_csv([f"{text}n"], [(text, -5, 2.5)]), newline="")))
     assert [plain[0][0], plain[1][0]] == [f"{text}n", text]
-    safe = formats.csv_text([f"{text}n"], [(text, -5, 2.5)], spreadsheet=True)
+    safe = formats.to_csv([f"{text}n"], [(text, -5, 2.5)], spreadsheet=True)
     assert "-5,2.5" in safe  # numbers stay numbers
     assert safe.startswith('"')  # a text with another country's separator in it is one field too
-    for field in (no_formula(text), no_formula(f"{text}n")):
+    for field in (escape_formula(text), escape_formula(f"{text}n")):
         assert field.lstrip(" \u00a0\u3000\ufeff")[:1] not in tuple("=+-@＝＋－＠\t\r\n")
 
 
-def test_formulas_in_keys_are_disarmed_for_spreadsheets_only(ordinary: Release, tmp_path: Path) -> None:
+def test_formulas_in_keys_are_disarmed_for_spreadsheets_only(ordinary: Answer, tmp_path: Path) -> None:
     for text in FORMULAS:
         answer = spoilt(ordinary, text)
         assert f"'{text}" in answer.to_csv(spreadsheet=True).replace('""', '"')
@@ -264,9 +264,9 @@ def test_what_a_certificate_says_of_itself(tmp_path: Path) -> None:
 
 def test_the_owners_log_shows_no_escape_and_keeps_its_lines() -> None:
     record = logging.makeLogRecord({"msg": "line 1\nvalue \x1b[2J"})
-    assert Printable().format(record).partition(" ")[2] == "no source: line 1\n  value □[2J"
+    assert PrintableFormatter().format(record).partition(" ")[2] == "no source: line 1\n  value □[2J"
     record = logging.makeLogRecord({"msg": "a", "source": "/data/\n\x1b[2J.csv"})
-    assert Printable().format(record).partition(" ")[2] == "/data/□□[2J.csv: a"
+    assert PrintableFormatter().format(record).partition(" ")[2] == "/data/□□[2J.csv: a"
 
 
 PRINTERS = {"cli/output.py"}
@@ -295,4 +295,4 @@ def test_a_function_that_replaces_too_little_is_noticed(mutant: Callable[[str], 
 @given(st.lists(st.text("'=+@ x", max_size=4), min_size=2, max_size=2, unique=True))
 @example(["=x", "'=x"])
 def test_two_keys_are_two_keys_in_a_spreadsheet(texts: list[str]) -> None:
-    assert no_formula(texts[0]) != no_formula(texts[1])
+    assert escape_formula(texts[0]) != escape_formula(texts[1])

@@ -41,7 +41,7 @@ def test_on_grid_covers_every_rounded_pair(vector: list[Fraction], exponent: int
     grid = Fraction(2) ** exponent
     assume(grid != 1)
     true = norms(vector)
-    moved = Sensitivity(**{name: true[name] for name in stated}).on_grid(grid)  # type: ignore[arg-type]
+    moved = Sensitivity(**{name: true[name] for name in stated}).to_grid(grid)  # type: ignore[arg-type]
     for start in (Fraction(0), Fraction(1, 3), grid / 2, -grid / 2, Fraction(17, 32)):
         steps = [abs(floor((start + x) / grid + Fraction(1, 2)) - floor(start / grid + Fraction(1, 2))) for x in vector if x]
         rounded = norms([Fraction(s) for s in steps]) if any(steps) else None
@@ -126,10 +126,10 @@ def test_fact_gender_by_hair_colour_costs_epsilon_not_eight() -> None:
     """Parallel composition as a histogram: 2 × 4 disjoint cells have l1 = 1."""
     from discreet import Laplace, pure
 
-    assert pure(Laplace.for_epsilon(1, histogram()).loss(histogram())) == 1
-    assert pure(Laplace.for_epsilon(1, histogram()).loss(counts(8))) == 8
+    assert pure(Laplace.for_epsilon(1, histogram()).event(histogram())) == 1
+    assert pure(Laplace.for_epsilon(1, histogram()).event(counts(8))) == 8
 
 
 def test_times_scales_every_norm() -> None:
-    doubled = Sensitivity(l0=3, linf=1).times(2)
+    doubled = Sensitivity(l0=3, linf=1).scale_by(2)
     assert (doubled.l0, doubled.l1, doubled.l2_squared, doubled.linf) == (3, 6, 12, 2)

@@ -3,7 +3,7 @@
 >>> import discreet
 >>> mechanism = discreet.Laplace.for_epsilon(1, sensitivity=1)
 >>> noisy = mechanism.release([120, 45, 3])
->>> mechanism.error(confidence=0.95), discreet.pure(mechanism.loss(1))
+>>> mechanism.error(confidence=0.95), discreet.pure(mechanism.event(1))
 (3.0, Fraction(1, 1))
 """
 
@@ -14,38 +14,38 @@ if TYPE_CHECKING:
     from discreet.accounting import (
         RunningTotal,
         advantage,
-        approx,
+        basic_composition,
+        compare_guarantees,
         delta,
         epsilon,
         gaussian_delta,
         gaussian_epsilon,
         gdp,
-        hits,
         pure,
-        readings,
         renyi,
         tcdp,
         trade_off,
+        true_positive_rate,
         zcdp,
     )
     from discreet.auditor import Finding, audit
     from discreet.errors import (
+        BadEventEncoding,
         BadExpression,
-        BadFact,
         BadParameter,
         BadValues,
         BudgetExceeded,
         DiscreetError,
         EngineFailed,
-        HypothesisFails,
-        LedgerBroken,
-        LedgerFailed,
-        QuestionRefused,
+        LedgerCorrupted,
+        LedgerUnavailable,
+        QueryRefused,
         SourceQuarantined,
         SourceRefused,
+        TheoremNotApplicable,
     )
     from discreet.exact import Bounds
-    from discreet.loss import Loss, compose, group, parallel, repeat, subsample
+    from discreet.loss import Event, compose, group, parallel, repeat, subsample
     from discreet.mechanisms import (
         Binomial,
         DiscreteGaussian,
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
         Gaussian,
         Geometric,
         Laplace,
-        OptimalThreshold,
+        OptimalPartitionSelection,
         RandomizedResponse,
         SparseVector,
         Threshold,
         TruncatedGeometric,
         calibrate,
     )
-    from discreet.noise import Race
+    from discreet.noise import SelectionRule
     from discreet.opening import connect
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
-    from discreet.publisher import Asked, Workload, publish, read_plan
+    from discreet.publisher import Workload, WorkloadQuery, publish, read_workload
     from discreet.query.expression import col, when
     from discreet.query.frame import count, count_units, select
     from discreet.testing import assert_private
@@ -73,28 +73,28 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "discreet.accounting": (
-        "RunningTotal advantage approx delta epsilon gaussian_delta gaussian_epsilon gdp hits pure "
-        "readings renyi tcdp trade_off zcdp"
+        "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta "
+        "gaussian_epsilon gdp pure renyi tcdp trade_off true_positive_rate zcdp"
     ),
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
-        "BadExpression BadFact BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "HypothesisFails LedgerBroken LedgerFailed QuestionRefused SourceQuarantined SourceRefused"
+        "BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
+        "LedgerCorrupted LedgerUnavailable QueryRefused SourceQuarantined SourceRefused TheoremNotApplicable"
     ),
     "discreet.exact": "Bounds",
-    "discreet.loss": "Loss compose group parallel repeat subsample",
+    "discreet.loss": "Event compose group parallel repeat subsample",
     "discreet.mechanisms": (
-        "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalThreshold "
+        "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalPartitionSelection "
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
-    "discreet.noise": "Race",
+    "discreet.noise": "SelectionRule",
+    "discreet.opening": "connect",
     "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
-    "discreet.publisher": "Asked Workload publish read_plan",
+    "discreet.publisher": "Workload WorkloadQuery publish read_workload",
     "discreet.query.expression": "col when",
     "discreet.query.frame": "count count_units select",
-    "discreet.units": "Neighbours Sensitivity",
-    "discreet.opening": "connect",
     "discreet.testing": "assert_private",
+    "discreet.units": "Neighbours Sensitivity",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
@@ -118,9 +118,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Asked",
+    "BadEventEncoding",
     "BadExpression",
-    "BadFact",
     "BadParameter",
     "BadValues",
     "Binomial",
@@ -130,40 +129,42 @@ __all__ = [
     "DiscreetError",
     "DiscreteGaussian",
     "EngineFailed",
+    "Event",
     "Exponential",
     "Finding",
     "Gaussian",
     "Geometric",
     "Histogram",
-    "HypothesisFails",
     "Laplace",
-    "LedgerBroken",
-    "LedgerFailed",
-    "Loss",
+    "LedgerCorrupted",
+    "LedgerUnavailable",
     "Mean",
     "Neighbours",
-    "OptimalThreshold",
+    "OptimalPartitionSelection",
     "Plan",
     "Proportion",
-    "QuestionRefused",
-    "Race",
+    "QueryRefused",
     "RandomizedResponse",
     "RunningTotal",
+    "SelectionRule",
     "Sensitivity",
     "SourceQuarantined",
     "SourceRefused",
     "SparseVector",
     "Sum",
+    "TheoremNotApplicable",
     "Threshold",
     "TruncatedGeometric",
     "Workload",
+    "WorkloadQuery",
     "__version__",
     "advantage",
-    "approx",
     "assert_private",
     "audit",
+    "basic_composition",
     "calibrate",
     "col",
+    "compare_guarantees",
     "compose",
     "connect",
     "count",
@@ -174,19 +175,18 @@ __all__ = [
     "gaussian_epsilon",
     "gdp",
     "group",
-    "hits",
     "parallel",
     "plan",
     "publish",
     "pure",
-    "read_plan",
-    "readings",
+    "read_workload",
     "renyi",
     "repeat",
     "select",
     "subsample",
     "tcdp",
     "trade_off",
+    "true_positive_rate",
     "when",
     "zcdp",
 ]

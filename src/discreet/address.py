@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 SCHEMES = ("postgresql://", "postgres://")
-WORDS = frozenset(
+LIBPQ_KEYWORDS = frozenset(
     {
         "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "require_auth", "channel_binding", "options",
         "connect_timeout", "client_encoding", "application_name", "fallback_application_name", "keepalives", "replication",
@@ -26,21 +26,21 @@ def is_postgres(text: str) -> bool:
     [True, True, False, False]
     """
     first = _FIRST.match(text)
-    said = first is not None and first[1] in WORDS and _FILE.fullmatch(text) is None
+    said = first is not None and first[1] in LIBPQ_KEYWORDS and _FILE.fullmatch(text) is None
     return said or text.lower().startswith(SCHEMES)
 
 
-def as_libpq(text: str) -> str:
+def to_libpq(text: str) -> str:
     """The same with the scheme in small letters, which libpq insists on."""
     scheme, mark, rest = text.partition("://")
     return f"{scheme.lower()}{mark}{rest}" if text.lower().startswith(SCHEMES) else text
 
 
-def runs_together(address: str) -> bool:
+def has_unescaped_password(address: str) -> bool:
     """Whether an @ or / of a password ended it too early: what follows would be taken for a host, a port or a database, and
     be named in errors.
 
-    >>> [runs_together(f"postgresql://u:{word}@db/shop") for word in ("hunter2", "hun@ter2", "1/2", "hun%40ter2")]
+    >>> [has_unescaped_password(f"postgresql://u:{word}@db/shop") for word in ("hunter2", "hun@ter2", "1/2", "hun%40ter2")]
     [False, True, True, False]
     """
     if not address.startswith(SCHEMES):
@@ -49,9 +49,9 @@ def runs_together(address: str) -> bool:
     return place.count("@") > 1 or "@" in rest
 
 
-def well_meant(address: str, parts: Mapping[str, Any]) -> bool:
+def is_unambiguous(address: str, parts: Mapping[str, Any]) -> bool:
     """Whether libpq took an address apart as it was meant, so that its messages repeat no password for a host or a port."""
-    return not runs_together(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
+    return not has_unescaped_password(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
 
 
 def shown_path(path: str) -> str:
@@ -63,10 +63,10 @@ def shown_path(path: str) -> str:
     return "this file" if any(mark in path for mark in ("://", "@")) else repr(path)
 
 
-def shown_ending(path: str, suffix: str) -> str:
+def format_suffix(path: str, suffix: str) -> str:
     """The ending of a file, for a message; not that of a text that may be an address.
 
-    >>> shown_ending("people.xls", ".xls"), shown_ending("mysql://u:hun.ter2", ".ter2"), shown_ending("people", "")
+    >>> format_suffix("people.xls", ".xls"), format_suffix("mysql://u:hun.ter2", ".ter2"), format_suffix("people", "")
     ('.xls', 'this', 'no ending')
     """
     if not suffix:

@@ -11,32 +11,32 @@ from typing import Any
 
 import msgspec
 
-from discreet.errors import BadFact, BadParameter
+from discreet.errors import BadEventEncoding, BadParameter
 from discreet.loss import (
     Composition,
+    Event,
     Group,
-    Loss,
     Parallel,
     SampledWithoutReplacement,
     Subsampled,
 )
 from discreet.units import Sensitivity
 
-MOST_BITS = 12_000
+MAX_RATIONAL_BITS = 12_000
 """How long a rational may be: far more than any parameter has, and short enough to read without a pause."""
 
 
-def encode(loss: Loss) -> bytes:
+def encode(event: Event) -> bytes:
     """The fact as one line of JSON.
 
     >>> from discreet.loss import Claim
     >>> encode(Claim(Fraction(1, 2), Fraction(0)))
     b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}'
     """
-    return _ENCODER.encode(loss)
+    return _ENCODER.encode(event)
 
 
-def decode(stored: bytes | str) -> Loss:
+def decode(stored: bytes | str) -> Event:
     """The fact that was encoded; `decode(encode(loss)) == loss` for every loss.
 
     >>> decode(b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}')
@@ -44,25 +44,25 @@ def decode(stored: bytes | str) -> Loss:
     """
     try:
         loss = _DECODER.decode(stored)
-        same = msgspec.json.decode(encode(loss)) == json.loads(stored, object_pairs_hook=_once)
-        _check(loss)
+        same = msgspec.json.decode(encode(loss)) == json.loads(stored, object_pairs_hook=_reject_duplicate_keys)
+        _check_sensitivities(loss)
     except (msgspec.MsgspecError, BadParameter, ArithmeticError, RecursionError, ValueError) as error:
-        raise BadFact(str(error), "read it with the version that wrote it") from None
+        raise BadEventEncoding(str(error), "read it with the version that wrote it") from None
     if not same:
-        raise BadFact("it holds more, or other, than its fields", "read it with the version that wrote it")
+        raise BadEventEncoding("it holds more, or other, than its fields", "read it with the version that wrote it")
     return loss
 
 
 def to_wire(value: Any) -> Any:
     """What msgspec asks of a value that it does not know: rationals are the text "n/d"."""
-    if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MOST_BITS:
+    if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MAX_RATIONAL_BITS:
         return f"{value.numerator}/{value.denominator}"
-    raise BadFact(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
+    raise BadEventEncoding(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
 
 
 def from_wire(kind: type, text: Any) -> Any:
     """The way back."""
-    if kind is not Fraction or not isinstance(text, str) or len(text) > MOST_BITS // 3:
+    if kind is not Fraction or not isinstance(text, str) or len(text) > MAX_RATIONAL_BITS // 3:
         raise msgspec.ValidationError(f"no {kind.__name__} is written like this")
     top, slash, bottom = text.partition("/")
     if not slash or not top.removeprefix("-").isdecimal() or not bottom.isdecimal() or not int(bottom):
@@ -70,35 +70,35 @@ def from_wire(kind: type, text: Any) -> Any:
     return Fraction(int(top), int(bottom))
 
 
-def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The fields as a dict; one that is stated twice could be read either way."""
-    found = dict(fields)
-    if len(found) != len(fields):
+    found = dict(pairs)
+    if len(found) != len(pairs):
         raise msgspec.ValidationError("a field is stated twice")
     return found
 
 
-def _check(loss: Loss) -> None:
+def _check_sensitivities(event: Event) -> None:
     """`Fact` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
-    match loss:
+    match event:
         case Composition(parts=parts):
             for part, _ in parts:
-                _check(part)
+                _check_sensitivities(part)
         case Parallel(branches=branches):
             for branch in branches:
-                _check(branch)
-        case Group(loss=inner) | Subsampled(loss=inner) | SampledWithoutReplacement(loss=inner):
-            _check(inner)
+                _check_sensitivities(branch)
+        case Group(event=inner) | Subsampled(event=inner) | SampledWithoutReplacement(event=inner):
+            _check_sensitivities(inner)
         case _:
-            stored = getattr(loss, "sensitivity", None)
-            if stored is not None and rebuilt(stored) != stored:
+            stored = getattr(event, "sensitivity", None)
+            if stored is not None and rebuild_sensitivity(stored) != stored:
                 raise msgspec.ValidationError("impossible sensitivity")
 
 
-def rebuilt(stored: Sensitivity) -> Sensitivity:
+def rebuild_sensitivity(stored: Sensitivity) -> Sensitivity:
     """The same norms, checked against each other as if a person had typed them."""
     return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic")
-_DECODER: msgspec.json.Decoder[Loss] = msgspec.json.Decoder(Loss, dec_hook=from_wire)
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event, dec_hook=from_wire)

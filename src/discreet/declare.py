@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from discreet.engines.engine import Engine
 from discreet.engines.open import open_engine
 from discreet.engines.owner import about
-from discreet.engines.validation import validate
+from discreet.engines.validation import validate_source
 from discreet.errors import BadParameter, SourceRefused
 from discreet.exact import Number
 from discreet.ledger.quarantine import default_state_folder
@@ -17,44 +17,44 @@ from discreet.query.policy import read_policy, read_public
 from discreet.query.table import Column, Key, Kind, Table
 
 AUTO = "auto"
-Limits: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
 """Bounds by column; "auto" for a column, or for all of them, has them found privately."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Source:
     """The open source, what is declared about it, what was left undeclared, and whose bounds shall be found."""
 
     engine: Engine
     table: Table
     notes: tuple[str, ...]
-    auto: frozenset[str]
+    auto_bounds: frozenset[str]
 
-    def validate(self) -> "Declared":
+    def validate(self) -> "Source":
         """The same, if every declared cell can be read. This reads rows: check the quarantine first."""
         with about(self.engine.identity):
-            validate(self.engine, set(self.table.columns), default_state_folder)
+            validate_source(self.engine, set(self.table.columns), default_state_folder)
         return self
 
 
-def declare(
+def open_source(
     source: Any,
     *,
     unit: str | None,
     policy: str | Path | Table | None = None,
     table: str | None = None,
     path: str | Path | None = None,
-    bounds: Limits | None = None,
+    bounds: ColumnBounds | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
     max_rows: int | None = None,
     unique: bool | None = None,
     public: Mapping[str, Any] | None = None,
-) -> Declared:
+) -> Source:
     """Open a source and put together what is said about it. No row is read before `validate` is called."""
     if table is not None and not isinstance(table, str):
         raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
-    given, listed = _given(policy)
+    given, listed = _load_policy(policy)
     kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
     person = unit or (given.unit if given else None)
     if given is not None and person != given.unit:
@@ -62,20 +62,20 @@ def declare(
         raise BadParameter("unit", repr(person), reason, "give a policy for this unit")
     engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
     with about(engine.identity):
-        columns = engine.columns() if given is None else _agreed(given, engine.columns())
-    limits, auto = _limits(bounds, columns)
+        columns = engine.describe_columns() if given is None else _check_policy_columns(given, engine.describe_columns())
+    limits, auto = _parse_bounds(bounds, columns)
     for name, (low, high) in limits.items():
-        columns[name] = columns[_known(name, columns)].within(low, high)
-    for name, known in _by_name(keys, "keys", '{"dept": ["a", "b"]}').items():
-        columns[name] = columns[_known(name, columns)].shown_as(_listed(name, known))
+        columns[name] = columns[_check_column(name, columns)].with_bounds(low, high)
+    for name, known in _check_mapping(keys, "keys", '{"dept": ["a", "b"]}').items():
+        columns[name] = columns[_check_column(name, columns)].with_keys(_parse_keys(name, known))
     if person is None:
         raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
-    base = given or Table(engine.table, _known(person, columns), columns)
+    base = given or Table(engine.table, _check_column(person, columns), columns)
     with about(engine.identity):
-        engine, lookups = engine.with_public({**listed, **_by_name(public, "public", '{"cities": "cities.csv"}')})
+        engine, lookups = engine.with_public({**listed, **_check_mapping(public, "public", '{"cities": "cities.csv"}')})
     final = Table(
         engine.table,
-        _known(person, columns),
+        _check_column(person, columns),
         columns,
         base.max_groups if max_groups is None else max_groups,
         base.max_rows if max_rows is None else max_rows,
@@ -88,15 +88,17 @@ def declare(
     for name, value in (("max_rows", max_rows), ("max_groups", max_groups)):
         if final.unique and value is not None and value != 1:
             raise BadParameter(name, value, "with unique, a unit has one row", f"leave {name} or unique out")
-    if (problem := engine.unit_problem(final.unit)) is not None:
+    if (problem := engine.find_unit_problem(final.unit)) is not None:
         raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
-    notes = _notes(final, given, max_groups, max_rows)
+    notes = _describe_defaults(final, given, max_groups, max_rows)
     if given is None and isinstance(source, str | Path) and str(source).lower().endswith((".csv", ".tsv")):
         notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")
-    return Declared(engine, final, notes, auto - {final.unit})
+    return Source(engine, final, notes, auto - {final.unit})
 
 
-def _limits(bounds: Limits | None, columns: Mapping[str, Column]) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:
+def _parse_bounds(
+    bounds: ColumnBounds | None, columns: Mapping[str, Column]
+) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:
     """The bounds that are given, and the columns whose bounds shall be found."""
     numeric = [name for name, column in columns.items() if column.kind in (Kind.INTEGER, Kind.REAL)]
     if isinstance(bounds, str):
@@ -107,18 +109,18 @@ def _limits(bounds: Limits | None, columns: Mapping[str, Column]) -> tuple[dict[
         return {}, frozenset(name for name in numeric if columns[name].lower is None)
     given: dict[str, tuple[Number, Number]] = {}
     auto: list[str] = []
-    for name, ends in _by_name(bounds, "bounds", '{"pay": (0, 200)}').items():
+    for name, ends in _check_mapping(bounds, "bounds", '{"pay": (0, 200)}').items():
         if isinstance(ends, tuple | list) and len(ends) == 2:
             given[name] = (ends[0], ends[1])
-        elif ends == AUTO and _known(name, columns) in numeric:
+        elif ends == AUTO and _check_column(name, columns) in numeric:
             auto.append(name)
         else:
             raise BadParameter("bounds", f"{name}: {ends!r}", "not two numbers", 'give (0, 200), or "auto" for a number')
     return given, frozenset(auto)
 
 
-def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
-    if given is not None or final.unique:
+def _describe_defaults(final: Table, policy: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
+    if policy is not None or final.unique:
         return ()
     named = (("max_groups", max_groups), ("max_rows", max_rows))
     left_out = [name for name, value in named if value is None]
@@ -130,17 +132,17 @@ def _notes(final: Table, given: Table | None, max_groups: int | None, max_rows: 
     )
 
 
-def _agreed(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
+def _check_policy_columns(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
     """The policy's columns, which must be there and of the declared kind."""
     for name, column in policy.columns.items():
-        if found[_known(name, found)].kind is not column.kind:
+        if found[_check_column(name, found)].kind is not column.kind:
             raise BadParameter(
                 "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
             )
     return dict(policy.columns)
 
 
-def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
+def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
     """The policy, and where its public tables are: beside it, unless a path says otherwise."""
     if policy is None or isinstance(policy, Table):
         return policy, {}
@@ -150,7 +152,7 @@ def _given(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, s
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 
-def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:
+def _check_mapping(given: Any, what: str, example: str) -> Mapping[str, Any]:
     """What is said by name, refused unless names are texts."""
     if given is None:
         return {}
@@ -159,14 +161,14 @@ def _by_name(given: Any, what: str, example: str) -> Mapping[str, Any]:
     return given
 
 
-def _listed(name: str, known: Any) -> tuple[Key, ...]:
+def _parse_keys(name: str, known: Any) -> tuple[Key, ...]:
     """Keys, of which there is a list: a text is one key and no list of its letters."""
     if isinstance(known, str | bytes | Mapping) or not isinstance(known, Iterable):
         raise BadParameter("keys", f"{name}: {known!r}", "not a list of keys", f'give {{"{name}": ["a", "b"]}}')
     return tuple(known)
 
 
-def _known(name: str, columns: Mapping[str, Any]) -> str:
+def _check_column(name: str, columns: Mapping[str, Any]) -> str:
     if not isinstance(name, str) or name not in columns:
         raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
     return name

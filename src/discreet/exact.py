@@ -19,22 +19,22 @@ from discreet.errors import BadParameter
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
-MOST_DIGITS = 350
+MAX_DECIMAL_EXPONENT = 350
 """A decimal beyond 1e±350, further than any double, is refused: 1e999999999 would be written out with that many digits."""
 
 
-def rational(value: Number, name: str = "value") -> Fraction:
+def to_rational(value: Number, name: str = "value") -> Fraction:
     """The exact rational that `value` stands for.
 
-    >>> rational(0.5), rational(Decimal("0.1"))
+    >>> to_rational(0.5), to_rational(Decimal("0.1"))
     (Fraction(1, 2), Fraction(1, 10))
     """
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
-    if isinstance(value, Decimal) and value.is_finite() and value != 0 and abs(value.adjusted()) > MOST_DIGITS:
-        raise BadParameter(name, value, f"beyond 1e±{MOST_DIGITS}", "give a number of a size that noise can have")
+    if isinstance(value, Decimal) and value.is_finite() and value != 0 and abs(value.adjusted()) > MAX_DECIMAL_EXPONENT:
+        raise BadParameter(name, value, f"beyond 1e±{MAX_DECIMAL_EXPONENT}", "give a number of a size that noise can have")
     try:
         if isinstance(value, Integral | Decimal):
             return Fraction(value if isinstance(value, Decimal) else int(value))  # NumPy's integers are no Python ones
@@ -46,17 +46,17 @@ def rational(value: Number, name: str = "value") -> Fraction:
     return exact
 
 
-def from_text(text: str, name: str = "value") -> Fraction:
+def parse_rational(text: str, name: str = "value") -> Fraction:
     """Exactly the number that is written: a decimal, or one divided by another.
 
-    >>> from_text("1e-2"), from_text("1/3")
+    >>> parse_rational("1e-2"), parse_rational("1/3")
     (Fraction(1, 100), Fraction(1, 3))
     """
-    if len(text) > 4 * MOST_DIGITS:
+    if len(text) > 4 * MAX_DECIMAL_EXPONENT:
         raise BadParameter(name, f"{text[:16]!r}…", "too long for a number", "write a decimal such as 0.5 or 1e-6")
     top, divided, bottom = text.partition("/")
     try:
-        return rational(Decimal(top), name) / rational(Decimal(bottom if divided else 1), name)
+        return to_rational(Decimal(top), name) / to_rational(Decimal(bottom if divided else 1), name)
     except (InvalidOperation, ZeroDivisionError):
         raise BadParameter(name, repr(text), "not a number", "write a decimal such as 0.5 or 1e-6") from None
 
@@ -64,50 +64,50 @@ def from_text(text: str, name: str = "value") -> Fraction:
 def read_decimal(value: Number, name: str = "value") -> Fraction:
     """Read a number as somebody wrote it: a float at the shortest decimal that is read as it.
 
-    >>> read_decimal(0.1), read_decimal(1e-6), rational(0.1) == read_decimal(0.1)
+    >>> read_decimal(0.1), read_decimal(1e-6), to_rational(0.1) == read_decimal(0.1)
     (Fraction(1, 10), Fraction(1, 1000000), False)
     """
-    exact = rational(value, name)
+    exact = to_rational(value, name)
     return Fraction(repr(float(value))) if isinstance(value, float) else exact
 
 
 def read_positive(value: Number, name: str) -> Fraction:
     """Read a number as `read_decimal` does; refuse it unless it is above zero."""
-    return positive(read_decimal(value, name), name)
+    return check_positive(read_decimal(value, name), name)
 
 
 def read_probability(value: Number, name: str) -> Fraction:
     """Read a number as `read_decimal` does; refuse it unless it lies strictly between 0 and 1."""
-    return open_unit(read_decimal(value, name), name)
+    return check_probability(read_decimal(value, name), name)
 
 
-def positive(value: Number, name: str) -> Fraction:
+def check_positive(value: Number, name: str) -> Fraction:
     """`value` as a rational, refused unless it is above zero."""
-    exact = rational(value, name)
+    exact = to_rational(value, name)
     if exact.numerator <= 0:
-        raise BadParameter(name, shown(exact), "must be positive", "give one above 0")
+        raise BadParameter(name, format_rational(exact), "must be positive", "give one above 0")
     return exact
 
 
-def open_unit(value: Number, name: str) -> Fraction:
+def check_probability(value: Number, name: str) -> Fraction:
     """`value` as a rational, refused unless it lies strictly between 0 and 1."""
-    exact = rational(value, name)
+    exact = to_rational(value, name)
     if not 0 < exact < 1:
-        raise BadParameter(name, shown(exact), "must lie strictly between 0 and 1", "give one that does")
+        raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", "give one that does")
     return exact
 
 
-def whole(value: int, name: str, least: int = 0) -> int:
+def check_int(value: int, name: str, minimum: int = 0) -> int:
     """`value` as an int of at least `least`; bools and floats are refused."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise BadParameter(name, type(value).__name__, "not a whole number", "give an int")
     number = value.__index__()
-    if number < least:
-        raise BadParameter(name, shown(Fraction(number)), f"must be at least {least}", "give a larger one")
+    if number < minimum:
+        raise BadParameter(name, format_rational(Fraction(number)), f"must be at least {minimum}", "give a larger one")
     return number
 
 
-def shown(exact: Fraction) -> str:
+def format_rational(exact: Fraction) -> str:
     """A rational for a message: short when it is short, a double otherwise."""
     short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
     text = str(exact) if short else ""
@@ -156,25 +156,25 @@ def decimal_down(exact: Fraction | float) -> float:
     return -decimal_up(-exact) + 0.0
 
 
-def shown_up(exact: Fraction | float, digits: int = 4) -> str:
+def format_up(exact: Fraction | float, digits: int = 4) -> str:
     """For "at most": so many leading digits, rounded up.
 
-    >>> shown_up(0.13261), shown_up(Fraction(1, 10)), shown_up(Fraction(2, 3), 3), shown_up(1.9e-5, 1)
+    >>> format_up(0.13261), format_up(Fraction(1, 10)), format_up(Fraction(2, 3), 3), format_up(1.9e-5, 1)
     ('0.1327', '0.1', '0.667', '2e-05')
     """
-    return _digits(exact, digits, ROUND_CEILING)
+    return _format_digits(exact, digits, ROUND_CEILING)
 
 
-def shown_down(exact: Fraction | float, digits: int = 4) -> str:
+def format_down(exact: Fraction | float, digits: int = 4) -> str:
     """For "at least": the mirror image.
 
-    >>> shown_down(Fraction(2, 3)), shown_down(1), shown_down(0.0)
+    >>> format_down(Fraction(2, 3)), format_down(1), format_down(0.0)
     ('0.6666', '1', '0')
     """
-    return _digits(exact, digits, ROUND_FLOOR)
+    return _format_digits(exact, digits, ROUND_FLOOR)
 
 
-def _digits(exact: Fraction | float, digits: int, rounding: str) -> str:
+def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
     """A double means the shortest decimal that is read as it, so that 0.1 is shown as 0.1 and not as 0.1001."""
     near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
     if not isfinite(near):

@@ -12,41 +12,41 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.paths import reason_of
-from discreet.text import no_formula, printable
+from discreet.text import escape_formula, to_printable
 
 Header = Sequence[str]
 Records = Sequence[tuple[Any, ...]]
 CRLF = "\r\n"
-UNRELIABLE = (
+UNRELIABLE_NOTE = (
     "? marks values that are not reliable: their interval is wider than a tenth of them either way, or the count behind "
     "them is too small."
 )
-Line = Sequence[str | tuple[str, ...]]
+TableRow = Sequence[str | tuple[str, ...]]
 """The cells of a line of a table; a tuple is a cell of several lines."""
 
 
-def missing(library: str, extra: str) -> BadParameter:
+def missing_library_error(library: str, extra: str) -> BadParameter:
     """The error for an extra that is not installed."""
     return BadParameter("format", library, f"{library} is not installed", f"pip install '{extra}'")
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Only what JSON knows; infinity is the string "inf", dates are in ISO form."""
     if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): to_json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json_value(part) for part in value]
     if isinstance(value, float) and not isfinite(value):
         return str(value)
     return value.isoformat() if isinstance(value, date) else value
 
 
-def json_text(value: Any) -> str:
+def to_json(value: Any) -> str:
     """One line of JSON."""
-    return json.dumps(plain(value), allow_nan=False)
+    return json.dumps(to_json_value(value), allow_nan=False)
 
 
-def csv_text(header: Header, records: Records, path: Any = None, *, spreadsheet: bool = False) -> str:
+def to_csv(header: Header, records: Records, path: Any = None, *, spreadsheet: bool = False) -> str:
     """CSV with a header; a missing key is an empty field. Texts are as they are, unless they are meant for a spreadsheet:
     then all are quoted, and one that would be taken for a formula has an apostrophe before it."""
     lines: list[str] = []
@@ -56,8 +56,8 @@ def csv_text(header: Header, records: Records, path: Any = None, *, spreadsheet:
         quoting=csv.QUOTE_NONNUMERIC if spreadsheet else csv.QUOTE_MINIMAL,
     )
     for row in (header, *records):
-        fields = ("" if part is None else plain(part) for part in row)
-        writer.writerow([no_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
+        fields = ("" if part is None else to_json_value(part) for part in row)
+        writer.writerow([escape_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
     text = "".join(f"{line.removesuffix(CRLF)}\n" for line in lines)
     if path is not None:
         with _writing(path), open(path, "w", encoding="utf-8", newline="") as file:
@@ -74,32 +74,32 @@ def _writing(path: Any) -> Iterator[None]:
         raise BadParameter("path", repr(str(path)), reason, "name a file that can be written") from None
 
 
-def pandas_frame(header: Header, records: Records) -> Any:
+def to_pandas(header: Header, records: Records) -> Any:
     try:
         import pandas
     except ImportError:
-        raise missing("pandas", "pandas") from None
+        raise missing_library_error("pandas", "pandas") from None
     return pandas.DataFrame.from_records(records, columns=list(header))
 
 
-def polars_frame(header: Header, records: Records) -> Any:
+def to_polars(header: Header, records: Records) -> Any:
     try:
         import polars
     except ImportError:
-        raise missing("polars", "polars") from None
+        raise missing_library_error("polars", "polars") from None
     return polars.DataFrame(_columns(header, records), strict=False)
 
 
-def arrow_table(header: Header, records: Records) -> Any:
+def to_arrow(header: Header, records: Records) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise missing("pyarrow", "discreet[arrow]") from None
+        raise missing_library_error("pyarrow", "discreet[arrow]") from None
     return pyarrow.table(_columns(header, records))
 
 
 def write_parquet(header: Header, records: Records, path: Any) -> None:
-    table = arrow_table(header, records)
+    table = to_arrow(header, records)
     from pyarrow import parquet
 
     with _writing(path):
@@ -107,117 +107,117 @@ def write_parquet(header: Header, records: Records, path: Any) -> None:
 
 
 def _columns(header: Header, records: Records) -> dict[str, list[Any]]:
-    return {name: _held(name, [row[i] for row in records]) for i, name in enumerate(header)}
+    return {name: _fit_int64(name, [row[i] for row in records]) for i, name in enumerate(header)}
 
 
-def _held(name: str, values: list[Any]) -> list[Any]:
+def _fit_int64(name: str, values: list[Any]) -> list[Any]:
     """Whole numbers beyond 64 bits as doubles, lower ends rounded down and upper ones up: a frame holds no larger ones."""
     if not any(isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 for value in values):
         return values
-    return [_double(value, name) if isinstance(value, int) else value for value in values]
+    return [_round_to_double(value, name) if isinstance(value, int) else value for value in values]
 
 
-def _double(value: int, name: str) -> float:
+def _round_to_double(value: int, name: str) -> float:
     found = float(value)
     if name.endswith("_lower") and found > value:
         return nextafter(found, -inf)
     return nextafter(found, inf) if name.endswith("_upper") and found < value else found
 
 
-def bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:
+def draw_bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:
     """Bars with intervals."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise missing("matplotlib", "discreet[plot]") from None
+        raise missing_library_error("matplotlib", "discreet[plot]") from None
     if axes is None:
         axes = Figure(figsize=(max(5.0, 0.6 * len(rows)), 4), layout="constrained").subplots()
-    labels, values = [printable(label or name) for label, *_ in rows], [value for _, value, _, _ in rows]
+    labels, values = [to_printable(label or name) for label, *_ in rows], [value for _, value, _, _ in rows]
     reach = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
     axes.bar(range(len(rows)), values, yerr=reach, capsize=4, color="#56B4E9", ecolor="#000000")
     axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0, parse_math=False)  # a key may hold $
-    axes.set_ylabel(printable(name), parse_math=False)
-    axes.set_title(printable(title), parse_math=False)
+    axes.set_ylabel(to_printable(name), parse_math=False)
+    axes.set_title(to_printable(title), parse_math=False)
     return axes
 
 
-def rounded(value: float, lower: float, upper: float) -> str:
+def format_interval(value: float, lower: float, upper: float) -> str:
     """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
 
-    >>> rounded(1652, 1628, 1676), rounded(0, 0, 6), rounded(99.93, 98.12, 101.76)
+    >>> format_interval(1652, 1628, 1676), format_interval(0, 0, 6), format_interval(99.93, 98.12, 101.76)
     ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
     """
     if isinstance(value, int) and upper - value == value - lower:
         return f"{value:,} ± {upper - value:,}"
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
         return f"{value:,} [{lower:,}, {upper:,}]"
-    digits = 6 if upper <= lower else max(0, min(9, 1 - _magnitude((upper - lower) / 2)))
+    digits = 6 if upper <= lower else max(0, min(9, 1 - _decimal_exponent((upper - lower) / 2)))
     step = 10.0**-digits
     return f"{value:,.{digits}f} [{lower // step * step:,.{digits}f}, {-(-upper // step) * step:,.{digits}f}]"
 
 
-def _magnitude(value: float) -> int:
+def _decimal_exponent(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
 
 
-def _lines(release: Any) -> tuple[list[str], list[Line]]:
-    lines: list[Line] = []
+def _format_rows(release: Any) -> tuple[list[str], list[TableRow]]:
+    lines: list[TableRow] = []
     for keys, row in release.rows:
         line = ["NULL" if key is None else str(key) for key in keys]
-        line += [rounded(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
+        line += [format_interval(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
         lines.append(line)
     return [*release.groups, *release.columns], lines
 
 
-def _below(release: Any) -> list[str]:
+def _format_notes(release: Any) -> list[str]:
     doubts = any(not cell.reliable for _, row in release.rows for cell in row)
-    lines = [] if release.price is None else [f"Price: {release.price}."]
+    lines = [] if release.cost is None else [f"Price: {release.cost}."]
     lines.append(release.explanation)
-    lines += [UNRELIABLE] if doubts else []
+    lines += [UNRELIABLE_NOTE] if doubts else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if release.tainted else []
     return lines
 
 
-def rich_release(release: Any) -> Any:
+def render_rich_answer(release: Any) -> Any:
     """A rich table with the price and the explanation below it."""
-    header, lines = _lines(release)
-    return rich_with_notes(rich_table(None, header, lines, left=len(release.groups)), _below(release))
+    header, lines = _format_rows(release)
+    return add_rich_notes(make_rich_table(None, header, lines, left=len(release.groups)), _format_notes(release))
 
 
-def rich_with_notes(table: Any, notes: Sequence[str]) -> Any:
+def add_rich_notes(table: Any, notes: Sequence[str]) -> Any:
     """A table and what is to be said about it."""
     from rich.console import Group
     from rich.text import Text
 
-    return Group(table, *(Text(printable(line), style="dim") for line in notes))
+    return Group(table, *(Text(to_printable(line), style="dim") for line in notes))
 
 
-def rich_table(title: str | None, header: Header, lines: Sequence[Line], left: int = 1) -> Any:
+def make_rich_table(title: str | None, header: Header, lines: Sequence[TableRow], left: int = 1) -> Any:
     """A rich table, the first `left` columns to the left."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=None if title is None else Text(printable(title)))
+    table = Table(title=None if title is None else Text(to_printable(title)))
     for i, name in enumerate(header):
-        table.add_column(Text(printable(name)), justify="left" if i < left else "right")
+        table.add_column(Text(to_printable(name)), justify="left" if i < left else "right")
     for line in lines:
-        table.add_row(*(Text("\n".join(_parts(cell))) for cell in line))
+        table.add_row(*(Text("\n".join(_split_cell(cell))) for cell in line))
     return table
 
 
-def _parts(cell: str | tuple[str, ...]) -> list[str]:
-    return [printable(part) for part in (cell if isinstance(cell, tuple) else (cell,))]
+def _split_cell(cell: str | tuple[str, ...]) -> list[str]:
+    return [to_printable(part) for part in (cell if isinstance(cell, tuple) else (cell,))]
 
 
-def html_release(release: Any) -> str:
+def render_html_answer(release: Any) -> str:
     """The same table for a notebook."""
-    return html_table(*_lines(release), _below(release))
+    return make_html_table(*_format_rows(release), _format_notes(release))
 
 
-def html_table(header: Header, lines: Sequence[Line], notes: Sequence[str]) -> str:
+def make_html_table(header: Header, lines: Sequence[TableRow], notes: Sequence[str]) -> str:
     """A table and what is to be said about it; every text is escaped."""
-    head = "".join(f"<th>{escape(printable(name))}</th>" for name in header)
-    cells = ("".join(f"<td>{'<br>'.join(map(escape, _parts(cell)))}</td>" for cell in line) for line in lines)
-    below = "".join(f"<p>{escape(printable(line))}</p>" for line in notes)
+    head = "".join(f"<th>{escape(to_printable(name))}</th>" for name in header)
+    cells = ("".join(f"<td>{'<br>'.join(map(escape, _split_cell(cell)))}</td>" for cell in line) for line in lines)
+    below = "".join(f"<p>{escape(to_printable(line))}</p>" for line in notes)
     body = "".join(f"<tr>{line}</tr>" for line in cells)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.filters import Currency
-from discreet.declare import Limits, declare
+from discreet.declare import ColumnBounds, open_source
 from discreet.errors import BadParameter
 from discreet.exact import Number, read_decimal
-from discreet.ledger import ledger_at
-from discreet.ledger.budget import budget
+from discreet.ledger import open_ledger
+from discreet.ledger.budget import create_budget
 from discreet.ledger.memory import MemoryAccount
-from discreet.ledger.store import Purse
-from discreet.query.currency import named
+from discreet.ledger.store import Account
+from discreet.query.currency import parse_currency
 from discreet.query.table import Key, Table
 from discreet.session import Session
 from discreet.units import Neighbours
@@ -32,7 +32,7 @@ def connect(
     policy: str | Path | Table | None = None,
     table: str | None = None,
     path: str | Path | None = None,
-    bounds: Limits | None = None,
+    bounds: ColumnBounds | None = None,
     keys: Mapping[str, Sequence[Key]] | None = None,
     max_groups: int | None = None,
     max_rows: int | None = None,
@@ -57,22 +57,22 @@ def connect(
     `discreet ledger open`, and `account` one of its accounts: that budget outlives everything. `label` names the state of
     the source ("2026-11"): an answer that was recorded under another label, or under none, is not reused.
     """
-    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.named(neighbours)
-    purse, failing = purse_of(epsilon, delta, currency, ledger, account)
-    declared = declare(
+    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.parse(neighbours)
+    purse, failing = open_account(epsilon, delta, currency, ledger, account)
+    declared = open_source(
         source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
         max_rows=max_rows, unique=unique, public=public,
     )  # fmt: skip
     return Session.of(declared, purse, failing, relation, label)
 
 
-def purse_of(
+def open_account(
     epsilon: Number | None,
     delta: Number,
     currency: Currency | str | None,
     ledger: str | PathLike[str] | None,
     account: str | None,
-) -> tuple[Purse, Fraction]:
+) -> tuple[Account, Fraction]:
     """Whatever pays, and the δ at which its budget promises an ε."""
     if ledger is None:
         if account is not None:
@@ -81,11 +81,11 @@ def purse_of(
             raise BadParameter(
                 "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
             )
-        kept = currency if currency is None or isinstance(currency, Currency) else named(currency)
-        return MemoryAccount(budget(epsilon, delta, kept)), read_decimal(delta, "delta")
+        kept = currency if currency is None or isinstance(currency, Currency) else parse_currency(currency)
+        return MemoryAccount(create_budget(epsilon, delta, kept)), read_decimal(delta, "delta")
     if epsilon is not None or delta != 0 or currency is not None:
         raise BadParameter(
             "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"
         )
-    found = ledger_at(ledger).account(account)
-    return found, found.opened.delta
+    found = open_ledger(ledger).get_account(account)
+    return found, found.initial_state.delta

@@ -13,13 +13,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.declare import declare
+from discreet.declare import open_source
 from discreet.engines.engine import Engine
 from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
-from discreet.exact import shown
+from discreet.exact import format_rational
 from discreet.query.table import Column, Kind, Table
-from discreet.sql.values import Lowering, column, constant, declared_column, double, named, whole
+from discreet.sql.values import Lowering, alias, column, double_literal, int_literal, key_literal, source_column
 
 WARNING = (
     "For the data owner only: these are exact numbers about the data. A policy that is changed because of them depends on "
@@ -66,11 +66,11 @@ def check_policy(
 
 
 def _check_all(source: Any, policy: str | Path | Table, table: str | None, path: str | Path | None) -> list[Check]:
-    opened = declare(source, unit=None, policy=policy, table=table, path=path).validate()
+    opened = open_source(source, unit=None, policy=policy, table=table, path=path).validate()
     texts = {name: Column(Kind.TEXT) for name in opened.table.columns}
     as_texts = Table(opened.table.name, opened.table.unit, texts)
     try:
-        written = declare(source, unit=None, policy=as_texts, table=table, path=path).validate()
+        written = open_source(source, unit=None, policy=as_texts, table=table, path=path).validate()
     except BadParameter:  # a source with types of its own: its cells are of the declared kinds, or it had been refused
         written = opened
     return _Checker(opened.engine, opened.table).check_all(_Checker(written.engine, written.table).count_present())
@@ -81,7 +81,7 @@ class _Checker:
 
     def __init__(self, engine: Engine, table: Table) -> None:
         self.engine, self.table, self.write = engine, table, Lowering(table, engine.dialect)
-        self.unit, self.rows = engine.owner_unit(table), 0
+        self.unit, self.rows = engine.build_owner_unit(table), 0
 
     def check_all(self, written: Mapping[str, int]) -> list[Check]:
         present = self.count_present()
@@ -101,27 +101,37 @@ class _Checker:
     def count_present(self) -> dict[str, int]:
         """How many cells of each column are not missing."""
         names = list(self.table.columns)
-        [row] = self._select(*(exp.Count(this=self.write.raw(name)) for name in names))
+        [row] = self._select(*(exp.Count(this=self.write.lower_column(name)) for name in names))
         return dict(zip(names, map(int, row), strict=True))
 
     def _check_bounds(self, name: str, declared: Column) -> list[Check]:
         if declared.lower is None or declared.upper is None:
             return []
         real = declared.kind is Kind.REAL
-        low, high = (double(end) if real else whole(int(end)) for end in (declared.lower, declared.upper))
-        below, above = exp.LT(this=self.write.raw(name), expression=low), exp.GT(this=self.write.raw(name), expression=high)
+        low, high = (double_literal(end) if real else int_literal(int(end)) for end in (declared.lower, declared.upper))
+        below, above = (
+            exp.LT(this=self.write.lower_column(name), expression=low),
+            exp.GT(this=self.write.lower_column(name), expression=high),
+        )
         [[under, over]] = self._select(_count_where(below), _count_where(above))
         said = f"{self._share(under)} are below and {self._share(over)} above; these are clipped"
-        return [_check(name, f"bounds = {shown(declared.lower)} to {shown(declared.upper)}", said, int(under) + int(over))]
+        return [
+            _check(
+                name,
+                f"bounds = {format_rational(declared.lower)} to {format_rational(declared.upper)}",
+                said,
+                int(under) + int(over),
+            )
+        ]
 
     def _check_keys(self, name: str, declared: Column) -> list[Check]:
         if declared.keys is None:
             return []
-        column_there = declared_column(name)
-        listed = exp.In(this=column_there, expressions=[constant(key) for key in declared.keys if key is not None])
+        column_there = source_column(name)
+        listed = exp.In(this=column_there, expressions=[key_literal(key) for key in declared.keys if key is not None])
         counted = exp.select(column_there.copy(), exp.Count(this=exp.Star())).where(listed).group_by(column_there.copy())
         seen = {key: int(times) for key, times in self._run(self._over_rows(counted))}
-        [[missing]] = self._select(_count_where(exp.Is(this=declared_column(name), expression=exp.Null())))
+        [[missing]] = self._select(_count_where(exp.Is(this=source_column(name), expression=exp.Null())))
         dropped = self.rows - sum(seen.values()) - (int(missing) if None in declared.keys else 0)
         unseen = [repr(key) for key in declared.keys if key is not None and key not in seen]
         said = f"{self._share(dropped)} have another key and are dropped"
@@ -151,14 +161,14 @@ class _Checker:
     def _per_unit(self, name: str | None = None) -> exp.Select:
         """One row per unit: how many rows it has, or how many values of a column."""
         known = exp.Not(this=exp.Is(this=self.unit.copy(), expression=exp.Null()))
-        counted = exp.Star() if name is None else exp.Distinct(expressions=[declared_column(name)])
-        rows = exp.select(named(exp.Count(this=counted), "n")).where(known).group_by(self.unit.copy())
+        counted = exp.Star() if name is None else exp.Distinct(expressions=[source_column(name)])
+        rows = exp.select(alias(exp.Count(this=counted), "n")).where(known).group_by(self.unit.copy())
         return self._over_rows(rows)
 
     def _over_units(self, per_unit: exp.Select, limit: int) -> tuple[int, int, int]:
         """How many units there are, the most that one has, and how many have more than the limit."""
-        n, over = column("n"), _count_where(exp.GT(this=column("n"), expression=whole(limit)))
-        most = exp.Coalesce(this=exp.Max(this=n), expressions=[whole(0)])
+        n, over = column("n"), _count_where(exp.GT(this=column("n"), expression=int_literal(limit)))
+        most = exp.Coalesce(this=exp.Max(this=n), expressions=[int_literal(0)])
         [row] = self._run(exp.select(exp.Count(this=exp.Star()), most, over).from_(per_unit.subquery("per_unit")))
         units, largest, many = map(int, row)
         return units, largest, many
@@ -167,7 +177,7 @@ class _Checker:
         return self._run(self._over_rows(exp.select(*values)))
 
     def _over_rows(self, select: exp.Select) -> exp.Select:
-        return select.from_(self.engine.owner_source(self.table))
+        return select.from_(self.engine.build_owner_source(self.table))
 
     def _run(self, select: exp.Select) -> list[tuple[Any, ...]]:
         return self.engine.run_for_owner(select)
@@ -181,5 +191,5 @@ def _check(subject: str, declared: str, found: str, wrong: int) -> Check:
 
 
 def _count_where(condition: exp.Expr) -> exp.Expr:
-    case = exp.Case(ifs=[exp.If(this=condition, true=whole(1))], default=whole(0))
-    return exp.Coalesce(this=exp.Sum(this=case), expressions=[whole(0)])
+    case = exp.Case(ifs=[exp.If(this=condition, true=int_literal(1))], default=int_literal(0))
+    return exp.Coalesce(this=exp.Sum(this=case), expressions=[int_literal(0)])

@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 
-def why_not_private(handle: int, place: Path) -> tuple[str, str] | None:
+def describe_exposure(handle: int, place: Path) -> tuple[str, str] | None:
     """Say why others could use an open file, and what to do about it; return None if only its owner can.
 
     It looks at the open file, not at its name, so that nobody can exchange one for another in between.

@@ -10,31 +10,31 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from discreet.accounting.filters import price
-from discreet.declare import Declared
+from discreet.accounting.filters import compute_cost
+from discreet.declare import Source
 from discreet.engines.engine import Engine
-from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import Bounds, Number, rational, read_positive, shown
-from discreet.ledger.account import proper
+from discreet.errors import BadParameter, QueryRefused
+from discreet.exact import Bounds, Number, format_rational, read_positive, to_rational
+from discreet.ledger.account import validate_name
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.certificate import certificate
-from discreet.ledger.keys import Key as SecretKey
-from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, quarantine_for
-from discreet.ledger.store import Purse
+from discreet.ledger.certificate import make_certificate
+from discreet.ledger.keys import SigningKey as SecretKey
+from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, open_quarantine
+from discreet.ledger.store import Account
 from discreet.noise import Bits
-from discreet.pricing import Paid, Pricing, Wanted
-from discreet.query.auto import SHARE, Found, bounds_question, found_bounds, without_bounds
-from discreet.query.bound import Bounded, bound
+from discreet.pricing import AccuracyTarget, Calibrator, PaidStep
+from discreet.query.auto import BUDGET_SHARE, DiscoveredBounds, build_bounds_query, columns_without_bounds, read_bounds
+from discreet.query.bound import BoundedQuery, bound_contributions
 from discreet.query.measure import Measurement
-from discreet.query.parse import Question, read_question
-from discreet.query.pilot import CONFIDENCE, Pilot, pilot_query, smallest
-from discreet.query.price import Price
+from discreet.query.parse import QueryLike, read_query
+from discreet.query.pilot import PILOT_CONFIDENCE, Pilot, build_pilot_query, find_smallest_group
+from discreet.query.price import Cost
 from discreet.query.quote import Quote, quote
-from discreet.query.record import Paper
-from discreet.query.release import Release
+from discreet.query.record import LedgerReference
+from discreet.query.release import Answer
 from discreet.query.table import Table
-from discreet.query.write import written
-from discreet.till import Manner, Shape, Till
+from discreet.query.write import to_sql
+from discreet.till import Executor, IntervalOptions, RunOptions
 from discreet.units import Neighbours
 
 
@@ -44,63 +44,61 @@ class Session:
 
     engine: Engine
     table: Table
-    account: Purse
+    account: Account
     delta: Fraction
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
-    auto: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
+    auto_bounds: frozenset[str] = frozenset()  # columns whose bounds shall be found privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
-    _found: dict[str, Found] = field(default_factory=dict, repr=False, compare=False)
-    _searched: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
+    _discovered_bounds: dict[str, DiscoveredBounds] = field(default_factory=dict, repr=False, compare=False)
+    _columns_by_query: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )  # the columns whose bounds a query had to find when it was first asked
 
     @classmethod
     def of(
-        cls, declared: Declared, account: Purse, delta: Fraction, neighbours: Neighbours, label: str | None = None
+        cls, source: Source, account: Account, delta: Fraction, neighbours: Neighbours, label: str | None = None
     ) -> "Session":
         """A session over an open source; refused if the source is quarantined or has cells that cannot be read."""
-        quarantine = quarantine_for(account, lasting=declared.engine.lasting, anchor=declared.engine.anchor)
-        for origin in declared.engine.origins:
+        quarantine = open_quarantine(account, lasting=source.engine.lasting, anchor=source.engine.anchor)
+        for origin in source.engine.origins:
             quarantine.check(origin)
-        declared.validate()
+        source.validate()
         return cls(
-            declared.engine, declared.table, account, delta, neighbours, declared.notes, declared.auto, quarantine,
+            source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
             None if label is None else read_label(label),
         )  # fmt: skip
 
     @property
-    def price(self) -> Price:
+    def budget(self) -> Cost:
         """The whole budget: the ε that it promises at δ, what is spent and what is left."""
         kept = self.account.budget
         promised_epsilon = kept.epsilon(self.delta)
-        return Price(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.left)
+        return Cost(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.remaining)
 
     @property
-    def till(self) -> Till:
+    def executor(self) -> Executor:
         """Where questions are paid for and answered."""
-        return Till(self.engine, self.account, self.delta, self.quarantine, self.label)
+        return Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
 
     @property
-    def pricing(self) -> Pricing:
+    def pricing(self) -> Calibrator:
         """Prices in this account, as it is now."""
-        return self.till.pricing
+        return self.executor.pricing
 
-    def outline(self, question: Question) -> Bounded:
+    def bound_with_placeholders(self, question: QueryLike) -> BoundedQuery:
         """The question with what one unit can do to it. Bounds that are still to be found are stood in for by others."""
-        table = self._known_table(self._without_bounds(question))
-        return bound(read_question(question, table), table, self.neighbours)
+        table = self._build_table(self._find_unbounded_columns(question))
+        return bound_contributions(read_query(question, table), table, self.neighbours)
 
-    def measurement(
-        self, question: Question, *, epsilon: Number, weights: Mapping[str, Number] | None = None
-    ) -> Measurement:
+    def calibrate(self, question: QueryLike, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
         """The question with its noise and its price. No row is read."""
-        return self.pricing.plan(self._bounded(question), Wanted(epsilon, weights=weights))
+        return self.pricing.calibrate_to_target(self._bound_query(question), AccuracyTarget(epsilon, weights=weights))
 
     def quote(
         self,
-        question: Question,
+        question: QueryLike,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -111,18 +109,20 @@ class Session:
     ) -> Quote:
         """What the question would cost and how good its answer would be. Nothing is paid and no row is read."""
         if pilot is not None:
-            raise QuestionRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
-        bounded, prices = self._bounded(question), self.pricing
-        wanted = Wanted(epsilon, error, size, confidence, weights)
-        spending = prices.spending(bounded, wanted)
-        planned = prices.buy(bounded, spending.epsilon, wanted.shares(bounded))
-        said = question if isinstance(question, str) else written(bounded.query, bounded.table.unit)
-        cost = prices.price(planned.loss)
-        return quote(planned, cost, question=said, confidence=confidence, size=size, notes=(*self.notes, *spending.notes))
+            raise QueryRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
+        bounded, prices = self._bound_query(question), self.pricing
+        target = AccuracyTarget(epsilon, error, size, confidence, weights)
+        spending = prices.choose_epsilon(bounded, target)
+        measurement = prices.calibrate(bounded, spending.epsilon, target.column_weights(bounded))
+        said = question if isinstance(question, str) else to_sql(bounded.query, bounded.table.unit)
+        cost = prices.cost_of(measurement.event)
+        return quote(
+            measurement, cost, query_text=said, confidence=confidence, size=size, notes=(*self.notes, *spending.notes)
+        )
 
     def ask(
         self,
-        question: Question,
+        question: QueryLike,
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -135,7 +135,7 @@ class Session:
         fresh: bool = False,
         bits: Bits | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Release:
+    ) -> Answer:
         """Pay for the question, then answer it. Give its price as ε, or the error that it may have.
 
         An error that needs a size takes it from `size`, or from a private count that costs `pilot` in ε and is paid first,
@@ -146,36 +146,36 @@ class Session:
         an `id` can ask again with it after a crash: what was paid is not paid twice.
         """
         # whatever can be refused is refused before it is paid for
-        wanted, manner = Wanted(epsilon, error, size, confidence, weights), Manner(bits, progress, id, fresh)
-        shape = Shape(wanted.confidence, simultaneous)
-        earlier: list[Paid] = [*self._bounds_of(question, wanted, manner)]
-        rest = 1 - SHARE if earlier else Fraction(1)
-        bounds = self._found | {each.column: each for each in earlier if isinstance(each, Found)}
-        bounded = self._bounded(question, bounds)
-        after = [bounds[name].paper for name in without_bounds(bounded.query, self.table) if name in bounds]
+        target, options = AccuracyTarget(epsilon, error, size, confidence, weights), RunOptions(bits, progress, id, fresh)
+        intervals = IntervalOptions(target.confidence, simultaneous)
+        earlier: list[PaidStep] = [*self._discover_bounds(question, target, options)]
+        rest = 1 - BUDGET_SHARE if earlier else Fraction(1)
+        bounds = self._discovered_bounds | {each.column: each for each in earlier if isinstance(each, DiscoveredBounds)}
+        bounded = self._bound_query(question, bounds)
+        depends_on = [bounds[name].reference for name in columns_without_bounds(bounded.query, self.table) if name in bounds]
         if pilot is not None:
-            found = self._pilot(bounded, pilot, wanted, manner, after)
-            wanted = replace(wanted, size=found.size)
+            found = self._run_pilot(bounded, pilot, target, options, depends_on)
+            target = replace(target, size=found.size)
             earlier.append(found)
-            after.append(found.paper)
-        spending = self.pricing.spending(bounded, wanted)
-        planned = self.pricing.buy(bounded, spending.epsilon, wanted.shares(bounded), rest)
-        answer = self.till.look(planned, manner, shape, after)
+            depends_on.append(found.reference)
+        spending = self.pricing.choose_epsilon(bounded, target)
+        measurement = self.pricing.calibrate(bounded, spending.epsilon, target.column_weights(bounded), rest)
+        answer = self.executor.run(measurement, options, intervals, depends_on)
         answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *spending.notes)))
-        return self.pricing.together(answer, earlier) if earlier else answer
+        return self.pricing.combine_costs(answer, earlier) if earlier else answer
 
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Find the bounds of a numeric column privately, for this price; later questions use them."""
-        planned = self._bounds_plan(column, read_positive(epsilon, "epsilon"), Fraction(1))
-        manner = Manner(bits, id=id, fresh=fresh)
-        self._found[column] = self._find(column, planned, manner.step(_step_name(column)))
-        return self._found[column].ends
+        measurement = self._calibrate_discovery(column, read_positive(epsilon, "epsilon"), Fraction(1))
+        options = RunOptions(bits, id=id, fresh=fresh)
+        self._discovered_bounds[column] = self._discover_column(column, measurement, options.for_step(_step_name(column)))
+        return self._discovered_bounds[column].bounds
 
-    def epsilon_for(
+    def find_epsilon(
         self,
-        question: Question,
+        question: QueryLike,
         error: str | Number,
         *,
         size: int | None = None,
@@ -188,95 +188,119 @@ class Session:
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        return self.pricing.spending(self._bounded(question), Wanted(None, error, size, confidence, weights)).epsilon
+        return self.pricing.choose_epsilon(
+            self._bound_query(question), AccuracyTarget(None, error, size, confidence, weights)
+        ).epsilon
 
-    def certificate(self, answer: Release, key: SecretKey) -> dict[str, Any]:
+    def certify(self, answer: Answer, key: SecretKey) -> dict[str, Any]:
         """release.json for an answer of this session: signed, and checked by `discreet verify`. Only a ledger's answers
         have one."""
-        if not isinstance(self.account, LedgerAccount) or answer.paper is None:
+        if not isinstance(self.account, LedgerAccount) or answer.reference is None:
             raise BadParameter("release", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
-        paper: Paper = answer.paper
-        return certificate(
-            self.account, paper.entry, measurement=paper.measurement, release=paper.recorded, after=paper.after,
+        paper: LedgerReference = answer.reference
+        return make_certificate(
+            self.account, paper.entry, measurement=paper.measurement, answer=paper.record, depends_on=paper.after,
             software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
-    def _bounded(self, question: Question, bounds: Mapping[str, Found] | None = None) -> Bounded:
+    def _bound_query(self, question: QueryLike, bounds: Mapping[str, DiscoveredBounds] | None = None) -> BoundedQuery:
         """The question with these found bounds; those that the session has found, unless given."""
-        if bounds is None and (unbounded := self._without_bounds(question)):
-            raise self._not_found(unbounded)
-        table = self._known_table(bounds=bounds)
-        return bound(read_question(question, table), table, self.neighbours)
+        if bounds is None and (unbounded := self._find_unbounded_columns(question)):
+            raise self._bounds_missing_error(unbounded)
+        table = self._build_table(bounds=bounds)
+        return bound_contributions(read_query(question, table), table, self.neighbours)
 
-    def _known_table(self, provisional: tuple[str, ...] = (), bounds: Mapping[str, Found] | None = None) -> Table:
+    def _build_table(self, provisional: tuple[str, ...] = (), bounds: Mapping[str, DiscoveredBounds] | None = None) -> Table:
         """What is declared, and the bounds that were found."""
-        found = {name: each.ends for name, each in (self._found if bounds is None else bounds).items()}
+        found = {name: each.bounds for name, each in (self._discovered_bounds if bounds is None else bounds).items()}
         found |= dict.fromkeys(provisional, (Fraction(0), Fraction(1)))
         if not found:
             return self.table
-        columns = {name: self.table.columns[name].within(*ends) for name, ends in found.items()}
+        columns = {name: self.table.columns[name].with_bounds(*ends) for name, ends in found.items()}
         return replace(self.table, columns={**self.table.columns, **columns})
 
-    def _without_bounds(self, question: Question) -> tuple[str, ...]:
+    def _find_unbounded_columns(self, question: QueryLike) -> tuple[str, ...]:
         """The columns that the question computes with, whose bounds are still to be found."""
-        if not self.auto - self._found.keys():
+        if not self.auto_bounds - self._discovered_bounds.keys():
             return ()
-        table = self._known_table()
-        return tuple(name for name in without_bounds(read_question(question, table), table) if name in self.auto)
+        table = self._build_table()
+        return tuple(name for name in columns_without_bounds(read_query(question, table), table) if name in self.auto_bounds)
 
-    def _not_found(self, columns: tuple[str, ...]) -> QuestionRefused:
-        return QuestionRefused(
+    def _bounds_missing_error(self, columns: tuple[str, ...]) -> QueryRefused:
+        return QueryRefused(
             f"the bounds of {' and '.join(columns)} are still to be found, and the noise depends on them",
             f"ask with a price, a quarter of which finds them, or call find_bounds({columns[0]!r}, epsilon=0.1) first",
         )
 
-    def _bounds_of(self, question: Question, wanted: Wanted, manner: Manner) -> tuple[Found, ...]:
+    def _discover_bounds(
+        self, question: QueryLike, target: AccuracyTarget, options: RunOptions
+    ) -> tuple[DiscoveredBounds, ...]:
         """Find the bounds that a query needs first, for a part of its price. A query that is asked again finds the bounds
         that it had to find when it was first asked, so that it is the same query at the same price and continues what was
         paid: without `fresh`, whenever it is asked again; with it, under the same id."""
-        unbounded = self._without_bounds(question)
-        if not self.auto or wanted.epsilon is None:
+        unbounded = self._find_unbounded_columns(question)
+        if not self.auto_bounds or target.epsilon is None:
             if unbounded:
-                raise self._not_found(unbounded)
+                raise self._bounds_missing_error(unbounded)
             return ()
-        outline, epsilon = self.outline(question), read_positive(wanted.epsilon, "epsilon")
-        asked = written(outline.query, self.table.unit), epsilon
-        anew = manner.fresh and manner.id is None
-        columns = unbounded if anew else self._searched.get((*asked, manner.id if manner.fresh else None), unbounded)
+        outline, epsilon = self.bound_with_placeholders(question), read_positive(target.epsilon, "epsilon")
+        asked = to_sql(outline.query, self.table.unit), epsilon
+        anew = options.fresh and options.id is None
+        columns = (
+            unbounded if anew else self._columns_by_query.get((*asked, options.id if options.fresh else None), unbounded)
+        )
         if not columns:
             return ()
-        steps = [(self._bounds_plan(name, epsilon, SHARE / len(columns)), manner.step(_step_name(name))) for name in columns]
-        self.till.check_steps(steps, manner.id, rest=self.pricing.plan(outline, wanted, 1 - SHARE))
-        for id in {None, manner.id}:
-            self._searched.setdefault((*asked, id), columns)
-        found = tuple(self._find(name, *step) for name, step in zip(columns, steps, strict=True))
+        steps = [
+            (self._calibrate_discovery(name, epsilon, BUDGET_SHARE / len(columns)), options.for_step(_step_name(name)))
+            for name in columns
+        ]
+        self.executor.check_steps(
+            steps, options.id, rest=self.pricing.calibrate_to_target(outline, target, 1 - BUDGET_SHARE)
+        )
+        for id in {None, options.id}:
+            self._columns_by_query.setdefault((*asked, id), columns)
+        found = tuple(self._discover_column(name, *step) for name, step in zip(columns, steps, strict=True))
         for each in found:
-            self._found.setdefault(each.column, each)
+            self._discovered_bounds.setdefault(each.column, each)
         return found
 
-    def _bounds_plan(self, column: str, epsilon: Fraction, part: Fraction) -> Measurement:
-        return self.pricing.buy(bound(bounds_question(column, self.table), self.table, self.neighbours), epsilon, part=part)
+    def _calibrate_discovery(self, column: str, epsilon: Fraction, part: Fraction) -> Measurement:
+        return self.pricing.calibrate(
+            bound_contributions(build_bounds_query(column, self.table), self.table, self.neighbours), epsilon, fraction=part
+        )
 
-    def _find(self, column: str, planned: Measurement, manner: Manner) -> Found:
-        answer = self.till.look(planned, manner, Shape(CONFIDENCE))
-        assert answer.paper is not None
-        paid = rational(price(self.account.budget.currency, planned.loss)[0])
-        return Found(column, found_bounds(planned, answer), planned.loss, paid, answer.paper)
+    def _discover_column(self, column: str, measurement: Measurement, options: RunOptions) -> DiscoveredBounds:
+        answer = self.executor.run(measurement, options, IntervalOptions(PILOT_CONFIDENCE))
+        assert answer.reference is not None
+        paid = to_rational(compute_cost(self.account.budget.currency, measurement.event)[0])
+        return DiscoveredBounds(column, read_bounds(measurement, answer), measurement.event, paid, answer.reference)
 
-    def _pilot(self, bounded: Bounded, pilot: Number, wanted: Wanted, manner: Manner, after: Sequence[Paper]) -> Pilot:
+    def _run_pilot(
+        self,
+        bounded: BoundedQuery,
+        pilot: Number,
+        target: AccuracyTarget,
+        options: RunOptions,
+        depends_on: Sequence[LedgerReference],
+    ) -> Pilot:
         """Find the size that the error needs, privately."""
         cost, prices = read_positive(pilot, "pilot"), self.pricing
-        if wanted.epsilon is not None or not wanted.lacks_size(bounded):
-            raise BadParameter("pilot", shown(cost), "no size is missing here", 'give it with error="5%" and no size')
-        asked = bound(pilot_query(bounded), self._known_table(), self.neighbours)
-        planned, step = prices.buy(asked, cost, name="pilot"), manner.step("pilot")
-        prices.buy(bounded, cost, wanted.shares(bounded))  # what cannot be planned is refused before the pilot is paid for
-        self.till.check_steps([(planned, step)], manner.id, after)
-        answer = self.till.look(planned, step, Shape(CONFIDENCE), after)
-        assert answer.paper is not None
-        rows, group = smallest(answer)
-        paid = rational(price(prices.kept.currency, planned.loss)[0])
-        return Pilot(rows, group, cost, planned.loss, paid, answer.paper)
+        if target.epsilon is not None or not target.lacks_size(bounded):
+            raise BadParameter(
+                "pilot", format_rational(cost), "no size is missing here", 'give it with error="5%" and no size'
+            )
+        asked = bound_contributions(build_pilot_query(bounded), self._build_table(), self.neighbours)
+        measurement, step = prices.calibrate(asked, cost, name="pilot"), options.for_step("pilot")
+        prices.calibrate(
+            bounded, cost, target.column_weights(bounded)
+        )  # what cannot be planned is refused before the pilot is paid for
+        self.executor.check_steps([(measurement, step)], options.id, depends_on)
+        answer = self.executor.run(measurement, step, IntervalOptions(PILOT_CONFIDENCE), depends_on)
+        assert answer.reference is not None
+        rows, group = find_smallest_group(answer)
+        paid = to_rational(compute_cost(prices.budget.currency, measurement.event)[0])
+        return Pilot(rows, group, cost, measurement.event, paid, answer.reference)
 
 
 def read_label(label: str) -> str:
@@ -288,7 +312,7 @@ def read_label(label: str) -> str:
     """
     if not isinstance(label, str):
         raise BadParameter("label", repr(label), "it is not a text", 'name the state of the source, label="2026-11"')
-    return proper(label, "label")
+    return validate_name(label, "label")
 
 
 def _step_name(column: str) -> str:

@@ -10,17 +10,17 @@ from typing import Any
 
 from discreet.auditor import Finding, audit
 from discreet.auditor.neighbours import Domain
-from discreet.exact import Number, whole
+from discreet.exact import Number, check_int
 from discreet.noise.bits import SEED_BYTES, Bits, Keystream
 
 
-def seeded(seed: int) -> Bits:
+def seeded_bits(seed: int) -> Bits:
     """The same words every time, for the same seed.
 
-    >>> bool((seeded(7).words(3) == seeded(7).words(3)).all()), seeded(7).tainted
+    >>> bool((seeded_bits(7).words(3) == seeded_bits(7).words(3)).all()), seeded_bits(7).tainted
     (True, True)
     """
-    name, turns = whole(seed, "seed"), count()
+    name, turns = check_int(seed, "seed"), count()
     return Keystream(lambda: sha512(f"discreet test bits {name}/{next(turns)}".encode()).digest()[:SEED_BYTES], tainted=True)
 
 

@@ -12,55 +12,55 @@ BOX = "□"
 """Stands for one character that is not shown: controls (C0, C1, ESC, line ends), invisible and bidirectional formatting,
 halves of pairs, private and unassigned characters."""
 
-MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_[]<>|~&$"})
+MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_[]<>|~&$"})
 FORMULA_SIGNS = "=+-@＝＋－＠\t\r\n'"
 """And the apostrophe itself, so that what had one is told from what got one."""
 
 
-def printable(text: str) -> str:
+def to_printable(text: str) -> str:
     """The text on one line, with a box for every character that is not to be shown.
 
-    >>> printable("sales \\x1b[2J\\n\\u202egnp.exe")
+    >>> to_printable("sales \\x1b[2J\\n\\u202egnp.exe")
     'sales □[2J□□gnp.exe'
     """
-    return text if text.isprintable() else "".join(each if _shown(each) else BOX for each in text)
+    return text if text.isprintable() else "".join(each if _is_printable(each) else BOX for each in text)
 
 
-def printable_lines(text: str) -> str:
+def to_printable_lines(text: str) -> str:
     """The same for a text of several lines that are our own."""
-    return "\n".join(map(printable, text.split("\n")))
+    return "\n".join(map(to_printable, text.split("\n")))
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """The text as Markdown that says just that.
 
-    >>> print(markdown("a|b <script> *x*"))
+    >>> print(escape_markdown("a|b <script> *x*"))
     a\\|b \\<script\\> \\*x\\*
     """
-    return printable(text).translate(MARKDOWN)
+    return to_printable(text).translate(MARKDOWN_ESCAPES)
 
 
-def markdown_code(text: str) -> str:
+def format_markdown_code(text: str) -> str:
     """The text as code within a line of Markdown, whatever ticks it holds; in a table, bars are still to be escaped.
 
-    >>> print(markdown_code("n"), markdown_code("a`b"), markdown_code("`"))
+    >>> print(format_markdown_code("n"), format_markdown_code("a`b"), format_markdown_code("`"))
     `n` ``a`b`` `` ` ``
     """
-    shown = printable(text)
+    shown = to_printable(text)
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     room = " " if shown[:1] == "`" or shown[-1:] == "`" else ""
     return f"{ticks}{room}{shown}{room}{ticks}"
 
 
-def no_formula(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text with an apostrophe before it if a spreadsheet would take it for a formula, or if it begins with one already.
 
-    >>> no_formula("=cmd|' /C calc'!A0"), no_formula("'=x"), no_formula("sales")
+    >>> escape_formula("=cmd|' /C calc'!A0"), escape_formula("'=x"), escape_formula("sales")
     ("'=cmd|' /C calc'!A0", "''=x", 'sales')
     """
     first = text.lstrip(" \u00a0\u3000\ufeff")[:1]
     return f"'{text}" if first and first in FORMULA_SIGNS else text
 
 
-def _shown(each: str) -> bool:
+def _is_printable(each: str) -> bool:
     return each.isprintable() or category(each) == "Zs"

@@ -14,29 +14,29 @@ import msgspec
 
 from discreet.engines.engine import Engine, OutOfResources
 from discreet.engines.owner import about
-from discreet.engines.progress import watched
+from discreet.engines.progress import report_progress
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
-from discreet.ledger.budget import epsilon_that_fits
-from discreet.ledger.certificate import answer_bytes
-from discreet.ledger.entry import measurement_hash, whose_of
+from discreet.ledger.budget import find_fitting_epsilon
+from discreet.ledger.certificate import encode_answer
+from discreet.ledger.entry import hash_measurement, privacy_unit_of
 from discreet.ledger.failures import FailureKind, Quarantine
-from discreet.ledger.store import Purse, Recorded, steps_unpaid
+from discreet.ledger.store import Account, CachedAnswer, steps_unpaid_error
 from discreet.loss import compose
 from discreet.noise import SYSTEM, Bits
-from discreet.pricing import Pricing
-from discreet.query.bound import Bounded
+from discreet.pricing import Calibrator
+from discreet.query.bound import BoundedQuery
 from discreet.query.measure import Measurement
-from discreet.query.quote import noise_in_words
-from discreet.query.record import Paper, described, from_record, to_record
-from discreet.query.release import Receipt, Release, release
-from discreet.query.table import SALT
+from discreet.query.quote import describe_noise
+from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
+from discreet.query.release import Answer, Receipt, release
+from discreet.query.table import DEFAULT_SALT
 
-ULP = 2.0**-52
+CONFIDENCE_TOLERANCE = 2.0**-52
 """A confidence is kept as a double: 0.95 and the fraction 19/20 are the same one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RunOptions:
     """How a question is put, besides what it asks."""
 
     bits: Bits | None = None
@@ -59,17 +59,17 @@ class Manner:
         return self.bits is not None and self.bits is not SYSTEM
 
     @property
-    def mark(self) -> dict[str, str]:
+    def seed_marker(self) -> dict[str, str]:
         """What a measurement says of its bits: a seeded answer is never passed off as a real one."""
         return {"bits": "seeded"} if self.tainted else {}
 
-    def step(self, name: str) -> "Manner":
+    def for_step(self, name: str) -> "RunOptions":
         """The same for a step on the way to an answer, under an id of its own."""
         return self if self.id is None else replace(self, id=f"{self.id}/{name}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class IntervalOptions:
     """What the intervals of an answer promise."""
 
     confidence: float
@@ -79,61 +79,69 @@ class Shape:
         if not isinstance(self.simultaneous, bool):
             raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
 
-    def check(self, recorded: Release) -> None:
+    def check(self, recorded: Answer) -> None:
         """Refuse if an answer that was recorded promises something else."""
         for name in ("confidence", "simultaneous"):
             wanted, was = getattr(self, name), getattr(recorded, name)
-            if abs(wanted - was) > ULP:
-                way_out = f"ask with {name}={was}, or pay again with fresh=True"
-                raise BadParameter(name, wanted, f"this was answered before, with {was}", way_out)
+            if abs(wanted - was) > CONFIDENCE_TOLERANCE:
+                hint = f"ask with {name}={was}, or pay again with fresh=True"
+                raise BadParameter(name, wanted, f"this was answered before, with {was}", hint)
 
 
 @dataclass(frozen=True, slots=True)
-class Till:
+class Executor:
     """An engine that answers and an account that pays."""
 
     engine: Engine
-    account: Purse
+    account: Account
     delta: Fraction
     quarantine: Quarantine
     label: str | None = None  # which state of the source is queried
 
     @property
-    def pricing(self) -> Pricing:
+    def pricing(self) -> Calibrator:
         """Prices in this account, as it is now."""
-        return Pricing(self.account.budget, self.delta)
+        return Calibrator(self.account.budget, self.delta)
 
-    def look(self, planned: Measurement, manner: Manner, shape: Shape, after: Sequence[Paper] = ()) -> Release:
+    def run(
+        self,
+        measurement: Measurement,
+        options: RunOptions,
+        intervals: IntervalOptions,
+        depends_on: Sequence[LedgerReference] = (),
+    ) -> Answer:
         """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
         self.check_source()
-        told = self._describe(planned, manner, after)
-        paper = partial(Paper, measurement=told, after=tuple(paper.entry for paper in after))
+        spec = self._measurement_spec(measurement, options, depends_on)
+        paper = partial(LedgerReference, measurement=spec, after=tuple(reference.entry for reference in depends_on))
         try:
             paid = self.account.reserve(
-                planned.loss,
-                measurement=measurement_hash(told),
-                id=manner.id,
-                fresh=manner.fresh,
-                tainted=manner.tainted,
-                whose=whose_of(told),
+                measurement.event,
+                measurement=hash_measurement(spec),
+                id=options.id,
+                fresh=options.fresh,
+                tainted=options.tainted,
+                privacy_unit=privacy_unit_of(spec),
             )
         except BudgetExceeded as refused:
-            raise self._say_what_fits(refused, planned.bounded.table.least_epsilon) from None
-        if isinstance(paid, Recorded):
-            return self._recorded(planned, paper, paid.entry, paid.answer, shape)
-        answer = self.answer(planned, paid, manner, shape)
+            raise self._suggest_epsilon(refused, measurement.bounded.table.least_epsilon) from None
+        if isinstance(paid, CachedAnswer):
+            return self._load_recorded(measurement, paper, paid.entry, paid.answer, intervals)
+        answer = self.run_measurement(measurement, paid, options, intervals)
         record = to_record(answer)
-        kept = answer_bytes(record)
+        kept = encode_answer(record)
         shown_answer = self.account.record(paid, kept)
         if shown_answer != kept:  # somebody else continued the same debit and was first
-            return self._recorded(planned, paper, paid.entry, shown_answer, shape)
-        return replace(answer, price=self.pricing.price(planned.loss, paid.left), paper=paper(paid.entry, recorded=record))
+            return self._load_recorded(measurement, paper, paid.entry, shown_answer, intervals)
+        return replace(
+            answer, cost=self.pricing.cost_of(measurement.event, paid.remaining), reference=paper(paid.entry, record=record)
+        )
 
     def check_steps(
         self,
-        steps: Sequence[tuple[Measurement, Manner]],
+        steps: Sequence[tuple[Measurement, RunOptions]],
         id: str | None,
-        after: Sequence[Paper] = (),
+        depends_on: Sequence[LedgerReference] = (),
         rest: Measurement | None = None,
     ) -> None:
         """Refuse, before the first step is paid, what could not be continued to its answer.
@@ -142,24 +150,26 @@ class Till:
         with the `rest`, as far as its cost is known. A query is paid after all its steps: while one of them is unpaid, its
         id is free.
         """
-        unpaid = [planned for planned, manner in steps if not self._is_paid(planned, manner, after)]
+        unpaid = [planned for planned, manner in steps if not self._is_paid(planned, manner, depends_on)]
         if not unpaid:
             return
         if id is not None and self.account.has_debit(id):
-            raise steps_unpaid(id)
+            raise steps_unpaid_error(id)
         try:
-            self.account.check(compose(*(planned.loss for planned in (*unpaid, *([] if rest is None else [rest])))))
+            self.account.check(compose(*(planned.event for planned in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
-            raise self._say_what_fits(refused, unpaid[0].bounded.table.least_epsilon) from None
+            raise self._suggest_epsilon(refused, unpaid[0].bounded.table.least_epsilon) from None
 
-    def _is_paid(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> bool:
-        measurement = measurement_hash(self._describe(planned, manner, after))
-        return self.account.is_paid(planned.loss, measurement=measurement, id=manner.id, fresh=manner.fresh)
+    def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
+        digest = hash_measurement(self._measurement_spec(measurement, options, depends_on))
+        return self.account.is_paid(measurement.event, measurement=digest, id=options.id, fresh=options.fresh)
 
-    def _describe(self, planned: Measurement, manner: Manner, after: Sequence[Paper]) -> dict[str, Any]:
+    def _measurement_spec(
+        self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]
+    ) -> dict[str, Any]:
         """What is hashed: all that decides what is measured, the answers that it rests on included."""
-        told = described(planned, self.engine.identity, self.label) | manner.mark
-        return told | ({"after": [measurement_hash(paper.measurement) for paper in after]} if after else {})
+        spec = measurement_spec(measurement, self.engine.identity, self.label) | options.seed_marker
+        return spec | ({"after": [hash_measurement(paper.measurement) for paper in depends_on]} if depends_on else {})
 
     def check_source(self) -> None:
         """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
@@ -167,13 +177,20 @@ class Till:
         for origin in self.engine.origins:
             self.quarantine.check(origin)
 
-    def answer(self, planned: Measurement, receipt: Receipt, manner: Manner, shape: Shape) -> Release:
+    def run_measurement(
+        self, measurement: Measurement, receipt: Receipt, options: RunOptions, intervals: IntervalOptions
+    ) -> Answer:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
         try:
-            with about(self.engine.identity), self.engine.turn, watched(self.engine, manner.progress):
-                exact = self.engine.exact(planned.bounded)
+            with about(self.engine.identity), self.engine.lock, report_progress(self.engine, options.progress):
+                exact = self.engine.run(measurement.bounded)
                 answer = release(
-                    planned, exact, receipt, confidence=shape.confidence, simultaneous=shape.simultaneous, bits=manner.bits
+                    measurement,
+                    exact,
+                    receipt,
+                    confidence=intervals.confidence,
+                    simultaneous=intervals.simultaneous,
+                    bits=options.bits,
                 )
         except EngineFailed as failed:
             kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
@@ -182,26 +199,42 @@ class Till:
             raise EngineFailed from None  # its class says nothing of the reason
         ran = (
             exact.statements
-            if planned.bounded.table.salt == SALT
-            else self.engine.statements(_without_salt(planned.bounded))
+            if measurement.bounded.table.salt == DEFAULT_SALT
+            else self.engine.compile_all(_redact_salt(measurement.bounded))
         )
-        return replace(answer, pipeline=(*ran, *noise_in_words(planned)))
+        return replace(answer, pipeline=(*ran, *describe_noise(measurement)))
 
-    def _recorded(self, planned: Measurement, paper: Callable[..., Paper], entry: int, kept: bytes, shape: Shape) -> Release:
+    def _load_recorded(
+        self,
+        measurement: Measurement,
+        reference: Callable[..., LedgerReference],
+        entry: int,
+        kept: bytes,
+        intervals: IntervalOptions,
+    ) -> Answer:
         """What was answered before. Nothing is paid, and nothing is read but the record."""
         record = msgspec.json.decode(kept)
-        answer = from_record(record, planned.loss)
-        shape.check(answer)
+        answer = from_record(record, measurement.event)
+        intervals.check(answer)
         said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
-        return replace(answer, explanation=said, price=self.pricing.price(planned.loss), paper=paper(entry, recorded=record))
+        return replace(
+            answer,
+            explanation=said,
+            cost=self.pricing.cost_of(measurement.event),
+            reference=reference(entry, record=record),
+        )
 
-    def _say_what_fits(self, refused: BudgetExceeded, least: Fraction) -> BudgetExceeded:
+    def _suggest_epsilon(self, refused: BudgetExceeded, least: Fraction) -> BudgetExceeded:
         """The same refusal, with the ε that would fit; none if that is below the policy's least one."""
-        fitting = epsilon_that_fits(self.account.budget, self.delta) if refused.fitting is None else refused.fitting
+        fitting = (
+            find_fitting_epsilon(self.account.budget, self.delta)
+            if refused.fitting_epsilon is None
+            else refused.fitting_epsilon
+        )
         allowed = fitting if fitting >= least else Fraction(0)
-        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=allowed)
+        return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
 
 
-def _without_salt(bounded: Bounded) -> Bounded:
+def _redact_salt(bounded: BoundedQuery) -> BoundedQuery:
     """What ran may be published; a salt of the owner's own stays with the owner."""
     return replace(bounded, table=replace(bounded.table, salt="secret"))

@@ -16,7 +16,16 @@ from itertools import pairwise
 from math import ceil
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, is_power_of_two, positive, rational, shown, sqrt_up, whole
+from discreet.exact import (
+    Number,
+    ceil_float,
+    check_int,
+    check_positive,
+    format_rational,
+    is_power_of_two,
+    sqrt_up,
+    to_rational,
+)
 
 
 class Neighbours(Enum):
@@ -26,10 +35,10 @@ class Neighbours(Enum):
     REPLACE = "replace"
 
     @classmethod
-    def named(cls, text: str) -> "Neighbours":
+    def parse(cls, text: str) -> "Neighbours":
         """As it is typed.
 
-        >>> Neighbours.named("replace")
+        >>> Neighbours.parse("replace")
         <Neighbours.REPLACE: 'replace'>
         """
         names = [each.value for each in cls]
@@ -45,7 +54,7 @@ class Neighbours(Enum):
         return "replace one unit, the number of units being public"
 
     @property
-    def changes(self) -> int:
+    def differing_units(self) -> int:
         """How many units differ: one that comes or goes, or one that goes and another that comes."""
         return 1 if self is Neighbours.ADD_REMOVE else 2
 
@@ -76,26 +85,28 @@ class Sensitivity:
         l2_squared: Number | None = None,
     ) -> None:
         if l2 is not None and l2_squared is not None:
-            raise BadParameter("l2", shown(rational(l2)), "l2_squared says the same thing", "give one of the two")
+            raise BadParameter(
+                "l2", format_rational(to_rational(l2)), "l2_squared says the same thing", "give one of the two"
+            )
         if l2 is not None:
-            l2_squared = positive(l2, "l2") ** 2
-        count = None if l0 is None else whole(l0, "l0", 1)
-        sums = None if l1 is None else positive(l1, "l1")
-        squares = None if l2_squared is None else positive(l2_squared, "l2_squared")
-        most = None if linf is None else positive(linf, "linf")
+            l2_squared = check_positive(l2, "l2") ** 2
+        count = None if l0 is None else check_int(l0, "l0", 1)
+        sums = None if l1 is None else check_positive(l1, "l1")
+        squares = None if l2_squared is None else check_positive(l2_squared, "l2_squared")
+        most = None if linf is None else check_positive(linf, "linf")
         _refuse_contradictions(count, sums, squares, most)
         # Each line derives a bound from ones given or derived above it, and takes the smallest that is proven.
-        most = _least(most, sums, None if squares is None else sqrt_up(squares))
+        most = _smallest(most, sums, None if squares is None else sqrt_up(squares))
         if most is None:
             raise BadParameter("sensitivity", "empty", "no norm is bounded", "give l1, l2 or linf")
         if sums is None and count is not None:
-            sums = _least(count * most, None if squares is None else sqrt_up(count * squares))
+            sums = _smallest(count * most, None if squares is None else sqrt_up(count * squares))
         if squares is None:
-            squares = _least(None if count is None else count * most**2, None if sums is None else sums * most)
+            squares = _smallest(None if count is None else count * most**2, None if sums is None else sums * most)
         if squares is None:
             raise BadParameter(
                 "sensitivity",
-                f"linf = {shown(most)} alone",
+                f"linf = {format_rational(most)} alone",
                 "bounds no sum of changes",
                 "add l0, the number of coordinates that one unit can change, or l1 or l2",
             )
@@ -104,14 +115,14 @@ class Sensitivity:
 
     def __repr__(self) -> str:
         known = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
-        return f"Sensitivity({', '.join(f'{k}={_text(v)}' for k, v in known.items() if v is not None)})"
+        return f"Sensitivity({', '.join(f'{k}={_format_norm(v)}' for k, v in known.items() if v is not None)})"
 
     @property
     def l2(self) -> Fraction:
         """The Euclidean bound, rounded up where it is irrational."""
         return sqrt_up(self.l2_squared)
 
-    def on_grid(self, grid: Fraction) -> "Sensitivity":
+    def to_grid(self, grid: Fraction) -> "Sensitivity":
         """The sensitivity, in grid steps, of the answers rounded to the nearest multiple of `grid`.
 
         ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
@@ -119,7 +130,7 @@ class Sensitivity:
         l2 → l2/g + √l0. A grid of 1 is for answers that are whole numbers already: nothing changes.
         """
         if not is_power_of_two(grid):
-            raise BadParameter("grid", shown(grid), "must be a power of two", "take 2^k, for example 1/1024")
+            raise BadParameter("grid", format_rational(grid), "must be a power of two", "take 2^k, for example 1/1024")
         if grid == 1:
             return self
         if self.l0 is None:
@@ -135,9 +146,9 @@ class Sensitivity:
         squares = min(self.l0 * most**2, scaled + 2 * sqrt_up(scaled * self.l0) + self.l0)
         return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums * most), linf=most)
 
-    def times(self, factor: Number) -> "Sensitivity":
+    def scale_by(self, factor: Number) -> "Sensitivity":
         """The sensitivity of the same answers multiplied by `factor`."""
-        scale = positive(factor, "factor")
+        scale = check_positive(factor, "factor")
         return Sensitivity(
             l0=self.l0,
             l1=None if self.l1 is None else self.l1 * scale,
@@ -146,11 +157,11 @@ class Sensitivity:
         )
 
 
-def sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
+def to_sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
     """A plain number means one answer that moves by at most that much."""
     if isinstance(bound, Sensitivity):
         return bound
-    return Sensitivity(l0=1, linf=positive(bound, "sensitivity"))
+    return Sensitivity(l0=1, linf=check_positive(bound, "sensitivity"))
 
 
 def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
@@ -160,18 +171,18 @@ def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
 
 def counts(k: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
     """k counts over predicates that may overlap: one unit can move all of them by one: l1 = k, l2 = √k."""
-    return Sensitivity(l0=whole(k, "k", 1), linf=1)
+    return Sensitivity(l0=check_int(k, "k", 1), linf=1)
 
 
 def histogram(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
     """Counts over disjoint cells, however many: 1 if a unit comes or goes; 2 cells move, l2 = √2, if it is replaced."""
-    return Sensitivity(l0=neighbours.changes, linf=1)
+    return Sensitivity(l0=neighbours.differing_units, linf=1)
 
 
 def bounded_sum(lower: Number, upper: Number, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
     """A sum of values clamped to [lower, upper]: the largest |value| that can come or go, or the width if replaced."""
-    low, high = _interval(lower, upper)
-    return sensitivity(max(abs(low), abs(high)) if neighbours is Neighbours.ADD_REMOVE else high - low)
+    low, high = _check_interval(lower, upper)
+    return to_sensitivity(max(abs(low), abs(high)) if neighbours is Neighbours.ADD_REMOVE else high - low)
 
 
 def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
@@ -183,8 +194,8 @@ def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbou
         raise BadParameter(
             "neighbours", "ADD_REMOVE", "a mean at fixed n needs a public n", "use REPLACE, or release a sum and a count"
         )
-    low, high = _interval(lower, upper)
-    return sensitivity((high - low) / whole(n, "n", 1))
+    low, high = _check_interval(lower, upper)
+    return to_sensitivity((high - low) / check_int(n, "n", 1))
 
 
 def proportion(n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
@@ -192,18 +203,20 @@ def proportion(n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivi
     return mean(0, 1, n, neighbours)
 
 
-def _interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
-    low, high = rational(lower, "lower"), rational(upper, "upper")
+def _check_interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
+    low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
     if low >= high:
-        raise BadParameter("lower", shown(low), f"must lie below upper = {shown(high)}", "clamp to a proper interval")
+        raise BadParameter(
+            "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clamp to a proper interval"
+        )
     return low, high
 
 
-def _least(*bounds: Fraction | None) -> Fraction | None:
+def _smallest(*bounds: Fraction | None) -> Fraction | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _text(value: int | Fraction) -> str:
+def _format_norm(value: int | Fraction) -> str:
     return str(value) if isinstance(value, int) or value.denominator < 1000 else f"{ceil_float(value):.12g}"
 
 
@@ -212,22 +225,24 @@ def _refuse_contradictions(l0: int | None, l1: Fraction | None, squares: Fractio
     ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
     known = [(name, square) for name, square in ascending if square is not None]
     for (small, low), (large, high) in pairwise(known):
-        if low > high * _ROUNDED:
-            _contradict(small, low, f"cannot exceed {large} = {_text(sqrt_up(high))}")
-    if linf is not None and l1 is not None and squares is not None and squares > l1 * linf * _ROUNDED:
-        _contradict("l2", squares, f"cannot exceed √(l1·linf) = {_text(sqrt_up(l1 * linf))}")
+        if low > high * _ROUNDING_TOLERANCE:
+            _contradict(small, low, f"cannot exceed {large} = {_format_norm(sqrt_up(high))}")
+    if linf is not None and l1 is not None and squares is not None and squares > l1 * linf * _ROUNDING_TOLERANCE:
+        _contradict("l2", squares, f"cannot exceed √(l1·linf) = {_format_norm(sqrt_up(l1 * linf))}")
     if l0 is None:
         return
-    if linf is not None and l1 is not None and l1 > l0 * linf * _ROUNDED:
-        _contradict("l1", l1**2, f"cannot exceed l0·linf = {_text(l0 * linf)}")
-    if linf is not None and squares is not None and squares > l0 * linf**2 * _ROUNDED:
-        _contradict("l2", squares, f"cannot exceed √l0·linf = {_text(sqrt_up(l0 * linf**2))}")
-    if squares is not None and l1 is not None and l1**2 > l0 * squares * _ROUNDED:
-        _contradict("l1", l1**2, f"cannot exceed √l0·l2 = {_text(sqrt_up(l0 * squares))}")
+    if linf is not None and l1 is not None and l1 > l0 * linf * _ROUNDING_TOLERANCE:
+        _contradict("l1", l1**2, f"cannot exceed l0·linf = {_format_norm(l0 * linf)}")
+    if linf is not None and squares is not None and squares > l0 * linf**2 * _ROUNDING_TOLERANCE:
+        _contradict("l2", squares, f"cannot exceed √l0·linf = {_format_norm(sqrt_up(l0 * linf**2))}")
+    if squares is not None and l1 is not None and l1**2 > l0 * squares * _ROUNDING_TOLERANCE:
+        _contradict("l1", l1**2, f"cannot exceed √l0·l2 = {_format_norm(sqrt_up(l0 * squares))}")
 
 
 def _contradict(name: str, square: Fraction, reason: str) -> None:
-    raise BadParameter(name, _text(sqrt_up(square)), reason, "state norms of one and the same change")
+    raise BadParameter(name, _format_norm(sqrt_up(square)), reason, "state norms of one and the same change")
 
 
-_ROUNDED = 1 + Fraction(1, 1 << 40)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction
+_ROUNDING_TOLERANCE = 1 + Fraction(
+    1, 1 << 40
+)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction

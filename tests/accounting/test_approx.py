@@ -6,35 +6,44 @@ from math import exp, inf
 import mpmath as mp
 import pytest
 
-from discreet.accounting.approx import Point, approx
-from discreet.accounting.group import group_delta, pushed
-from discreet.accounting.leak import any_of, singleton_shown, split
-from discreet.loss import Claim, DiscreteLaplaceLoss, GaussianLoss, Group, KeepLoss, Parallel, Subsampled, ThresholdLoss
-from discreet.units import Sensitivity, sensitivity
+from discreet.accounting.approx import Point, basic_composition
+from discreet.accounting.group import group_delta, push_group
+from discreet.accounting.leak import probability_of_any, singleton_probability, split_delta
+from discreet.loss import (
+    Claim,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    Group,
+    OptimalPartitionSelectionEvent,
+    Parallel,
+    Subsampled,
+    ThresholdEvent,
+)
+from discreet.units import Sensitivity, to_sensitivity
 
 from .facts import EVERY
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_fact_has_a_basic_point(name):
-    point = approx(EVERY[name])
+    point = basic_composition(EVERY[name])
     assert point.epsilon >= 0
     assert 0 <= point.delta <= 1
 
 
 def test_sequential_composition_row_of_facts():
-    assert approx(Claim(Fraction(1), Fraction(1, 1000)) * 4 + Claim(Fraction(1, 2), Fraction(0))) == Point(
+    assert basic_composition(Claim(Fraction(1), Fraction(1, 1000)) * 4 + Claim(Fraction(1, 2), Fraction(0))) == Point(
         Fraction(9, 2), Fraction(4, 1000)
     )
 
 
 def test_parallel_composition_row_of_facts_counts_by_gender_and_hair_cost_one_cell():
-    cell = DiscreteLaplaceLoss(Fraction(1), sensitivity(1))
-    assert approx(Parallel((cell,) * 8)) == Point(Fraction(1), Fraction(0))
+    cell = DiscreteLaplaceEvent(Fraction(1), to_sensitivity(1))
+    assert basic_composition(Parallel((cell,) * 8)) == Point(Fraction(1), Fraction(0))
 
 
 def test_group_privacy_row_of_facts():
-    epsilon, delta = approx(Group(Claim(Fraction(1), Fraction(1, 10**6)), 3))
+    epsilon, delta = basic_composition(Group(Claim(Fraction(1), Fraction(1, 10**6)), 3))
     truth = 1e-6 * (1 + exp(1) + exp(2))
     assert epsilon == 3
     assert truth <= delta <= truth * (1 + 1e-12) <= 3 * exp(3) * 1e-6
@@ -57,7 +66,7 @@ def test_threshold_is_the_formula_of_the_hazards_table():
     """δ for m groups is 1 − (1 − p)^m with p = a^{τ−1}/(1 + a)."""
     a = mp.e ** (-mp.mpf(1) / 2)
     p = a**19 / (1 + a)
-    point = approx(ThresholdLoss(Fraction(2), 20, 3))
+    point = basic_composition(ThresholdEvent(Fraction(2), 20, 3))
     assert point.epsilon == Fraction(3, 2)
     assert abs(float(point.delta) - float(1 - (1 - p) ** 3)) < 1e-15
     assert float(point.delta) > float(p)  # wrong twin: the rule for one group used with three
@@ -66,7 +75,7 @@ def test_threshold_is_the_formula_of_the_hazards_table():
 def test_threshold_by_brute_force_over_singletons_and_shared_keys():
     """Every way in which one unit's three keys are alone or shared, both directions, against the basic point."""
     scale, threshold, m = Fraction(1), 4, 3
-    point = approx(ThresholdLoss(scale, threshold, m))
+    point = basic_composition(ThresholdEvent(scale, threshold, m))
     a = mp.e ** (-1 / mp.mpf(1))
 
     def shown(count):
@@ -90,39 +99,39 @@ def test_threshold_by_brute_force_over_singletons_and_shared_keys():
 
 
 def test_a_threshold_that_guards_nothing_leaks_for_certain():
-    assert singleton_shown(Fraction(1), 0) == 1
-    assert approx(ThresholdLoss(Fraction(1), 0, 1)).delta == 1
+    assert singleton_probability(Fraction(1), 0) == 1
+    assert basic_composition(ThresholdEvent(Fraction(1), 0, 1)).delta == 1
 
 
 def test_keep_composes_over_groups():
-    point = approx(KeepLoss(Fraction(1, 2), Fraction(1, 8), 2))
+    point = basic_composition(OptimalPartitionSelectionEvent(Fraction(1, 2), Fraction(1, 8), 2))
     assert point == Point(Fraction(1), Fraction(15, 64))
 
 
 def test_any_of_rounds_up_for_many():
     exact = 1 - Fraction(999, 1000) ** 3
-    assert exact <= any_of(Fraction(1, 1000), 3) <= exact * (1 + Fraction(1, 2**100))
-    assert any_of(Fraction(1, 1000), 1000) >= 1 - Fraction(999, 1000) ** 1000
-    assert any_of(Fraction(1), 0) == 0
+    assert exact <= probability_of_any(Fraction(1, 1000), 3) <= exact * (1 + Fraction(1, 2**100))
+    assert probability_of_any(Fraction(1, 1000), 1000) >= 1 - Fraction(999, 1000) ** 1000
+    assert probability_of_any(Fraction(1), 0) == 0
 
 
 def test_gaussian_has_no_basic_point():
-    assert approx(GaussianLoss(Fraction(1), sensitivity(1))).epsilon == inf
+    assert basic_composition(GaussianEvent(Fraction(1), to_sensitivity(1))).epsilon == inf
 
 
 def test_sampling_amplifies_both():
-    epsilon, delta = approx(Subsampled(Claim(Fraction(1), Fraction(1, 1000)), Fraction(1, 10)))
+    epsilon, delta = basic_composition(Subsampled(Claim(Fraction(1), Fraction(1, 1000)), Fraction(1, 10)))
     assert abs(epsilon - float(mp.log(1 + mp.mpf("0.1") * (mp.e - 1)))) < 1e-15
     assert Fraction(delta) >= Fraction(1, 10000)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_core_of_a_split_leaks_no_more(name):
-    core, _ = split(EVERY[name])
-    assert split(core)[1] == 0
+    core, _ = split_delta(EVERY[name])
+    assert split_delta(core)[1] == 0
 
 
 def test_a_group_touches_more_coordinates():
     """Wrong twin: keeping l0 while linf grows would forget that two units may change different cells."""
-    grouped = pushed(Group(GaussianLoss(Fraction(1), Sensitivity(l0=2, linf=1)), 3))
+    grouped = push_group(Group(GaussianEvent(Fraction(1), Sensitivity(l0=2, linf=1)), 3))
     assert grouped.sensitivity == Sensitivity(l1=6, l2_squared=18, linf=3)  # how many cells they change is not known

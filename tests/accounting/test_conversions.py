@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from discreet.accounting import conversions as c
 from discreet.accounting.gaussian import gaussian_epsilon
-from discreet.accounting.renyi_curve import best_order, renyi_curve
+from discreet.accounting.renyi_curve import find_best_order, renyi_curve
 from discreet.errors import BadParameter
-from discreet.loss import Claim, GaussianLoss, LaplaceLoss, Subsampled
-from discreet.units import sensitivity
+from discreet.loss import Claim, GaussianEvent, LaplaceEvent, Subsampled
+from discreet.units import to_sensitivity
 
 MILLIONTH = Fraction(1, 10**6)
 rhos = st.floats(1e-8, 50)
@@ -35,7 +35,9 @@ def test_facts_sigma_200_by_other_readings(k, classic, tight):
     assert round(c.epsilon_from_zcdp(rho, 1e-5), 5) == tight
     exact = gaussian_epsilon(sqrt(k) / 200, 1e-5)
     assert exact.upper < tight < classic
-    assert best_order(GaussianLoss(Fraction(200), sensitivity(1)) * k, 1e-5).epsilon == pytest.approx(tight, abs=6e-6)
+    assert find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * k, 1e-5).epsilon == pytest.approx(
+        tight, abs=6e-6
+    )
 
 
 def test_erratum_4_order_60_touches_zcdp_near_265_and_order_20_near_2551():
@@ -146,18 +148,18 @@ def test_tiny_delta_is_no_obstacle():
 
 def test_best_order_bounds_the_sampled_gaussian_of_facts():
     """RDP costs more than the exact 6.18771239, and not absurdly more."""
-    best = best_order(Subsampled(GaussianLoss(Fraction(1), sensitivity(1)), Fraction(1, 100)) * 10**4, 1e-5)
+    best = find_best_order(Subsampled(GaussianEvent(Fraction(1), to_sensitivity(1)), Fraction(1, 100)) * 10**4, 1e-5)
     assert 6.18771239 < best.epsilon < 6.8
 
 
 def test_best_order_bounds_the_laplace_of_facts():
-    best = best_order(LaplaceLoss(Fraction(sqrt(1000)), sensitivity(1)) * 1000, 1e-6)
+    best = find_best_order(LaplaceEvent(Fraction(sqrt(1000)), to_sensitivity(1)) * 1000, 1e-6)
     assert 4.847031694251 < best.epsilon < 5.2
 
 
 def test_best_order_is_infinite_where_every_order_is():
-    assert best_order(Claim(Fraction(1), MILLIONTH), 1e-5).epsilon == inf
+    assert find_best_order(Claim(Fraction(1), MILLIONTH), 1e-5).epsilon == inf
 
 
 def test_the_curve_is_the_reading_at_each_order():
-    assert [value for _, value in renyi_curve(GaussianLoss(Fraction(2), sensitivity(1)), [2, 8])] == [0.25, 1.0]
+    assert [value for _, value in renyi_curve(GaussianEvent(Fraction(2), to_sensitivity(1)), [2, 8])] == [0.25, 1.0]

@@ -9,17 +9,17 @@ import pytest
 from flint import arb, ctx
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.pieces import Side
-from discreet.accounting.resolve import alternatives
-from discreet.accounting.sides import side
-from discreet.accounting.solve import finite_delta
+from discreet.accounting.pieces import Direction
+from discreet.accounting.resolve import list_alternatives
+from discreet.accounting.sides import build_direction
+from discreet.accounting.solve import bound_delta_by_contour
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    Loss,
-    ResponseLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    RandomizedResponseEvent,
     Subsampled,
     compose,
 )
@@ -38,30 +38,30 @@ def shifted(by: int) -> Sensitivity:
     return Sensitivity(l0=1, linf=by)
 
 
-def small(random: Random) -> tuple[Loss, truth.Outcomes]:
+def small(random: Random) -> tuple[Event, truth.Outcomes]:
     """A random fact, and its two laws written down by hand."""
     match random.choice(["response", "choices", "claim", "laplace", "binomial", "gaussian"]):
         case "response":
             share = fraction(random, 0.5, 0.9)
-            return ResponseLoss(share, 2), truth.response(share, 2)
+            return RandomizedResponseEvent(share, 2), truth.response(share, 2)
         case "choices":
             share, choices = fraction(random, 0.1, 0.9), random.randint(3, 6)
-            return ResponseLoss(share, choices), truth.response(share, choices)
+            return RandomizedResponseEvent(share, choices), truth.response(share, choices)
         case "claim":
             eps, gap = fraction(random, 0, 2), Fraction(random.randint(0, 3), random.choice([100, 10**6]))
             return Claim(eps, gap), truth.claim(eps, gap)
         case "laplace":
             scale, by = fraction(random, 0.3, 5), random.randint(1, 5)
-            return DiscreteLaplaceLoss(scale, shifted(by)), truth.discrete_laplace(scale, by)
+            return DiscreteLaplaceEvent(scale, shifted(by)), truth.discrete_laplace(scale, by)
         case "binomial":
             n, by = random.randint(2, 16), random.randint(1, 2)
-            return BinomialLoss(n, shifted(by)), truth.binomial(n, by)
+            return BinomialEvent(n, shifted(by)), truth.binomial(n, by)
         case _:
             sigma = fraction(random, 0.3, 1)
-            return DiscreteGaussianLoss(sigma, shifted(1)), truth.discrete_gaussian(sigma, 1, 18)
+            return DiscreteGaussianEvent(sigma, shifted(1)), truth.discrete_gaussian(sigma, 1, 18)
 
 
-def composition(random: Random) -> tuple[Loss, truth.Outcomes]:
+def composition(random: Random) -> tuple[Event, truth.Outcomes]:
     parts = []
     while not parts or (len(parts) < 4 and random.random() < 0.7):
         loss, outcomes = small(random)
@@ -73,9 +73,9 @@ def composition(random: Random) -> tuple[Loss, truth.Outcomes]:
     return compose(*(loss for loss, _ in parts)), truth.composed([outcomes for _, outcomes in parts])
 
 
-def by_contour(one: Side, eps: float) -> tuple[float, float]:
-    low, high = finite_delta(one.parts, eps, 1e-4)
-    return low + one.infinite[0], high + one.infinite[1]
+def by_contour(one: Direction, eps: float) -> tuple[float, float]:
+    low, high = bound_delta_by_contour(one.parts, eps, 1e-4)
+    return low + one.infinity_mass[0], high + one.infinity_mass[1]
 
 
 def check_small(seed: int) -> None:
@@ -86,9 +86,9 @@ def check_small(seed: int) -> None:
     worst = both[0].max(both[1])
     found = delta(loss, eps)
     assert not truth.misses(found.lower, found.upper, worst, TAIL), (seed, loss, eps)
-    (choice,) = alternatives(loss)
+    (choice,) = list_alternatives(loss)
     for removed, exact in zip((True, False), both, strict=True):
-        low, high = by_contour(side(choice, removed=removed), eps)
+        low, high = by_contour(build_direction(choice, removed=removed), eps)
         assert not truth.misses(low, high, exact, TAIL), (seed, removed, loss, eps)
 
 
@@ -105,7 +105,7 @@ def test_small_compositions_against_all_outcomes_nightly(block: int) -> None:
         check_small(seed)
 
 
-def lattice_parts(random: Random, unit: Fraction) -> Iterator[tuple[Loss, int, dict[int, arb]]]:
+def lattice_parts(random: Random, unit: Fraction) -> Iterator[tuple[Event, int, dict[int, arb]]]:
     """Facts whose losses are whole multiples of `unit`, how often, and the masses by multiple."""
     for _ in range(random.randint(1, 3)):
         times = random.choice([1, 7, 30, 100])
@@ -118,7 +118,7 @@ def lattice_parts(random: Random, unit: Fraction) -> Iterator[tuple[Loss, int, d
             outcomes = truth.discrete_laplace(1 / unit, by)
             values = [by, -by, *(by - 2 * k for k in range(1, by))]
             yield (
-                DiscreteLaplaceLoss(1 / unit, shifted(by)),
+                DiscreteLaplaceEvent(1 / unit, shifted(by)),
                 times,
                 {v: p for v, (p, _) in zip(values, outcomes, strict=True)},
             )
@@ -151,8 +151,8 @@ def check_large(seed: int) -> None:
             )
             found = delta(loss, eps, 1e-5)
             assert not truth.misses(found.lower, found.upper, exact), (seed, loss, eps)
-            (choice,) = alternatives(loss)
-            low, high = by_contour(side(choice, removed=True), eps)
+            (choice,) = list_alternatives(loss)
+            low, high = by_contour(build_direction(choice, removed=True), eps)
             assert not truth.misses(low, high, exact), (seed, loss, eps)
             at = float(exact)
             if at > 1e-290:

@@ -7,22 +7,22 @@ import pytest
 
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.gaussian import gaussian_epsilon
-from discreet.accounting.resolve import alternatives
-from discreet.accounting.sides import side
-from discreet.accounting.solve import finite_epsilon
+from discreet.accounting.resolve import list_alternatives
+from discreet.accounting.sides import build_direction
+from discreet.accounting.solve import bound_epsilon_by_contour
 from discreet.errors import BadParameter
-from discreet.loss import NOTHING, Claim, DiscreteGaussianLoss, GaussianLoss, LaplaceLoss, Loss, Subsampled, compose
-from discreet.units import Sensitivity, sensitivity
+from discreet.loss import NO_EVENT, Claim, DiscreteGaussianEvent, Event, GaussianEvent, LaplaceEvent, Subsampled, compose
+from discreet.units import Sensitivity, to_sensitivity
 
-ONE = sensitivity(1)
-
-
-def gaussian(sigma: float) -> GaussianLoss:
-    return GaussianLoss(Fraction(sigma), ONE)
+ONE = to_sensitivity(1)
 
 
-def laplace(scale: float) -> LaplaceLoss:
-    return LaplaceLoss(Fraction(scale), ONE)
+def gaussian(sigma: float) -> GaussianEvent:
+    return GaussianEvent(Fraction(sigma), ONE)
+
+
+def laplace(scale: float) -> LaplaceEvent:
+    return LaplaceEvent(Fraction(scale), ONE)
 
 
 def response(eps: Fraction) -> Claim:
@@ -31,7 +31,7 @@ def response(eps: Fraction) -> Claim:
 
 SAMPLED = Subsampled(gaussian(1), Fraction(1, 100)) * 10**4
 
-CASES: list[tuple[Loss, float, float, float]] = [
+CASES: list[tuple[Event, float, float, float]] = [
     (gaussian(1000) * 10**4, 1e-6, 0.3968573776440836, 0.3968573776440836),
     (gaussian(200) * 100, 1e-5, 0.16004203445813212, 0.16004203445813212),
     (gaussian(200) * 500, 1e-5, 0.3846923540510616, 0.3846923540510616),
@@ -44,7 +44,7 @@ CASES: list[tuple[Loss, float, float, float]] = [
 
 
 @pytest.mark.parametrize(("loss", "at", "low", "high"), CASES)
-def test_reference_values_are_inside_narrow_intervals(loss: Loss, at: float, low: float, high: float) -> None:
+def test_reference_values_are_inside_narrow_intervals(loss: Event, at: float, low: float, high: float) -> None:
     found = epsilon(loss, at)
     assert found.lower <= high
     assert found.upper >= low
@@ -52,8 +52,8 @@ def test_reference_values_are_inside_narrow_intervals(loss: Loss, at: float, low
 
 
 def test_the_direction_in_which_a_sampled_person_is_added_costs_less() -> None:
-    (choice,) = alternatives(SAMPLED)
-    low, high = finite_epsilon(side(choice, removed=False).parts, 1e-5, 1e-6, (0.0, 0.0))
+    (choice,) = list_alternatives(SAMPLED)
+    low, high = bound_epsilon_by_contour(build_direction(choice, removed=False).parts, 1e-5, 1e-6, (0.0, 0.0))
     assert low <= 5.611508625
     assert high >= 5.611508615
     assert high - low <= 1e-6 * high
@@ -71,7 +71,7 @@ def test_the_tolerance_is_met_for_epsilon_and_for_delta(rtol: float) -> None:
 
 @pytest.mark.parametrize("at", [1e-300, 1e-100, 1e-15, 1e-3, 0.5])
 @pytest.mark.parametrize("loss", [laplace(sqrt(30)) * 30, SAMPLED, laplace(1) + response(Fraction(1, 3)) * 40])
-def test_no_delta_is_too_small(loss: Loss, at: float) -> None:
+def test_no_delta_is_too_small(loss: Event, at: float) -> None:
     found = epsilon(loss, at)
     assert found.upper < inf
     if loss is SAMPLED and at == 1e-100:  # K is too dear so far out: Chernoff's bound, and some ε below it
@@ -83,8 +83,8 @@ def test_no_delta_is_too_small(loss: Loss, at: float) -> None:
 def test_infinity_where_it_is_the_truth_and_zero_where_nothing_happened() -> None:
     assert epsilon(gaussian(1), 0).lower == inf
     assert epsilon(Claim(Fraction(1), Fraction(1, 100)), 0.001).lower == inf
-    assert epsilon(NOTHING, 0).upper == 0
-    assert delta(NOTHING, 0).upper == 0
+    assert epsilon(NO_EVENT, 0).upper == 0
+    assert delta(NO_EVENT, 0).upper == 0
     assert epsilon(gaussian(1) * 0, 1e-6).upper == 0
     assert 0.1 in epsilon(laplace(10), 0)
     assert epsilon(compose(laplace(10), gaussian(5)), 1).upper == 0
@@ -113,12 +113,12 @@ def test_huge_counts_are_answered() -> None:
 def test_what_is_not_known_is_said() -> None:
     beyond = epsilon(laplace(10) * 10**30, 1e-6)
     assert (beyond.lower, beyond.upper) == (0.0, inf)
-    only_l2 = epsilon(LaplaceLoss(Fraction(1), Sensitivity(l2=1)), 1e-6)  # in any number of coordinates
+    only_l2 = epsilon(LaplaceEvent(Fraction(1), Sensitivity(l2=1)), 1e-6)  # in any number of coordinates
     assert only_l2.lower <= epsilon(laplace(1), 1e-6).upper  # in one
     assert only_l2.upper >= gaussian_epsilon(1, 1e-6).lower  # in n, each by 1/√n: the Gaussian limit
-    cut = Subsampled(DiscreteGaussianLoss(Fraction(1), ONE), Fraction(1, 2))
+    cut = Subsampled(DiscreteGaussianEvent(Fraction(1), ONE), Fraction(1, 2))
     assert epsilon(cut, 0).upper == inf
-    short = epsilon(DiscreteGaussianLoss(Fraction(9), Sensitivity(l2=Fraction(1, 2))), 1e-6)
+    short = epsilon(DiscreteGaussianEvent(Fraction(9), Sensitivity(l2=Fraction(1, 2))), 1e-6)
     assert 0 <= short.lower <= short.upper < 1
 
 

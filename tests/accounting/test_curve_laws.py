@@ -8,64 +8,64 @@ import numpy as np
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.laws import Law
+from discreet.accounting.laws import Pld
 from discreet.accounting.pure import pure
-from discreet.accounting.resolve import alternatives
-from discreet.accounting.risk import advantage, hits, trade_off
+from discreet.accounting.resolve import list_alternatives
+from discreet.accounting.risk import advantage, trade_off, true_positive_rate
 from discreet.accounting.running import RunningTotal
-from discreet.accounting.side_by_side import readings
-from discreet.accounting.sides import side
+from discreet.accounting.side_by_side import compare_guarantees
+from discreet.accounting.sides import build_direction
 from discreet.exact import Bounds
 from discreet.loss import (
-    NOTHING,
-    BinomialLoss,
+    NO_EVENT,
+    BinomialEvent,
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     compose,
 )
-from discreet.units import Sensitivity, sensitivity
+from discreet.units import Sensitivity, to_sensitivity
 
 from .facts import EVERY
 
-ONE, THREE = sensitivity(1), Sensitivity(l0=3, linf=2)
+ONE, THREE = to_sensitivity(1), Sensitivity(l0=3, linf=2)
 HALF = Fraction(1, 2)
 
-PLAIN: dict[str, Loss] = {
-    "laplace": LaplaceLoss(Fraction(2), ONE),
-    "laplace in l1": LaplaceLoss(Fraction(5), Sensitivity(l1=3)),
-    "discrete laplace": DiscreteLaplaceLoss(Fraction(7), THREE),
-    "truncated": TruncatedGeometricLoss(Fraction(3), 0, 10, ONE),
-    "gaussian": GaussianLoss(Fraction(2), THREE),
-    "discrete gaussian": DiscreteGaussianLoss(Fraction(4), ONE),
-    "narrow discrete gaussian": DiscreteGaussianLoss(Fraction(2, 5), ONE),
-    "discrete gaussian in l2": DiscreteGaussianLoss(Fraction(9), Sensitivity(l2=3)),
-    "binomial": BinomialLoss(60, ONE),
-    "response": ResponseLoss(Fraction(3, 4), 2),
-    "choices": ResponseLoss(Fraction(2, 5), 7),
-    "exponential": ExponentialLoss(HALF),
-    "permute and flip": PermuteAndFlipLoss(HALF),
-    "threshold": ThresholdLoss(Fraction(2), 40, 2),
-    "keep": KeepLoss(HALF, Fraction(1, 10**7), 2),
+PLAIN: dict[str, Event] = {
+    "laplace": LaplaceEvent(Fraction(2), ONE),
+    "laplace in l1": LaplaceEvent(Fraction(5), Sensitivity(l1=3)),
+    "discrete laplace": DiscreteLaplaceEvent(Fraction(7), THREE),
+    "truncated": TruncatedGeometricEvent(Fraction(3), 0, 10, ONE),
+    "gaussian": GaussianEvent(Fraction(2), THREE),
+    "discrete gaussian": DiscreteGaussianEvent(Fraction(4), ONE),
+    "narrow discrete gaussian": DiscreteGaussianEvent(Fraction(2, 5), ONE),
+    "discrete gaussian in l2": DiscreteGaussianEvent(Fraction(9), Sensitivity(l2=3)),
+    "binomial": BinomialEvent(60, ONE),
+    "response": RandomizedResponseEvent(Fraction(3, 4), 2),
+    "choices": RandomizedResponseEvent(Fraction(2, 5), 7),
+    "exponential": ExponentialEvent(HALF),
+    "permute and flip": PermuteAndFlipEvent(HALF),
+    "threshold": ThresholdEvent(Fraction(2), 40, 2),
+    "keep": OptimalPartitionSelectionEvent(HALF, Fraction(1, 10**7), 2),
     "claim": Claim(Fraction(1), Fraction(1, 10**6)),
 }
-NESTED: dict[str, Loss] = {
+NESTED: dict[str, Event] = {
     "composition": compose(PLAIN["laplace"], PLAIN["choices"], PLAIN["gaussian"]),
     "parallel": Parallel((PLAIN["laplace"], PLAIN["gaussian"])),
     "group": Group(PLAIN["discrete laplace"], 2),
-    "sampled gaussian": Subsampled(GaussianLoss(Fraction(1), ONE), Fraction(1, 10)) * 100,
+    "sampled gaussian": Subsampled(GaussianEvent(Fraction(1), ONE), Fraction(1, 10)) * 100,
     "sampled response": Subsampled(PLAIN["response"], Fraction(1, 5)),
     "sampled binomial": Subsampled(PLAIN["binomial"], Fraction(1, 5)),
     "sampled laplace": Subsampled(PLAIN["laplace"], Fraction(1, 5)),
@@ -126,7 +126,7 @@ def test_a_group_of_one_is_nobody_else_and_larger_groups_cost_more(name: str) ->
 def test_a_sample_of_everyone_is_everyone_and_of_nobody_is_free(name: str) -> None:
     whole = epsilon(ZOO[name], 1e-3, 1e-4)
     assert epsilon(Subsampled(ZOO[name], Fraction(1)), 1e-3, 1e-4) == whole
-    assert epsilon(Subsampled(ZOO[name], Fraction(0)), 0) == epsilon(NOTHING, 0)
+    assert epsilon(Subsampled(ZOO[name], Fraction(0)), 0) == epsilon(NO_EVENT, 0)
     assert ordered(epsilon(Subsampled(ZOO[name], HALF), 1e-3, 1e-4), whole)
 
 
@@ -135,7 +135,7 @@ def test_a_sample_of_everyone_is_everyone_and_of_nobody_is_free(name: str) -> No
 def test_no_reading_is_below_the_certified_lower_end(name: str, times: int) -> None:
     loss = {**ZOO, **EVERY}[name] * times
     certified = epsilon(loss, 1e-4, 1e-4)
-    for reading, value in readings(loss, 1e-4).items():
+    for reading, value in compare_guarantees(loss, 1e-4).items():
         assert value >= certified.lower * (1 - 1e-12), reading
     if pure(loss) < inf:
         assert delta(loss, min(700.0, float(pure(loss)) * (1 + 1e-12)), 1e-4).lower == 0
@@ -143,28 +143,28 @@ def test_no_reading_is_below_the_certified_lower_end(name: str, times: int) -> N
 
 def test_the_curve_of_a_choice_of_bounded_range() -> None:
     """Once it is (1 − e^{(x−ε)/2})²/(1 − e^-ε); many times, no dearer than (ε²/8)-zCDP nor than randomised response."""
-    once = ExponentialLoss(Fraction(1))
+    once = ExponentialEvent(Fraction(1))
     for x in (0.0, 0.25, 0.9):
         exact = (1 - exp((x - 1) / 2)) ** 2 / (1 - exp(-1))
         found = delta(once, x)
         assert found.lower <= exact * (1 + 1e-12)
         assert found.upper >= exact * (1 - 1e-12)
         assert found.width <= 2e-6 * exact
-    assert epsilon(once * 20, 1e-6).upper <= readings(once * 20, 1e-6)["zCDP"] * (1 + 1e-5)
-    assert epsilon(once * 2, 1e-6).upper < epsilon(PermuteAndFlipLoss(Fraction(1)) * 2, 1e-6).lower
+    assert epsilon(once * 20, 1e-6).upper <= compare_guarantees(once * 20, 1e-6)["zCDP"] * (1 + 1e-5)
+    assert epsilon(once * 2, 1e-6).upper < epsilon(PermuteAndFlipEvent(Fraction(1)) * 2, 1e-6).lower
 
 
 def test_many_branches_cost_no_more_than_the_worst_one_each_time() -> None:
     runs = Parallel((PLAIN["response"], PLAIN["laplace"], PLAIN["choices"])) * 30
     found = epsilon(runs, 1e-5)
     assert found.lower >= epsilon(PLAIN["response"] * 30, 1e-5).lower * (1 - 1e-5)
-    assert found.upper <= readings(runs, 1e-5)["RDP, best order"] * (1 + 1e-3)
+    assert found.upper <= compare_guarantees(runs, 1e-5)["RDP, best order"] * (1 + 1e-3)
 
 
 def test_truncation_never_costs_more() -> None:
     for moved in (ONE, THREE):
-        free = DiscreteLaplaceLoss(Fraction(3), moved)
-        cut = TruncatedGeometricLoss(Fraction(3), 0, 5, moved)
+        free = DiscreteLaplaceEvent(Fraction(3), moved)
+        cut = TruncatedGeometricEvent(Fraction(3), 0, 5, moved)
         assert ordered(epsilon(cut * 5, 1e-6), epsilon(free * 5, 1e-6))
 
 
@@ -177,7 +177,7 @@ def test_parallel_is_the_worst_branch_and_not_the_sum() -> None:
 
 
 def test_a_threshold_costs_its_chance_to_show_a_single_unit() -> None:
-    loss = ThresholdLoss(Fraction(2), 30, 3)
+    loss = ThresholdEvent(Fraction(2), 30, 3)
     a = exp(-0.5)
     p = a**29 / (1 + a)
     assert 1 - (1 - p) ** 3 in Bounds(*(x * s for x, s in zip(_ends(delta(loss, inf)), (1 - 1e-9, 1 + 1e-9), strict=True)))
@@ -192,30 +192,30 @@ def _ends(bounds: Bounds) -> tuple[float, float]:
 def test_what_laws_promise_about_their_size(name: str) -> None:
     """`size` and `envelope` bound |M| at many points, and K is the logarithm of M on the axis."""
     s = np.linspace(0.3, 900.0, 4001)
-    for choice in alternatives(ZOO[name]):
+    for choice in list_alternatives(ZOO[name]):
         for removed in (True, False):
-            for law, _ in side(choice, removed=removed).parts:
+            for law, _ in build_direction(choice, removed=removed).parts:
                 check_size(law, s)
 
 
-def check_size(law: Law, s: np.ndarray) -> None:
+def check_size(law: Pld, s: np.ndarray) -> None:
     for c in (0.4, 3.0, 17.0):
-        base, error = (float(x[0]) for x in law.real(np.array([c])))
-        ratio = law.ratio(c, base, s[s < 30] if "Sampled" in type(law).__name__ else s)
+        base, error = (float(x[0]) for x in law.cgf(np.array([c])))
+        ratio = law.mgf_ratio(c, base, s[s < 30] if "Sampled" in type(law).__name__ else s)
         known = np.exp(ratio.log.real) - ratio.error  # |M|/M(c) is at least this
         fine = known > 1e-250
         points = s[: len(known)]
-        assert (np.log(known[fine]) - error <= law.size(c, points)[fine] + 1e-9).all()
+        assert (np.log(known[fine]) - error <= law.modulus_bounds(c, points)[fine] + 1e-9).all()
         for start in (1.0, 10.0, 100.0):
             later = known[points >= start]
             if len(later):
-                assert later.max() <= np.exp(law.envelope(c, start) + error) * (1 + 1e-9)
+                assert later.max() <= np.exp(law.decay_bound(c, start) + error) * (1 + 1e-9)
 
 
 def test_a_running_total_reads_as_the_whole_does() -> None:
-    facts = [[LaplaceLoss, DiscreteGaussianLoss, GaussianLoss][i % 3](Fraction(40 + i), ONE) for i in range(90)]
-    facts.insert(5, Subsampled(GaussianLoss(Fraction(3), ONE), Fraction(1, 50)))
-    total = RunningTotal.at(1e-6)
+    facts = [[LaplaceEvent, DiscreteGaussianEvent, GaussianEvent][i % 3](Fraction(40 + i), ONE) for i in range(90)]
+    facts.insert(5, Subsampled(GaussianEvent(Fraction(3), ONE), Fraction(1, 50)))
+    total = RunningTotal.for_delta(1e-6)
     for i, fact in enumerate(facts):
         total = total.append(fact, 1 + i % 2)
         if i in (3, 35, 90):
@@ -229,16 +229,16 @@ def test_a_running_total_reads_as_the_whole_does() -> None:
 def test_the_risk_of_a_gaussian_is_its_trade_off_curve() -> None:
     from scipy.stats import norm
 
-    loss = GaussianLoss(Fraction(2), ONE) * 4  # μ = 1
+    loss = GaussianEvent(Fraction(2), ONE) * 4  # μ = 1
     exact = float(norm.cdf(norm.ppf(0.9) - 1))
     assert exact in trade_off(loss, 0.1)
-    assert 1 - exact in hits(loss, 0.1)
+    assert 1 - exact in true_positive_rate(loss, 0.1)
     assert trade_off(loss, 0.1).width < 1e-3
     assert 2 * float(norm.cdf(0.5)) - 1 in advantage(loss)
 
 
 def test_a_sample_keeps_what_is_at_infinity() -> None:
-    hopeless = ResponseLoss(Fraction(1), 2)
+    hopeless = RandomizedResponseEvent(Fraction(1), 2)
     for inner in (PLAIN["laplace"], PLAIN["gaussian"], PLAIN["response"]):
         assert delta(Subsampled(compose(inner, hopeless), HALF), 5).upper >= 0.5
     claims = Subsampled(compose(PLAIN["narrow discrete gaussian"], PLAIN["claim"]), HALF)

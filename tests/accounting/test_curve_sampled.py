@@ -7,19 +7,19 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from discreet.accounting.laws import Law
-from discreet.accounting.laws.oscillate import directly, oscillate
-from discreet.accounting.laws.sampled import SampledGaussianLaw
-from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
-from discreet.accounting.sampled import Sampled, sampled_delta
-from discreet.accounting.solve import finite_delta
+from discreet.accounting.laws import Pld
+from discreet.accounting.laws.oscillate import sum_directly, sum_exponentials
+from discreet.accounting.laws.sampled import SampledGaussianPld
+from discreet.accounting.laws.sampled_laplace import SampledLaplacePld
+from discreet.accounting.sampled import SampledPld, bound_sampled_delta
+from discreet.accounting.solve import bound_delta_by_contour
 
 S = np.array([0.0, 1.0, 25.0])
 
 
-def compare(law: Law, c: float, moment: Callable[[mp.mpc], mp.mpc]) -> None:
-    base = float(law.real(np.array([c]))[0][0])
-    found = law.ratio(c, base, S)
+def compare(law: Pld, c: float, moment: Callable[[mp.mpc], mp.mpc]) -> None:
+    base = float(law.cgf(np.array([c]))[0][0])
+    found = law.mgf_ratio(c, base, S)
     for i, s in enumerate(S):
         exact = moment(mp.mpc(c, s)) / mp.exp(mp.mpf(base))
         assert abs(mp.exp(mp.mpc(found.log[i])) - exact) <= found.error[i] <= 1e-10
@@ -39,7 +39,7 @@ def test_the_sampled_gaussian(squared: float, rate: float, removed: bool) -> Non
         )
 
     for c in (0.3, 6.0):
-        compare(SampledGaussianLaw(Fraction(squared), Fraction(rate), removed), c, moment)
+        compare(SampledGaussianPld(Fraction(squared), Fraction(rate), removed), c, moment)
 
 
 @pytest.mark.parametrize("removed", [True, False])
@@ -58,15 +58,15 @@ def test_the_sampled_laplace(eps: float, rate: float, removed: bool) -> None:
         return mp.exp(-e) / 2 * ratio(e) + ratio(-e) / 2 + middle
 
     for c in (0.3, 6.0):
-        compare(SampledLaplaceLaw(Fraction(eps), Fraction(rate), removed), c, moment)
+        compare(SampledLaplacePld(Fraction(eps), Fraction(rate), removed), c, moment)
 
 
 @pytest.mark.parametrize("removed", [True, False])
-@pytest.mark.parametrize("kind", [SampledGaussianLaw, SampledLaplaceLaw])
-def test_one_sampled_release_by_closed_form_and_by_contour(kind: type[Sampled], removed: bool) -> None:
+@pytest.mark.parametrize("kind", [SampledGaussianPld, SampledLaplacePld])
+def test_one_sampled_release_by_closed_form_and_by_contour(kind: type[SampledPld], removed: bool) -> None:
     law = kind(Fraction(1), Fraction(1, 5), removed)
     for eps in (0.0, 0.05, 0.15):
-        closed, contour = sampled_delta(law, eps), finite_delta([(law, 1)], eps, 1e-3)
+        closed, contour = bound_sampled_delta(law, eps), bound_delta_by_contour([(law, 1)], eps, 1e-3)
         assert contour[0] <= closed[1]
         assert closed[0] <= contour[1]
         assert closed[1] - closed[0] <= 1e-9 * closed[1]
@@ -77,7 +77,7 @@ def test_the_grid_keeps_its_promise(first: int) -> None:
     random = np.random.default_rng(3)
     s = 0.125 * np.arange(first, first + 5000.0)
     at, weight = random.normal(size=600) * 5, random.random(600)
-    found, error = oscillate(s, at, weight)
+    found, error = sum_exponentials(s, at, weight)
     slip = 2.0**-50 * s * float((weight * np.abs(at)).sum())
-    assert (np.abs(found - directly(s, at, weight)) <= error * weight.sum() + 2 * slip + 1e-12 * weight.sum()).all()
+    assert (np.abs(found - sum_directly(s, at, weight)) <= error * weight.sum() + 2 * slip + 1e-12 * weight.sum()).all()
     assert error < 1e-10

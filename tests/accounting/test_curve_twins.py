@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from discreet.accounting import solve
-from discreet.accounting.contour import Line
-from discreet.accounting.curve import short_list
+from discreet.accounting.contour import Contour
+from discreet.accounting.curve import match_discrete
 from discreet.accounting.ladder import Parts
-from discreet.accounting.laws import Floats, Law, Ratio
-from discreet.accounting.laws.response import pure_law
-from discreet.accounting.nodes import prepare, short
-from discreet.accounting.resolve import alternatives
-from discreet.accounting.sides import side
-from discreet.loss import Claim, GaussianLoss, Loss, Subsampled
-from discreet.units import sensitivity
+from discreet.accounting.laws import Floats, MgfRatio, Pld
+from discreet.accounting.laws.response import build_pure_pld
+from discreet.accounting.nodes import build_contour, round_step
+from discreet.accounting.resolve import list_alternatives
+from discreet.accounting.sides import build_direction
+from discreet.loss import Claim, Event, GaussianEvent, Subsampled
+from discreet.units import to_sensitivity
 
 Interval = tuple[float, float]
 
@@ -27,12 +27,12 @@ def holds(value: float, interval: Interval) -> bool:
 
 
 def epsilon_of(parts: Parts, delta: float) -> Interval:
-    return solve.finite_epsilon(parts, delta, 1e-6, (0.0, 0.0))
+    return solve.bound_epsilon_by_contour(parts, delta, 1e-6, (0.0, 0.0))
 
 
-def parts_of(loss: Loss, removed: bool = True) -> Parts:
-    (choice,) = alternatives(loss)
-    return side(choice, removed=removed).parts
+def parts_of(loss: Event, removed: bool = True) -> Parts:
+    (choice,) = list_alternatives(loss)
+    return build_direction(choice, removed=removed).parts
 
 
 def test_a_dropped_multiplicity_is_noticed() -> None:
@@ -44,7 +44,7 @@ def test_a_dropped_multiplicity_is_noticed() -> None:
 
 
 def test_a_swapped_direction_is_noticed() -> None:
-    loss = Subsampled(GaussianLoss(Fraction(1), sensitivity(1)), Fraction(1, 100)) * 10**4
+    loss = Subsampled(GaussianEvent(Fraction(1), to_sensitivity(1)), Fraction(1, 100)) * 10**4
     assert holds(6.18771239, epsilon_of(parts_of(loss, removed=True), 1e-5))
     assert holds(5.61150862, epsilon_of(parts_of(loss, removed=False), 1e-5))
     assert not holds(6.18771239, epsilon_of(parts_of(loss, removed=False), 1e-5))
@@ -55,43 +55,43 @@ def test_a_swapped_direction_is_noticed() -> None:
 class Shaken:
     """A law computed by a worse machine: off by `wrong`, which it declares (or, the twin, does not)."""
 
-    law: Law
+    law: Pld
     wrong: float
     declared: bool
 
     @property
-    def most(self) -> float:
-        return self.law.most
+    def max_loss(self) -> float:
+        return self.law.max_loss
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
-        value, error = self.law.real(c)
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
+        value, error = self.law.cgf(c)
         return value, error
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        true = self.law.ratio(c, base, s)
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
+        true = self.law.mgf_ratio(c, base, s)
         moved = np.exp(true.log) * (1 - 0.5 * self.wrong)
-        return Ratio(np.log(moved), true.error + (self.wrong if self.declared else 0.0))
+        return MgfRatio(np.log(moved), true.error + (self.wrong if self.declared else 0.0))
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
-        return self.law.envelope(c, s)
+    def decay_bound(self, c: float, s: float) -> float:
+        return self.law.decay_bound(c, s)
 
 
 def test_a_missing_round_off_term_is_noticed() -> None:
-    law, eps = pure_law(Fraction(1, 10)), 2.55
-    exact = short_list([(law, 200)])
+    law, eps = build_pure_pld(Fraction(1, 10)), 2.55
+    exact = match_discrete([(law, 200)])
     assert exact is not None
-    low, high = exact.bounds(eps)
+    low, high = exact.bound_delta(eps)
     for wrong in (1e-7, 1e-9):
-        ours = solve.finite_delta([(Shaken(law, wrong, True), 200)], eps, 1e-9)
-        twin = solve.finite_delta([(Shaken(law, wrong, False), 200)], eps, 1e-9)
+        ours = solve.bound_delta_by_contour([(Shaken(law, wrong, True), 200)], eps, 1e-9)
+        twin = solve.bound_delta_by_contour([(Shaken(law, wrong, False), 200)], eps, 1e-9)
         assert ours[0] <= low <= high <= ours[1]
         assert twin[1] < low  # "pessimistic", and below the truth
 
 
-def until_small(terms: Callable[[int], Line], eps: float) -> Line:
+def until_small(terms: Callable[[int], Contour], eps: float) -> Contour:
     """The twin's rule: stop at the first node whose term is small, and count on nothing after it."""
     line = terms(4096)
     size = np.abs(np.exp(line.logs)) / np.maximum(line.s, line.c) ** 2
@@ -101,18 +101,18 @@ def until_small(terms: Callable[[int], Line], eps: float) -> Line:
 
 def test_truncation_by_a_small_term_is_noticed() -> None:
     """A lattice loss revives periodically: the terms after the first small one matter."""
-    parts, eps = [(pure_law(Fraction(1, 2)), 100)], 27.6
-    exact = short_list(parts)
+    parts, eps = [(build_pure_pld(Fraction(1, 2)), 100)], 27.6
+    exact = match_discrete(parts)
     assert exact is not None
-    truth = exact.bounds(eps)
-    tilt = solve.tilt_at(parts, solve.coarse(parts), eps)
+    truth = exact.bound_delta(eps)
+    tilt = solve.find_saddle_point(parts, solve.tabulate_cgf(parts), eps)
 
-    def terms(count: int) -> Line:
-        return prepare(parts, tilt.ladder, tilt.c, short(0.2), count, 0.0, -1e3)
+    def terms(count: int) -> Contour:
+        return build_contour(parts, tilt.cgf_table, tilt.c, round_step(0.2), count, 0.0, -1e3)
 
-    twin = until_small(terms, eps).bounds(eps)
-    ours = solve.finite_delta(parts, eps, 1e-6)
-    honest = terms(4096).bounds(eps)
+    twin = until_small(terms, eps).bound_delta(eps)
+    ours = solve.bound_delta_by_contour(parts, eps, 1e-6)
+    honest = terms(4096).bound_delta(eps)
     assert ours[0] <= truth[0] <= truth[1] <= ours[1]
     assert honest[0] <= truth[0] <= truth[1] <= honest[1]
     assert not twin[0] <= truth[0] <= truth[1] <= twin[1]
@@ -121,13 +121,13 @@ def test_truncation_by_a_small_term_is_noticed() -> None:
 @pytest.mark.parametrize("lift", [0.999, 1.001])
 def test_the_smoothing_is_bounded_on_both_sides(lift: float) -> None:
     """Without the correction for smoothing the lower end would pass the truth; with it, it may not."""
-    parts, eps = [(pure_law(Fraction(1, 2)), 40)], 10.0 * lift
-    exact = short_list(parts)
+    parts, eps = [(build_pure_pld(Fraction(1, 2)), 40)], 10.0 * lift
+    exact = match_discrete(parts)
     assert exact is not None
-    truth = exact.bounds(eps)
-    tilt = solve.tilt_at(parts, solve.coarse(parts), eps)
-    line = solve.line(parts, tilt, 0.05, np.log(truth[1]))
-    assert line.smooth > 0
-    ours = line.bounds(eps)
+    truth = exact.bound_delta(eps)
+    tilt = solve.find_saddle_point(parts, solve.tabulate_cgf(parts), eps)
+    line = solve.fit_contour(parts, tilt, 0.05, np.log(truth[1]))
+    assert line.smoothing > 0
+    ours = line.bound_delta(eps)
     assert ours[0] <= truth[0] <= truth[1] <= ours[1]
-    assert line._smoothed(eps, line.smooth)[0] > truth[1]  # the twin's lower end
+    assert line._bound_smoothed_delta(eps, line.smoothing)[0] > truth[1]  # the twin's lower end

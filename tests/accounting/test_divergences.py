@@ -17,7 +17,7 @@ from discreet.accounting.divergences import (
     max_divergence,
     renyi_divergence,
 )
-from discreet.accounting.textbook import bad_set
+from discreet.accounting.textbook import bad_set_mass
 from discreet.errors import BadParameter
 
 weights = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=7).filter(
@@ -60,12 +60,12 @@ def test_divergences_keep_their_order(rows, epsilon):
     assert kl_divergence(p, q).lower <= two.upper
     assert two.lower <= five.upper
     assert five.lower <= most.upper
-    assert hockey_stick(p, q, epsilon).lower <= float(bad_set(p, q, epsilon))
+    assert hockey_stick(p, q, epsilon).lower <= float(bad_set_mass(p, q, epsilon))
 
 
 def test_erratum_8_pure_with_probability_one_minus_delta_is_sufficient_not_equivalent():
     p, q = {"a": Fraction(3, 4), "b": Fraction(1, 4)}, {"a": Fraction(1, 4), "b": Fraction(3, 4)}
-    least, lemma = hockey_stick(p, q, 1), bad_set(p, q, 1)
+    least, lemma = hockey_stick(p, q, 1), bad_set_mass(p, q, 1)
     assert lemma == Fraction(3, 4)
     assert least.upper < 0.08  # 3/4 − e/4: the pair is (1, 0.071)-private although its loss exceeds 1 three times in four
 

@@ -9,7 +9,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, shorter, sqrt_down
+from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, round_up_bits, sqrt_down
 from discreet.accounting.subsampling import remove_moment
 
 
@@ -42,7 +42,7 @@ def test_roots_round_down(x):
 @settings(max_examples=100, deadline=None)
 def test_shorter_is_above_and_close(top, bottom):
     exact = Fraction(top, bottom)
-    short = shorter(exact)
+    short = round_up_bits(exact)
     assert exact <= short <= exact * (1 + Fraction(1, 1 << 120))
 
 

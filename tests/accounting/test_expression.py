@@ -9,49 +9,49 @@ from hypothesis import strategies as st
 
 from discreet.accounting.expression import parse
 from discreet.accounting.pure import pure
-from discreet.accounting.vocabulary import COMBINATORS, LAWS
+from discreet.accounting.vocabulary import COMBINATORS, NOISE_TERMS
 from discreet.errors import BadExpression
 from discreet.loss import (
-    NOTHING,
-    BinomialLoss,
+    NO_EVENT,
+    BinomialEvent,
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    LaplaceLoss,
+    LaplaceEvent,
     Parallel,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
+    ThresholdEvent,
     compose,
 )
-from discreet.units import Sensitivity, sensitivity
+from discreet.units import Sensitivity, to_sensitivity
 
-ONE = sensitivity(1)
+ONE = to_sensitivity(1)
 
 
 def test_the_example_of_the_issue():
     text = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(gaussian(sigma=1), rate=0.01)*10000"
     assert parse(text) == compose(
-        LaplaceLoss(Fraction(316, 10), ONE) * 1000,
-        GaussianLoss(Fraction(50), ONE) * 100,
-        Subsampled(GaussianLoss(Fraction(1), ONE), Fraction(1, 100)) * 10000,
+        LaplaceEvent(Fraction(316, 10), ONE) * 1000,
+        GaussianEvent(Fraction(50), ONE) * 100,
+        Subsampled(GaussianEvent(Fraction(1), ONE), Fraction(1, 100)) * 10000,
     )
 
 
 def test_every_name():
-    assert parse("discrete_laplace(scale=3/2)") == DiscreteLaplaceLoss(Fraction(3, 2), ONE)
-    assert parse("discrete_gaussian(sigma=.5, sensitivity=2)") == DiscreteGaussianLoss(Fraction(1, 2), sensitivity(2))
+    assert parse("discrete_laplace(scale=3/2)") == DiscreteLaplaceEvent(Fraction(3, 2), ONE)
+    assert parse("discrete_gaussian(sigma=.5, sensitivity=2)") == DiscreteGaussianEvent(Fraction(1, 2), to_sensitivity(2))
     assert parse("claim(epsilon=1, delta=1e-6)") == Claim(Fraction(1), Fraction(1, 10**6))
     assert parse("claim(epsilon=0)") == Claim(Fraction(0), Fraction(0))
-    assert parse("binomial(n=100, sensitivity=3)") == BinomialLoss(100, sensitivity(3))
-    assert parse("exponential(epsilon=0.5)") == ExponentialLoss(Fraction(1, 2))
-    assert parse("threshold(scale=2, threshold=20)") == ThresholdLoss(Fraction(2), 20, 1)
-    assert parse("threshold(scale=2, threshold=20, groups=3)") == ThresholdLoss(Fraction(2), 20, 3)
-    assert "continuous" in LAWS["laplace"].meaning
-    assert all(one.meaning for one in (*LAWS.values(), *COMBINATORS.values()))
+    assert parse("binomial(n=100, sensitivity=3)") == BinomialEvent(100, to_sensitivity(3))
+    assert parse("exponential(epsilon=0.5)") == ExponentialEvent(Fraction(1, 2))
+    assert parse("threshold(scale=2, threshold=20)") == ThresholdEvent(Fraction(2), 20, 1)
+    assert parse("threshold(scale=2, threshold=20, groups=3)") == ThresholdEvent(Fraction(2), 20, 3)
+    assert "continuous" in NOISE_TERMS["laplace"].meaning
+    assert all(one.meaning for one in (*NOISE_TERMS.values(), *COMBINATORS.values()))
 
 
 def test_every_name_of_releases():
@@ -80,16 +80,16 @@ def test_a_response_costs_what_was_written_and_never_less(epsilon):
 
 def test_numbers_are_the_decimals_that_are_written():
     """0.1 is a tenth, not the double nearest to it."""
-    assert parse("gaussian(sigma=0.1)") == GaussianLoss(Fraction(1, 10), ONE)
-    assert parse("gaussian(sigma=1e-2)") == GaussianLoss(Fraction(1, 100), ONE)
+    assert parse("gaussian(sigma=0.1)") == GaussianEvent(Fraction(1, 10), ONE)
+    assert parse("gaussian(sigma=1e-2)") == GaussianEvent(Fraction(1, 100), ONE)
 
 
 def test_repetition_on_either_side_and_nested():
-    one = GaussianLoss(Fraction(1), ONE)
+    one = GaussianEvent(Fraction(1), ONE)
     for text in ("6*gaussian(sigma=1)", "gaussian(sigma=1)*6", "2*gaussian(sigma=1)*3", "2*(3*(gaussian(sigma=1)))"):
         assert parse(text) == one * 6
     assert parse("2*(gaussian(sigma=1) + claim(epsilon=1))") == compose(one * 2, Claim(Fraction(1), Fraction(0)) * 2)
-    assert parse("0*gaussian(sigma=1)") == NOTHING
+    assert parse("0*gaussian(sigma=1)") == NO_EVENT
     assert parse(" gaussian ( sigma = 1 ) \n") == one
     assert parse("1e6*gaussian(sigma=1)") == one * 10**6
 
@@ -150,7 +150,7 @@ def test_a_mistake_is_reported_with_its_column(text, column):
     with pytest.raises(BadExpression) as error:
         parse(text)
     assert error.value.column == column
-    assert error.value.way_out
+    assert error.value.hint
 
 
 @given(st.text(alphabet="gausinlpcemrdotbhz()=*+,./0123456789 _eE-'\"", max_size=60))

@@ -8,36 +8,36 @@ import pytest
 
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.gaussian import gaussian_delta
-from discreet.accounting.laws.atoms import AtomsLaw
-from discreet.accounting.laws.binomial import binomial_law
-from discreet.accounting.laws.convolve import sampled
-from discreet.accounting.laws.gaussian import DiscreteGaussianLaw
-from discreet.accounting.laws.laplace import DiscreteLaplaceLaw
-from discreet.accounting.resolve import Units, grouped
+from discreet.accounting.laws.atoms import DiscretePld
+from discreet.accounting.laws.binomial import build_binomial_pld
+from discreet.accounting.laws.convolve import sample_poisson
+from discreet.accounting.laws.gaussian import DiscreteGaussianPld
+from discreet.accounting.laws.laplace import DiscreteLaplacePld
+from discreet.accounting.resolve import GroupShape, rewrite_group
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
-    DiscreteLaplaceLoss,
-    GaussianLoss,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
     Parallel,
-    ResponseLoss,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
     compose,
     group,
 )
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 
 from . import neighbours as truth
 from .curve_truth import ball, response
 from .facts import EVERY
 from .test_without_replacement import adaptive_delta
 
-ONE = sensitivity(1)
+ONE = to_sensitivity(1)
 
 
-def laplace(scale: Fraction, by: int = 1) -> DiscreteLaplaceLoss:
-    return DiscreteLaplaceLoss(scale, sensitivity(by))
+def laplace(scale: Fraction, by: int = 1) -> DiscreteLaplaceEvent:
+    return DiscreteLaplaceEvent(scale, to_sensitivity(by))
 
 
 def worst_of_two(rate: Fraction, at: float) -> float:
@@ -57,13 +57,13 @@ def test_group_privacy_of_a_poisson_sample_in_a_composition() -> None:
     found = delta(group(loss, 2), at)
     assert found.lower <= exact <= found.upper < 0.78
     assert delta(compose(*(group(part, 2) for part, _ in loss.parts)), at).upper >= exact
-    mutant = grouped(loss, 2, Units.ONE_SIDED)
+    mutant = rewrite_group(loss, 2, GroupShape.ONE_SIDED)
     assert delta(mutant, at).upper < exact
 
 
 def test_a_sample_of_a_replaced_unit_is_read_in_both_directions_at_once() -> None:
     """Beside a sample without replacement neighbours replace a unit, also for a Poisson sample in the same composition."""
-    noise, rate = ResponseLoss(Fraction(9, 10), 2), Fraction(1, 4)
+    noise, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
     pair = [((1 - ball(rate)) * b + ball(rate) * a, b) for a, b in response(Fraction(9, 10), 2)]
     exact = adaptive_delta([pair, [(q, p) for p, q in pair]], 6, 0.5)
     mixed = Subsampled(noise, rate) * 5 + SampledWithoutReplacement(noise, rate)
@@ -73,7 +73,10 @@ def test_a_sample_of_a_replaced_unit_is_read_in_both_directions_at_once() -> Non
 
 def test_a_partition_that_is_chosen_after_an_answer() -> None:
     """Which branch a unit is in may depend on the first answer: worse than every branch that is settled beforehand."""
-    first, branches = ResponseLoss(Fraction(3, 4), 2), (Claim(Fraction(1), Fraction(0)), Claim(Fraction(0), Fraction(1, 5)))
+    first, branches = (
+        RandomizedResponseEvent(Fraction(3, 4), 2),
+        (Claim(Fraction(1), Fraction(0)), Claim(Fraction(0), Fraction(1, 5))),
+    )
     pairs = [
         truth.Response(Fraction(3, 4), 2).every(1, 0),
         truth.OneOf(tuple(truth.Private(b.epsilon, b.delta) for b in branches)).every(1, 0),
@@ -87,7 +90,9 @@ def test_a_partition_that_is_chosen_after_an_answer() -> None:
 
 def test_a_sample_of_binomial_noise_keeps_the_mass_of_both_laws() -> None:
     """The two laws are 39 standard deviations apart: told apart if sampled, else half as likely."""
-    loss = compose(Subsampled(BinomialLoss(10000, sensitivity(1950)), Fraction(1, 2)), GaussianLoss(Fraction(1, 3), ONE))
+    loss = compose(
+        Subsampled(BinomialEvent(10000, to_sensitivity(1950)), Fraction(1, 2)), GaussianEvent(Fraction(1, 3), ONE)
+    )
     exact = 0.5 + 0.5 * gaussian_delta(3, Fraction(3 - log1p(-0.5))).upper
     assert exact == pytest.approx(0.73961, abs=5e-6)
     found = delta(loss, 3)
@@ -96,25 +101,25 @@ def test_a_sample_of_binomial_noise_keeps_the_mass_of_both_laws() -> None:
 
 
 LISTED = {
-    **{f"binomial {n}, {r}": binomial_law(n, r) for n in (2, 9, 100, 10**4, 10**6) for r in (1, 2, n // 3 + 1)},
-    "very many coins": binomial_law(10**7 + 2, 40_000),
+    **{f"binomial {n}, {r}": build_binomial_pld(n, r) for n in (2, 9, 100, 10**4, 10**6) for r in (1, 2, n // 3 + 1)},
+    "very many coins": build_binomial_pld(10**7 + 2, 40_000),
     **{
-        f"gaussian {s}, {r}": (DiscreteGaussianLaw(s, r).atoms(), r)
+        f"gaussian {s}, {r}": (DiscreteGaussianPld(s, r).atoms(), r)
         for s in (Fraction(1, 3), Fraction(20))
         for r in (1, 30, 500)
     },
     **{
-        f"laplace {s}, {r}": (DiscreteLaplaceLaw(s, r).atoms(), r)
+        f"laplace {s}, {r}": (DiscreteLaplacePld(s, r).atoms(), r)
         for s in (Fraction(1, 9), Fraction(50))
         for r in (1, 7, 900)
     },
 }
 
 
-def masses(name: str) -> tuple[AtomsLaw, float]:
+def masses(name: str) -> tuple[DiscretePld, float]:
     """The list, and what is at infinity or left out."""
     match LISTED[name]:
-        case (AtomsLaw() as law, float(low), float(high)):
+        case (DiscretePld() as law, float(low), float(high)):
             return law, (low + high) / 2
         case ((law, float(outside)), _):
             return law, outside
@@ -133,7 +138,7 @@ def test_a_list_holds_both_laws(name: str, removed: bool) -> None:
     other = np.exp(law.log_mass - law.loss)
     wrong = float((other * np.minimum(law.mass_error + law.loss_error, 1)).sum())
     assert float(other.sum()) + beyond == pytest.approx(1, abs=1e-9 + 2 * wrong)
-    mixed, low, high = sampled(law, (beyond, beyond), Fraction(1, 3), removed)
+    mixed, low, high = sample_poisson(law, (beyond, beyond), Fraction(1, 3), removed)
     assert float(np.exp(mixed.log_mass).sum()) + (low + high) / 2 == pytest.approx(1, abs=1e-9 + slip + 2 * wrong)
 
 

@@ -12,34 +12,34 @@ import pytest
 
 from discreet.accounting import curve
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.side_by_side import readings
+from discreet.accounting.side_by_side import compare_guarantees
 from discreet.errors import BadParameter
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
     Group,
-    KeepLoss,
-    Loss,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     compose,
 )
-from discreet.units import Sensitivity, sensitivity
+from discreet.units import Sensitivity, to_sensitivity
 
 from . import neighbours as truth
 
 SLACK, ROUGH = 1e-11, 1e-9  # the truth is summed in doubles
 WORK = 1_500_000
 
-Case = tuple[Loss, truth.Mechanism]
+Case = tuple[Event, truth.Mechanism]
 
 
 def fraction(random: Random, low: float, high: float) -> Fraction:
@@ -52,7 +52,7 @@ def norms(random: Random, coordinates: int) -> Sensitivity:
         linf = Fraction(random.choice([1, 1, 2, 3, Fraction(3, 2), Fraction(5, 2)]))
         l0 = random.randint(1, coordinates)
         if l0 == 1:
-            return sensitivity(linf)
+            return to_sensitivity(linf)
         l1 = random.choice([None, linf + random.randint(0, 2), linf * Fraction(5, 3)])
         squares = random.choice([None, linf**2 + random.randint(0, 3)])
         try:
@@ -86,33 +86,33 @@ def plain(random: Random, at: float, units: int) -> Case:
     match random.choice(KINDS):
         case "laplace":
             moved = norms(random, 3)
-            return DiscreteLaplaceLoss(scale, moved), truth.Noise(moved, truth.discrete_laplace(scale))
+            return DiscreteLaplaceEvent(scale, moved), truth.Noise(moved, truth.discrete_laplace(scale))
         case "clamped":
-            top, by = random.randint(1, 4), sensitivity(random.choice([1, 2, 3, Fraction(5, 2)]))
+            top, by = random.randint(1, 4), to_sensitivity(random.choice([1, 2, 3, Fraction(5, 2)]))
             noise = truth.Noise(by, truth.clamped_laplace(scale, 0, top), (0, top))
-            return TruncatedGeometricLoss(scale, 0, top, by), noise
+            return TruncatedGeometricEvent(scale, 0, top, by), noise
         case "binomial":
             moved = norms(random, random.choice([1, 2]))
             n = random.choice([2, 4, 6, 10]) if moved.l0 == 1 else 4
-            return BinomialLoss(n, moved), truth.Noise(moved, truth.binomial(n))
+            return BinomialEvent(n, moved), truth.Noise(moved, truth.binomial(n))
         case "gaussian":
             sigma, moved = fraction(random, 0.3, 0.9), norms(random, 1 if units > 1 else 2)
-            return DiscreteGaussianLoss(sigma, moved), truth.Noise(moved, truth.discrete_gaussian(sigma, 9))
+            return DiscreteGaussianEvent(sigma, moved), truth.Noise(moved, truth.discrete_gaussian(sigma, 9))
         case "response":
             share, choices = fraction(random, 0.1, 0.9), random.randint(2, 3)
-            return ResponseLoss(share, choices), truth.Response(share, choices)
+            return RandomizedResponseEvent(share, choices), truth.Response(share, choices)
         case "claim":
             gap = Fraction(random.choice([0, 0, 1, 5, 20]), 100)
             return Claim(eps, gap), truth.Private(eps, gap)
         case "threshold":
             tau = random.randint(1, 4)
-            return ThresholdLoss(scale, tau, keys), truth.Selection(truth.threshold_shown(scale, tau), keys)
+            return ThresholdEvent(scale, tau, keys), truth.Selection(truth.threshold_shown(scale, tau), keys)
         case "keep":
-            return KeepLoss(eps, gap, keys), truth.Selection(truth.optimal_shown(eps, gap)[:14], keys)
+            return OptimalPartitionSelectionEvent(eps, gap, keys), truth.Selection(truth.optimal_shown(eps, gap)[:14], keys)
         case "choice":
-            return ExponentialLoss(eps), truth.Choice(eps, False, at)
+            return ExponentialEvent(eps), truth.Choice(eps, False, at)
         case _:
-            return PermuteAndFlipLoss(eps), truth.Choice(eps, True, at)
+            return PermuteAndFlipEvent(eps), truth.Choice(eps, True, at)
 
 
 def release(random: Random, at: float, units: int) -> Case:
@@ -134,11 +134,11 @@ def share(random: Random, units: int) -> Case:
     """A release on a sample without replacement, where units are replaced."""
     n, m = random.choice([(3, 1), (3, 2), (4, 2)] if units < 3 else [(4, 1), (4, 2)])
     scale, top = fraction(random, 0.2, 2), 1 if units > 1 else random.randint(1, 2)
-    loss = SampledWithoutReplacement(DiscreteLaplaceLoss(scale, sensitivity(top)), Fraction(m, n))
+    loss = SampledWithoutReplacement(DiscreteLaplaceEvent(scale, to_sensitivity(top)), Fraction(m, n))
     return loss, truth.Share(truth.discrete_laplace(scale), top, n, m)
 
 
-def case(seed: int, at: float) -> tuple[Loss, list[truth.Mechanism], int]:
+def case(seed: int, at: float) -> tuple[Event, list[truth.Mechanism], int]:
     """A random composition, its releases and how many units its neighbours differ in."""
     random = Random(seed)
     units, replaces = random.choice([1, 1, 2, 2, 2, 3]), random.random() < 0.12
@@ -183,7 +183,7 @@ def check(seed: int, read: bool = False) -> bool:
         assert found.lower <= reached * (1 + ROUGH) + SLACK, (seed, loss, at, found)
     target = random.choice([1e-4, 0.01, 0.1, 0.4])
     back = epsilon(loss, target, 1e-4)
-    above = {"certified": back.upper, **(readings(loss, target) if read else {})}
+    above = {"certified": back.upper, **(compare_guarantees(loss, target) if read else {})}
     for name, end in above.items():
         if end < 200:
             most = max(truth.worst(parts, end) for parts in shapes)
@@ -203,7 +203,7 @@ def test_random_compositions_against_all_neighbours(block: int) -> None:
 
 def test_the_campaign_notices_a_lower_end_that_no_neighbour_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: what dominates is taken for what is reached."""
-    monkeypatch.setattr(curve, "reached", lambda loss: loss)
+    monkeypatch.setattr(curve, "find_attained_event", lambda event: event)
     with pytest.raises(AssertionError):
         check(2)
 

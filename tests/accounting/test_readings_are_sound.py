@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.approx import approx
+from discreet.accounting.approx import basic_composition
 from discreet.accounting.conversions import (
     delta_from_rdp,
     epsilon_from_gdp,
@@ -21,13 +21,13 @@ from discreet.accounting.conversions import (
     epsilon_from_zcdp_classic,
 )
 from discreet.accounting.gdp import gdp
-from discreet.accounting.leak import split
+from discreet.accounting.leak import split_delta
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
-from discreet.loss import Claim, Group, ResponseLoss, Subsampled, TruncatedGeometricLoss, compose
-from discreet.units import sensitivity
+from discreet.loss import Claim, Group, RandomizedResponseEvent, Subsampled, TruncatedGeometricEvent, compose
+from discreet.units import to_sensitivity
 
 rates = st.sampled_from([Fraction(1), Fraction(1), Fraction(1, 2), Fraction(1, 10)])
 
@@ -38,7 +38,7 @@ def responses(draw):
     wrong = float((1 - truth) / (choices - 1))
     p, q = np.full(choices, wrong), np.full(choices, wrong)
     p[0] = q[1] = float(truth)
-    return ResponseLoss(truth, choices), p, q
+    return RandomizedResponseEvent(truth, choices), p, q
 
 
 @st.composite
@@ -47,7 +47,7 @@ def geometrics(draw):
     shift = draw(st.integers(1, 2))
     start = draw(st.integers(0, top - shift))
     rows = [clamped(x, float(scale), top) for x in (start, start + shift)]
-    return TruncatedGeometricLoss(scale, 0, top, sensitivity(shift)), rows[1], rows[0]
+    return TruncatedGeometricEvent(scale, 0, top, to_sensitivity(shift)), rows[1], rows[0]
 
 
 @st.composite
@@ -113,9 +113,9 @@ def test_readings_without_leaks_cover_the_truth(ledger, delta):
 def test_a_split_leak_covers_the_truth_in_every_currency(ledger):
     """δ(ε) ≤ δ of the core + the leak, for the basic point, zCDP and GDP: what the filters lean on."""
     loss, p, q = ledger
-    point = approx(loss)
+    point = basic_composition(loss)
     assert covered(p, q, float(point.epsilon), float(point.delta))
-    core, leak = split(loss)
+    core, leak = split_delta(loss)
     for delta in (1e-6, 0.05):
         total = delta + float(leak)
         assert covered(p, q, epsilon_from_zcdp(zcdp(core), delta), total)
@@ -129,7 +129,7 @@ def test_a_split_leak_covers_the_truth_in_every_currency(ledger):
 )
 @settings(max_examples=15, deadline=None)
 def test_groups_cover_the_truth(scale, size, delta):
-    loss = Group(TruncatedGeometricLoss(scale, 0, 8, sensitivity(1)), size)
+    loss = Group(TruncatedGeometricEvent(scale, 0, 8, to_sensitivity(1)), size)
     for start in range(9 - size):
         p, q = clamped(start, float(scale), 8), clamped(start + size, float(scale), 8)
         assert covered(p, q, float(pure(loss)), 0)
@@ -141,6 +141,6 @@ def test_a_forgotten_multiplicity_is_noticed():
     """Wrong twin of the composition rule."""
     truth = np.array([0.75, 0.25])
     p, q = (reduce(np.multiply.outer, [law] * 6).ravel() for law in (truth, truth[::-1]))
-    once = ResponseLoss(Fraction(3, 4), 2)
+    once = RandomizedResponseEvent(Fraction(3, 4), 2)
     assert covered(p, q, epsilon_from_rdp(2, renyi(once * 6, 2), 1e-3), 1e-3)
     assert not covered(p, q, epsilon_from_rdp(2, renyi(once, 2), 1e-3), 1e-3)

@@ -15,17 +15,17 @@ from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.loss import (
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    LaplaceLoss,
-    ResponseLoss,
+    LaplaceEvent,
+    RandomizedResponseEvent,
     Subsampled,
     compose,
 )
-from discreet.units import Sensitivity, sensitivity
+from discreet.units import Sensitivity, to_sensitivity
 
 from .facts import EVERY
 
@@ -51,7 +51,7 @@ def test_discrete_laplace_equals_its_sum(order, steps):
     a = mp.e ** (-1 / big(scale))
     law = [a ** abs(k) * (1 - a) / (1 + a) for k in range(-400, 401)]
     truth = sum_divergence(law[steps:], law[: len(law) - steps], big(order))
-    assert close_above(renyi(DiscreteLaplaceLoss(scale, sensitivity(steps)), order), truth)
+    assert close_above(renyi(DiscreteLaplaceEvent(scale, to_sensitivity(steps)), order), truth)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -62,7 +62,7 @@ def test_laplace_equals_its_integral(order):
         return mp.e ** (-alpha * abs(x) / scale - (1 - alpha) * abs(x - 1) / scale) / (2 * scale)
 
     truth = mp.log(mp.quad(integrand, [-mp.inf, 0, 1, mp.inf])) / (alpha - 1)
-    assert close_above(renyi(LaplaceLoss(Fraction(3), sensitivity(1)), order), truth)
+    assert close_above(renyi(LaplaceEvent(Fraction(3), to_sensitivity(1)), order), truth)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -73,7 +73,7 @@ def test_response_equals_its_sum(order, truth, choices):
     wrong = (1 - truth) / (choices - 1)
     first = [big(truth)] + [big(wrong)] * (choices - 1)
     second = [first[1], first[0], *first[2:]]
-    assert close_above(renyi(ResponseLoss(truth, choices), order), sum_divergence(first, second, big(order)))
+    assert close_above(renyi(RandomizedResponseEvent(truth, choices), order), sum_divergence(first, second, big(order)))
 
 
 def test_discrete_gaussian_lies_below_its_bound():
@@ -81,7 +81,7 @@ def test_discrete_gaussian_lies_below_its_bound():
     law = [w / mp.fsum(law) for w in law]
     for order in (2, 5, 9):
         assert sum_divergence(law[1:], law[:-1], order) <= big(
-            renyi(DiscreteGaussianLoss(Fraction(1), sensitivity(1)), order)
+            renyi(DiscreteGaussianEvent(Fraction(1), to_sensitivity(1)), order)
         )
 
 
@@ -103,7 +103,7 @@ def sampled_moment(sigma, rate, order, *, remove):
     ("sigma", "rate"), [(Fraction(1), Fraction(1, 100)), (Fraction(2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 10))]
 )
 def test_sampled_gaussian_is_above_both_directions_and_equal_at_whole_orders(order, sigma, rate):
-    reading = big(renyi(Subsampled(GaussianLoss(sigma, sensitivity(1)), rate), order)) * (big(order) - 1)
+    reading = big(renyi(Subsampled(GaussianEvent(sigma, to_sensitivity(1)), rate), order)) * (big(order) - 1)
     removed, added = (mp.log(sampled_moment(sigma, rate, order, remove=way)) for way in (True, False))
     assert added <= removed * (1 + mp.mpf(10) ** -12) <= reading * (1 + mp.mpf(10) ** -11)
     if order.denominator == 1:
@@ -151,20 +151,20 @@ def test_sampling_any_pair_is_bounded_in_both_directions(rate, weights, order):
         return subsampling.remove_moment(rate, n, np.array([both(k) for k in range(2, n + 1)])) if n > 1 else 0.0
 
     real = float(order)
-    remove = subsampling.between(real, floor(real), removed(floor(real)), removed(ceil(real)))
+    remove = subsampling.interpolate_moment(real, floor(real), removed(floor(real)), removed(ceil(real)))
     add = subsampling.add_moment(rate, real, both(2), both(alpha))
     slack = mp.mpf(10) ** -12
     assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= remove * (1 + slack) + slack
     assert sum_divergence(q, mixed, alpha) * (alpha - 1) <= add * (1 + slack) + slack
     if real <= 2:
-        near = subsampling.near_one(rate, real, both(2))
+        near = subsampling.remove_moment_near_one(rate, real, both(2))
         assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= near * (1 + slack) + slack
 
 
 def test_a_dropped_direction_would_be_noticed():
     """Wrong twin: the add direction alone understates a sampled Gaussian."""
     added = mp.log(sampled_moment(Fraction(1, 2), Fraction(1, 10), 16, remove=False)) / 15
-    assert added < big(renyi(Subsampled(GaussianLoss(Fraction(1, 2), sensitivity(1)), Fraction(1, 10)), 16)) / 2
+    assert added < big(renyi(Subsampled(GaussianEvent(Fraction(1, 2), to_sensitivity(1)), Fraction(1, 10)), 16)) / 2
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -190,11 +190,11 @@ def test_catastrophes_read_infinity():
 
 def test_gaussian_row_of_facts():
     """σ² = Δ²α/(2ε̄)."""
-    assert renyi(GaussianLoss(Fraction(10), sensitivity(3)), 4) == Fraction(9 * 4, 2 * 100)
+    assert renyi(GaussianEvent(Fraction(10), to_sensitivity(3)), 4) == Fraction(9 * 4, 2 * 100)
 
 
 def test_multiplicity_counts():
-    one = LaplaceLoss(Fraction(3), sensitivity(1))
+    one = LaplaceEvent(Fraction(3), to_sensitivity(1))
     assert renyi(one * 1000, 3) == 1000 * renyi(one, 3) == renyi(compose(*[one] * 1000), 3)
 
 
@@ -206,18 +206,18 @@ def test_group_of_one_and_sample_of_all_are_nothing_new_and_sample_of_none_is_fr
 
 
 def test_a_sample_of_a_sample_is_a_sample():
-    inner = GaussianLoss(Fraction(1), sensitivity(1))
+    inner = GaussianEvent(Fraction(1), to_sensitivity(1))
     twice = Subsampled(Subsampled(inner, Fraction(1, 10)), Fraction(1, 10))
     assert renyi(twice, 4) == renyi(Subsampled(inner, Fraction(1, 100)), 4)
 
 
 def test_bounded_range_is_used_for_the_exponential_mechanism_only():
-    assert renyi(ExponentialLoss(Fraction(1, 10)), 2) == Fraction(2, 800)
+    assert renyi(ExponentialEvent(Fraction(1, 10)), 2) == Fraction(2, 800)
 
 
 def test_the_smaller_of_two_shapes_is_read():
-    spread = LaplaceLoss(Fraction(10), Sensitivity(l0=100, linf=1))
-    assert float(renyi(spread, 2)) < float(renyi(LaplaceLoss(Fraction(10), sensitivity(100)), 2)) / 5
+    spread = LaplaceEvent(Fraction(10), Sensitivity(l0=100, linf=1))
+    assert float(renyi(spread, 2)) < float(renyi(LaplaceEvent(Fraction(10), to_sensitivity(100)), 2)) / 5
 
 
 @pytest.mark.parametrize("order", [1, Fraction(1, 2), -2, float("nan")])

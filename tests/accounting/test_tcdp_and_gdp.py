@@ -12,8 +12,8 @@ from discreet.accounting.renyi import renyi
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.loss import Claim, DiscreteGaussianLoss, DiscreteLaplaceLoss, GaussianLoss, Group, LaplaceLoss, Subsampled
-from discreet.units import Sensitivity, sensitivity
+from discreet.loss import Claim, DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, Group, LaplaceEvent, Subsampled
+from discreet.units import Sensitivity, to_sensitivity
 
 from .facts import EVERY
 
@@ -37,7 +37,7 @@ def test_tcdp_holds_at_orders_below_omega_and_never_exceeds_zcdp(name):
 
 
 def test_tcdp_gains_from_sampling_where_zcdp_does_not():
-    step = Subsampled(GaussianLoss(Fraction(2), sensitivity(1)), Fraction(1, 100))
+    step = Subsampled(GaussianEvent(Fraction(2), to_sensitivity(1)), Fraction(1, 100))
     assert zcdp(step) == Fraction(1, 8)
     assert float(tcdp(step, 8)) < 2e-5
     assert tcdp(step, inf) == zcdp(step)
@@ -70,7 +70,7 @@ def test_pure_facts_meet_the_gaussian_at_its_fixed_point(epsilon):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
 def test_laplace_curve_lies_above_its_gaussian(epsilon):
     with mp.workdps(30):
-        mu = gdp(LaplaceLoss(1 / epsilon, sensitivity(1)))
+        mu = gdp(LaplaceEvent(1 / epsilon, to_sensitivity(1)))
         m, e = mp.mpf(mu.numerator) / mu.denominator, mp.mpf(epsilon.numerator) / epsilon.denominator
         touched = mp.mpf(1)
         for i in range(1, 400):
@@ -88,7 +88,7 @@ def test_laplace_curve_lies_above_its_gaussian(epsilon):
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_discrete_laplace_corners_lie_above_its_gaussian(scale, steps):
     with mp.workdps(30):
-        mu = gdp(DiscreteLaplaceLoss(scale, sensitivity(steps)))
+        mu = gdp(DiscreteLaplaceEvent(scale, to_sensitivity(steps)))
         m, a = mp.mpf(mu.numerator) / mu.denominator, mp.e ** (-mp.mpf(scale.denominator) / scale.numerator)
 
         def at_least(t):
@@ -103,11 +103,11 @@ def test_the_discrete_gaussian_is_not_delta_over_sigma_gdp():
     weights = [mp.e ** (-(mp.mpf(k) ** 2) / 2) for k in range(-40, 41)]
     variation = weights[40] / mp.fsum(weights)  # P(0 ≤ k < 1): the mass that a shift by one moves across
     assert float(variation) > gaussian_delta(1, 0).upper + 0.01
-    assert gdp(DiscreteGaussianLoss(Fraction(1), sensitivity(1))) == inf
+    assert gdp(DiscreteGaussianEvent(Fraction(1), to_sensitivity(1))) == inf
 
 
 def test_gaussians_compose_losslessly_and_groups_scale():
-    one = GaussianLoss(Fraction(10), Sensitivity(l2_squared=2))
+    one = GaussianEvent(Fraction(10), Sensitivity(l2_squared=2))
     assert mu_squared(one * 50) == 1
     assert mu_squared(Group(one, 3)) == 9 * mu_squared(one)
     assert mu_squared(Group(Subsampled(one, Fraction(1, 2)), 3)) == 9 * mu_squared(one)

@@ -10,49 +10,54 @@ from hypothesis import strategies as st
 
 from discreet.accounting.approx import Point
 from discreet.accounting.divergences import LaplaceAt, max_divergence
-from discreet.accounting.optimal import optimal
+from discreet.accounting.optimal import optimal_composition
 from discreet.accounting.textbook import (
-    advanced,
-    advanced_short,
-    group,
+    advanced_composition,
+    advanced_composition_short,
+    group_privacy,
     outcome_range,
-    parallel,
-    sequential,
-    short_form_wins_from,
+    parallel_composition,
+    sequential_composition,
+    short_form_threshold,
 )
-from discreet.errors import BadParameter, HypothesisFails
+from discreet.errors import BadParameter, TheoremNotApplicable
 from discreet.units import Neighbours
 
 
 def test_erratum_1_the_short_form_refuses_where_it_would_understate():
     """214.597 is printed; 500 randomised responses really cost 311.77."""
     assert 2 * sqrt(2 * 500 * log(1e5)) == pytest.approx(214.597, abs=1e-3)
-    with pytest.raises(HypothesisFails, match=r"311\.768"):
-        advanced_short(1, 500, 1e-5)
-    assert advanced(1, 500, 1e-5).epsilon == 500  # the long form is honest: no better than sequential here
+    with pytest.raises(TheoremNotApplicable, match=r"311\.768"):
+        advanced_composition_short(1, 500, 1e-5)
+    assert advanced_composition(1, 500, 1e-5).epsilon == 500  # the long form is honest: no better than sequential here
 
 
 def test_erratum_1_the_short_form_answers_where_its_hypothesis_holds():
-    short, long = advanced_short(Fraction(1, 10), 100, 1e-5).epsilon, advanced(Fraction(1, 10), 100, 1e-5).epsilon
-    assert optimal(Fraction(1, 10), 100, 1e-5).epsilon < long < short < 10
+    short, long = (
+        advanced_composition_short(Fraction(1, 10), 100, 1e-5).epsilon,
+        advanced_composition(Fraction(1, 10), 100, 1e-5).epsilon,
+    )
+    assert optimal_composition(Fraction(1, 10), 100, 1e-5).epsilon < long < short < 10
 
 
 @given(epsilon=st.floats(1e-4, 0.5), k=st.integers(1, 300), delta=st.floats(1e-10, 0.1))
 @settings(max_examples=60, deadline=None)
 def test_short_is_above_long_is_above_optimal_wherever_each_holds(epsilon, k, delta):
-    least, long = optimal(epsilon, k, delta).epsilon, advanced(epsilon, k, delta).epsilon
+    least, long = optimal_composition(epsilon, k, delta).epsilon, advanced_composition(epsilon, k, delta).epsilon
     assert least <= long * (1 + 1e-12)
     if sqrt(k) * (exp(epsilon) - 1) <= sqrt(2 * log(1 / delta)) * 0.999:
-        assert min(long, k * epsilon) <= advanced_short(epsilon, k, delta).epsilon * (1 + 1e-12)
+        assert min(long, k * epsilon) <= advanced_composition_short(epsilon, k, delta).epsilon * (1 + 1e-12)
 
 
 def test_erratum_6_ten_e_minus_five_is_one_e_minus_four():
     """The crossing k = 8·ln(1/δ) is 73.7 for the 10e-5 of [N1]'s code and 92.1 for the 1e-5 of its text."""
-    assert round(short_form_wins_from(10e-5), 1) == 73.7
-    assert round(short_form_wins_from(1e-5), 1) == 92.1
+    assert round(short_form_threshold(10e-5), 1) == 73.7
+    assert round(short_form_threshold(1e-5), 1) == 92.1
     k = 93
     assert (
-        advanced_short(Fraction(1, 10), k, 1e-5).epsilon < k / 10 < advanced_short(Fraction(1, 10), 92, 1e-5).epsilon + 0.1
+        advanced_composition_short(Fraction(1, 10), k, 1e-5).epsilon
+        < k / 10
+        < advanced_composition_short(Fraction(1, 10), 92, 1e-5).epsilon + 0.1
     )
 
 
@@ -61,7 +66,7 @@ def test_erratum_6_ten_e_minus_five_is_one_e_minus_four():
     [(1, 500, 1e-5, "311.767604639710743"), (Fraction(5, 100), 1000, Fraction(1, 10**6), "8.283573346016258")],
 )
 def test_facts_randomised_responses_by_the_optimal_theorem(epsilon, k, delta, truth):
-    assert optimal(epsilon, k, delta).epsilon == pytest.approx(float(truth), rel=1e-14)
+    assert optimal_composition(epsilon, k, delta).epsilon == pytest.approx(float(truth), rel=1e-14)
 
 
 @given(
@@ -82,7 +87,7 @@ def test_optimal_meets_delta_by_brute_force(epsilon, k, delta):
                 for wrong in range(k + 1)
             )
 
-        target, answer = mp.mpf(delta.numerator) / delta.denominator, optimal(epsilon, k, delta).epsilon
+        target, answer = mp.mpf(delta.numerator) / delta.denominator, optimal_composition(epsilon, k, delta).epsilon
         assert spent(answer) <= target
         assert answer == 0 or spent(answer * (1 - 1e-12)) > target * (1 - mp.mpf(10) ** -9)
 
@@ -90,53 +95,60 @@ def test_optimal_meets_delta_by_brute_force(epsilon, k, delta):
 def test_dropped_multiplicity_is_noticed():
     """Wrong twin: 1,000 responses accounted as one."""
     assert (
-        optimal(Fraction(5, 100), 1, Fraction(1, 10**6)).epsilon
+        optimal_composition(Fraction(5, 100), 1, Fraction(1, 10**6)).epsilon
         < 0.051
-        < optimal(Fraction(5, 100), 1000, Fraction(1, 10**6)).epsilon
+        < optimal_composition(Fraction(5, 100), 1000, Fraction(1, 10**6)).epsilon
     )
 
 
 def test_optimal_with_leaks():
-    clean, leaky = optimal(Fraction(1, 10), 50, 1e-5).epsilon, optimal(Fraction(1, 10), 50, 1e-5, each=1e-7).epsilon
+    clean, leaky = (
+        optimal_composition(Fraction(1, 10), 50, 1e-5).epsilon,
+        optimal_composition(Fraction(1, 10), 50, 1e-5, each=1e-7).epsilon,
+    )
     assert clean < leaky < clean * 1.2
-    assert optimal(Fraction(1, 10), 50, 1e-5, each=1e-6).epsilon == inf  # the leaks alone exceed δ
+    assert optimal_composition(Fraction(1, 10), 50, 1e-5, each=1e-6).epsilon == inf  # the leaks alone exceed δ
 
 
 def test_optimal_at_the_edges():
-    assert optimal(5000, 3, 0.1).epsilon == 15000
-    assert optimal(Fraction(1, 10**6), 3, 0.1).epsilon == 0
+    assert optimal_composition(5000, 3, 0.1).epsilon == 15000
+    assert optimal_composition(Fraction(1, 10**6), 3, 0.1).epsilon == 0
     with pytest.raises(BadParameter):
-        optimal(1, 10**6, 1e-5)
+        optimal_composition(1, 10**6, 1e-5)
     with pytest.raises(BadParameter):
-        optimal(1, 0, 1e-5)
+        optimal_composition(1, 0, 1e-5)
     with pytest.raises(BadParameter):
-        advanced(-1, 5, 1e-5)
+        advanced_composition(-1, 5, 1e-5)
 
 
 def test_advanced_counts_the_leaks_of_the_parts():
-    assert advanced(Fraction(1, 10), 100, Fraction(1, 10**5), each=Fraction(1, 10**7)).delta == Fraction(2, 10**5)
+    assert advanced_composition(Fraction(1, 10), 100, Fraction(1, 10**5), each=Fraction(1, 10**7)).delta == Fraction(
+        2, 10**5
+    )
 
 
 def test_sequential_and_group():
     point = Point(Fraction(1, 2), Fraction(1, 1000))
-    assert sequential(point, point, point) == Point(Fraction(3, 2), Fraction(3, 1000))
-    assert group(Point(inf, Fraction(0)), 3).epsilon == inf
-    assert float(group(point, 2).delta) == pytest.approx(0.001 * (1 + exp(0.5)))
+    assert sequential_composition(point, point, point) == Point(Fraction(3, 2), Fraction(3, 1000))
+    assert group_privacy(Point(inf, Fraction(0)), 3).epsilon == inf
+    assert float(group_privacy(point, 2).delta) == pytest.approx(0.001 * (1 + exp(0.5)))
 
 
 def test_parallel_row_of_facts_under_replace_adds_the_two_largest_where_nothing_moves_inside_a_part():
     points = [Point(Fraction(e), Fraction(e, 1000)) for e in (1, 3, 2)]
     still = Point(Fraction(0), Fraction(0))
-    assert parallel(*points) == Point(Fraction(3), Fraction(3, 1000))
-    assert parallel(*points, neighbours=Neighbours.REPLACE, inside=still) == Point(Fraction(5), Fraction(5, 1000))
-    assert parallel() == Point(Fraction(0), Fraction(0))
+    assert parallel_composition(*points) == Point(Fraction(3), Fraction(3, 1000))
+    assert parallel_composition(*points, neighbours=Neighbours.REPLACE, inside=still) == Point(
+        Fraction(5), Fraction(5, 1000)
+    )
+    assert parallel_composition() == Point(Fraction(0), Fraction(0))
 
 
 def test_parallel_under_replace_pays_twice_for_a_unit_that_changes_inside_its_part():
     """Sums of values in [−1, 1], Laplace noise, one part at ε = 3, one at 2: a replaced value moves the first by 2."""
     points = [Point(Fraction(3), Fraction(0)), Point(Fraction(2), Fraction(0))]
     seen = max_divergence(LaplaceAt(-1, Fraction(1, 3)), LaplaceAt(1, Fraction(1, 3)))
-    assert seen.lower == 6 == parallel(*points, neighbours=Neighbours.REPLACE).epsilon
+    assert seen.lower == 6 == parallel_composition(*points, neighbours=Neighbours.REPLACE).epsilon
     twin = sum(point.epsilon for point in points)  # wrong twin: the two largest parts, whatever happens inside them
     assert twin < seen.lower
 

@@ -7,24 +7,24 @@ from math import exp
 import numpy as np
 import pytest
 
-from discreet.accounting.approx import approx
+from discreet.accounting.approx import basic_composition
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.laws.laplace import LaplaceLaw
-from discreet.accounting.laws.replaced import ReplacedLaw
+from discreet.accounting.laws.gaussian import GaussianPld
+from discreet.accounting.laws.laplace import LaplacePld
+from discreet.accounting.laws.replaced import WithoutReplacementPld
 from discreet.errors import BadParameter
 from discreet.loss import (
-    NOTHING,
+    NO_EVENT,
     Claim,
-    GaussianLoss,
-    Loss,
-    ResponseLoss,
+    Event,
+    GaussianEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
     compose,
     subsample_without_replacement,
 )
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 
 from .curve_truth import Outcomes, ball, composed, hockey_stick, response, sampled
 from .facts import EVERY
@@ -53,7 +53,7 @@ def neighbours(n: int, m: int, truth: Fraction) -> list[Outcomes]:
     return pairs
 
 
-def covers(loss: Loss, pairs: list[Outcomes]) -> bool:
+def covers(loss: Event, pairs: list[Outcomes]) -> bool:
     claimed = {eps: delta(loss, eps).upper for eps in EPSILONS}
     return not any(hockey_stick(pair, eps) > claimed[eps] for pair in pairs for eps in EPSILONS)
 
@@ -62,7 +62,7 @@ def covers(loss: Loss, pairs: list[Outcomes]) -> bool:
 @pytest.mark.parametrize("truth", [Fraction(3, 4), Fraction(9, 10), Fraction(1)])
 def test_the_curve_covers_every_pair_of_neighbours(n: int, m: int, truth: Fraction) -> None:
     loss = SampledWithoutReplacement(
-        ResponseLoss(truth, m + 1) if truth < 1 else Claim(Fraction(0), Fraction(1)), Fraction(m, n)
+        RandomizedResponseEvent(truth, m + 1) if truth < 1 else Claim(Fraction(0), Fraction(1)), Fraction(m, n)
     )
     pairs = neighbours(n, m, truth)
     assert covers(loss, pairs)
@@ -73,7 +73,7 @@ def test_the_curve_covers_every_pair_of_neighbours(n: int, m: int, truth: Fracti
 def test_the_curve_is_reached() -> None:
     """Otherwise covering would be easy: at m = 1 and everyone else alike, the worst pair is an actual one."""
     loss, pairs = (
-        SampledWithoutReplacement(ResponseLoss(Fraction(3, 4), 2), Fraction(1, 4)),
+        SampledWithoutReplacement(RandomizedResponseEvent(Fraction(3, 4), 2), Fraction(1, 4)),
         neighbours(4, 1, Fraction(3, 4)),
     )
     for eps in EPSILONS[:3]:
@@ -84,7 +84,7 @@ def test_the_curve_is_reached() -> None:
 def test_a_rate_that_is_too_small_is_noticed() -> None:
     """Wrong twin: m/(n + 1) for m/n."""
     pairs = neighbours(4, 2, Fraction(9, 10))
-    response = ResponseLoss(Fraction(9, 10), 3)
+    response = RandomizedResponseEvent(Fraction(9, 10), 3)
     assert covers(SampledWithoutReplacement(response, Fraction(1, 2)), pairs)
     assert not covers(SampledWithoutReplacement(response, Fraction(2, 5)), pairs)
 
@@ -102,7 +102,7 @@ def adaptive_delta(pairs: list[Outcomes], times: int, epsilon: float) -> float:
 
 def test_the_removed_direction_alone_is_too_little() -> None:
     """Mutant: composed, the pair of a Poisson sample for the unit that is removed does not cover the other one."""
-    loss, rate = ResponseLoss(Fraction(9, 10), 2), Fraction(1, 4)
+    loss, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
     one = sampled(
         response(Fraction(9, 10), 2), rate
     )  # the release without the replaced unit is that of the one, or the other
@@ -115,7 +115,7 @@ def test_the_removed_direction_alone_is_too_little() -> None:
 def test_laws_of_the_rate(name: str) -> None:
     loss = EVERY[name]
     assert subsample_without_replacement(loss, 1) == loss
-    assert subsample_without_replacement(loss, 0) == NOTHING
+    assert subsample_without_replacement(loss, 0) == NO_EVENT
     whole = epsilon(loss, 1e-3, 1e-4)
     assert epsilon(SampledWithoutReplacement(loss, Fraction(1)), 1e-3, 1e-4) == whole
     assert epsilon(SampledWithoutReplacement(loss, Fraction(0)), 0).upper == 0
@@ -124,7 +124,7 @@ def test_laws_of_the_rate(name: str) -> None:
 
 def test_a_share_of_a_claim_is_the_amplified_point() -> None:
     claim = SampledWithoutReplacement(Claim(Fraction(1), Fraction(1, 1000)), Fraction(1, 10))
-    point = approx(claim)
+    point = basic_composition(claim)
     assert point.delta == Fraction(1, 10000)
     assert abs(float(point.epsilon) - np.log1p(0.1 * np.expm1(1))) < 1e-12
     assert delta(claim, point.epsilon).upper <= 1e-4 * (1 + 1e-9)
@@ -132,10 +132,10 @@ def test_a_share_of_a_claim_is_the_amplified_point() -> None:
         SampledWithoutReplacement(claim, Fraction(3, 2))
 
 
-@pytest.mark.parametrize("inner", [GaussianLaw(Fraction(1, 4)), GaussianLaw(Fraction(4)), LaplaceLaw(Fraction(2))])
+@pytest.mark.parametrize("inner", [GaussianPld(Fraction(1, 4)), GaussianPld(Fraction(4)), LaplacePld(Fraction(2))])
 @pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(9, 10)])
 @pytest.mark.parametrize("c", [0.5, 3.0])
-def test_the_quadrature_agrees_with_another(inner: GaussianLaw | LaplaceLaw, rate: Fraction, c: float) -> None:
+def test_the_quadrature_agrees_with_another(inner: GaussianPld | LaplacePld, rate: Fraction, c: float) -> None:
     from scipy.integrate import quad
     from scipy.stats import norm
 
@@ -145,7 +145,7 @@ def test_the_quadrature_agrees_with_another(inner: GaussianLaw | LaplaceLaw, rat
         a = 1 - q + q * np.exp(t)
         return a ** (c + 1) + a**-c
 
-    if isinstance(inner, GaussianLaw):
+    if isinstance(inner, GaussianPld):
         mu = float(inner.squared) ** 0.5
         inside = (quad(lambda t: norm.pdf(t, -mu * mu / 2, mu) * both(t), k * mu, (k + 2) * mu)[0] for k in range(0, 40, 2))
         total = sum(inside) + (1 - q) * (1 - 2 * norm.cdf(-mu / 2))
@@ -153,12 +153,12 @@ def test_the_quadrature_agrees_with_another(inner: GaussianLaw | LaplaceLaw, rat
         e = float(inner.epsilon)
         total = quad(lambda t: np.exp(-(t + e) / 2) / 4 * both(t), 0, e)[0] + np.exp(-e) / 2 * both(e)
         total += (1 - q) * -np.expm1(-e / 2)
-    assert abs(float(ReplacedLaw(inner, rate).real(np.array([c]))[0][0]) - np.log(total)) < 1e-9
+    assert abs(float(WithoutReplacementPld(inner, rate).cgf(np.array([c]))[0][0]) - np.log(total)) < 1e-9
 
 
 def test_many_gaussian_shares_lie_between_their_neighbours() -> None:
     """Above the Poisson sample's removed pair, which is reached; below the release on everyone."""
-    noise = GaussianLoss(Fraction(2), sensitivity(1))
+    noise = GaussianEvent(Fraction(2), to_sensitivity(1))
     share = epsilon(SampledWithoutReplacement(noise, Fraction(1, 10)) * 50, 1e-5)
     assert share.width <= 0.1 * share.upper
     assert share.upper < 0.5 * epsilon(noise * 50, 1e-5).lower

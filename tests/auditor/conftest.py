@@ -20,9 +20,9 @@ def _same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     assert isinstance(SYSTEM, Keystream)
     name, turns = request.node.name, count()
     monkeypatch.setattr(SYSTEM, "_seed", lambda: sha512(f"{name}/{next(turns)}".encode()).digest()[:SEED_BYTES])
-    SYSTEM._forget()
+    SYSTEM._reset()
     yield
-    SYSTEM._forget()
+    SYSTEM._reset()
 
 
 @pytest.fixture(autouse=True)

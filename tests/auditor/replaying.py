@@ -6,11 +6,11 @@ from fractions import Fraction
 from random import Random
 
 from discreet.accounting.filters import Pure, Zcdp
-from discreet.auditor.replay import breaches, record
-from discreet.errors import QuestionRefused
+from discreet.auditor.replay import find_violations, trace_noise_inputs
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.bound import Bounded, bound
-from discreet.query.measure import Measurement, measure
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.measure import Measurement, calibrate_query
 from discreet.units import Neighbours
 from tests.engines.suites import Opening
 from tests.query.law import neighbour
@@ -51,16 +51,16 @@ def _drawn(rng: Random, each: int) -> tuple[World, World | None, list[Measuremen
     return place, other, [found for question in asked for found in _measured(rng, question)]
 
 
-def _everything(rng: Random, place: World, relation: Neighbours) -> Bounded:
+def _everything(rng: Random, place: World, relation: Neighbours) -> BoundedQuery:
     groups = rng.choice([(), (plan.Grouping("k", plan.Ref("dept")),)])
     aggregates = tuple((f"a{i}", aggregate) for i, aggregate in enumerate(EVERYTHING))
-    return bound(plan.Query("people", aggregates, None, groups), place.table, relation)
+    return bound_contributions(plan.Query("people", aggregates, None, groups), place.table, relation)
 
 
-def _measured(rng: Random, question: Bounded) -> Iterator[Measurement]:
+def _measured(rng: Random, question: BoundedQuery) -> Iterator[Measurement]:
     try:
-        yield measure(question, rng.choice([Pure(), Zcdp()]), Fraction(1), Fraction(1, 10**6))
-    except QuestionRefused:
+        yield calibrate_query(question, rng.choice([Pure(), Zcdp()]), Fraction(1), Fraction(1, 10**6))
+    except QueryRefused:
         return
 
 
@@ -70,10 +70,12 @@ def _over(opened: Opening, worlds: "Iterator[tuple[int, World, World | None, lis
         if other is None or not planned:
             continue
         engine = opened(place)
-        before = [record(each, engine) for each in planned]
+        before = [trace_noise_inputs(each, engine) for each in planned]
         engine = opened(other)
         for each, first in zip(planned, before, strict=True):
-            found.breaches += [f"{seed}: {breach}" for breach in breaches(each, first, record(each, engine))]
+            found.breaches += [
+                f"{seed}: {breach}" for breach in find_violations(each, first, trace_noise_inputs(each, engine))
+            ]
             found.asked |= {type(aggregate).__name__ for _, aggregate in each.bounded.query.aggregates}
             found.questions += 1
     return found

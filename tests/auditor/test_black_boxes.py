@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Laplace, assert_private, audit
 from discreet.auditor import Pair
-from discreet.auditor.crowd import Crowd
+from discreet.auditor.crowd import WorkerPool
 from discreet.errors import BadParameter
 
 QUIET = Laplace(1)
@@ -67,8 +67,8 @@ def test_inputs_are_copied() -> None:
 
 
 def test_workers_answer_as_one_process_does() -> None:
-    with Crowd(noisy_count, 2, 1.0) as crowd:
-        answers = crowd.answers([1, 1], 101)
+    with WorkerPool(noisy_count, 2, 1.0) as crowd:
+        answers = crowd.draw([1, 1], 101)
         assert len(answers) == 101
         assert tuple(answers.columns) == ("the answer",)
 

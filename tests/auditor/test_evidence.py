@@ -12,14 +12,14 @@ import pytest
 
 from discreet import Gaussian, Laplace
 from discreet.auditor import Mu, Pair, RenyiPoint, Rho
-from discreet.auditor.answers import Answers, Raised, of_array, of_objects, together
-from discreet.auditor.certify import counted
-from discreet.auditor.claims import Point, curve
-from discreet.auditor.events import Candidate, Event
-from discreet.auditor.evidence import Evidence, lower, upper
-from discreet.auditor.features import trailing_exponents
-from discreet.auditor.scores import learn
-from discreet.auditor.telling import most_telling
+from discreet.auditor.answers import FailedCall, Outputs, concatenate, from_array, from_objects
+from discreet.auditor.certify import certify_events
+from discreet.auditor.claims import Point, sample_curve
+from discreet.auditor.events import Candidate, OutputEvent
+from discreet.auditor.evidence import Evidence, clopper_pearson_lower, clopper_pearson_upper
+from discreet.auditor.features import compute_trailing_exponents
+from discreet.auditor.scores import learn_scores
+from discreet.auditor.telling import select_informative_columns
 from discreet.errors import BadParameter
 
 
@@ -31,7 +31,7 @@ def at_least(k: int, n: int, p: Fraction) -> Fraction:
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (1, 10), (7, 10), (10, 10), (3, 200), (199, 200)])
 def test_clopper_pearson_is_exact(k: int, n: int, alpha: float) -> None:
     """At the bound, as many successes or more have probability α: hence a bound that is too high α of the time."""
-    low, high = Fraction(lower(k, n, alpha)), Fraction(upper(k, n, alpha))
+    low, high = Fraction(clopper_pearson_lower(k, n, alpha)), Fraction(clopper_pearson_upper(k, n, alpha))
     if k:
         assert alpha * (1 - 1e-5) <= at_least(k, n, low) * (1 + Fraction(1, 10**9)) <= alpha * (1 + 1e-5)
         assert at_least(k, n, low) <= alpha
@@ -45,7 +45,7 @@ def test_clopper_pearson_is_exact(k: int, n: int, alpha: float) -> None:
 def test_and_stays_so_for_millions(k: int, alpha: float) -> None:
     """The tail added up term by term, from the first, whose logarithm is good to 1e-7 or so."""
     n = 5_000_000
-    for bound, first, step in ((lower(k, n, alpha), k, 1), (upper(k, n, alpha), k, -1)):
+    for bound, first, step in ((clopper_pearson_lower(k, n, alpha), k, 1), (clopper_pearson_upper(k, n, alpha), k, -1)):
         term = exp(
             lgamma(n + 1) - lgamma(first + 1) - lgamma(n - first + 1) + first * log(bound) + (n - first) * log1p(-bound)
         )
@@ -66,7 +66,7 @@ def test_the_bound_on_epsilon_holds_as_often_as_it_says(n: int) -> None:
         chances[a] * chances[n - b]
         for a in range(n + 1)
         for b in range(n + 1)
-        if chances[a] * chances[n - b] > 1e-12 and Evidence(a, n, b, n, Point(1.0, 0.0), alpha).violates
+        if chances[a] * chances[n - b] > 1e-12 and Evidence(a, n, b, n, Point(1.0, 0.0), alpha).is_violation
     )
     assert wrong <= alpha
     assert wrong > 0  # the bound is not vacuous
@@ -76,50 +76,50 @@ def test_two_steps_show_the_epsilon_of_one() -> None:
     """At ε and δ for one unit, two may reach e^{2ε}·q + (1 + e^ε)·δ and no more."""
     for eps, fail, q in ((1.0, 0.0, 0.1), (0.3, 0.01, 0.2), (2.0, 1e-6, 0.004)):
         most = exp(2 * eps) * q + (1 + exp(eps)) * fail
-        two = Point(eps, fail).twice()
-        assert abs(two.most(q) - most) < 1e-9
-        assert abs(two.shown_by(most, q) - eps) < 1e-9
-        assert two.claimed == Point(eps, fail)
-        assert Point(eps, fail).shown_by(most, q) > eps
-    assert Point(1.0, 0.2).twice().shown_by(0.1, 0.5) == 0
+        two = Point(eps, fail).for_two_units()
+        assert abs(two.max_probability(q) - most) < 1e-9
+        assert abs(two.refuted_epsilon(most, q) - eps) < 1e-9
+        assert two.claimed_point == Point(eps, fail)
+        assert Point(eps, fail).refuted_epsilon(most, q) > eps
+    assert Point(1.0, 0.2).for_two_units().refuted_epsilon(0.1, 0.5) == 0
 
 
 def test_claims_are_curves() -> None:
-    assert curve(1) == (Point(1.0, 0.0),)
-    gaussian = curve(Gaussian(2).loss(1))
+    assert sample_curve(1) == (Point(1.0, 0.0),)
+    gaussian = sample_curve(Gaussian(2).event(1))
     assert gaussian[0].epsilon == 0
     assert abs(gaussian[0].delta - 0.19741) < 1e-4  # 2Φ(1/4) − 1
-    for a, b in zip(gaussian, curve(Mu(0.5)), strict=True):
+    for a, b in zip(gaussian, sample_curve(Mu(0.5)), strict=True):
         assert abs(a.delta - b.delta) < 1e-3
     for looser in (Rho(0.125), RenyiPoint(4, 0.5)):  # what 1/2-GDP implies promises less than it does
-        for point in curve(looser):
+        for point in sample_curve(looser):
             tight = [near for near in gaussian if near.epsilon >= point.epsilon]
             assert not tight or point.delta >= tight[0].delta
-    assert Point(1.0, 0.0) in curve(Laplace(1).loss(1))
+    assert Point(1.0, 0.0) in sample_curve(Laplace(1).event(1))
     for wrong in (-1, (1, 2), (1, 1)):
         with pytest.raises(BadParameter):
-            curve(wrong)  # type: ignore[arg-type]
+            sample_curve(wrong)  # type: ignore[arg-type]
 
 
 def test_answers_of_every_kind_are_told_apart() -> None:
-    found = of_objects(
-        [1.5, float("nan"), float("inf"), None, "x", "xx", [1, 2], [1], {"a": 1}, {"b": 1}, Raised("raises E")]
+    found = from_objects(
+        [1.5, float("nan"), float("inf"), None, "x", "xx", [1, 2], [1], {"a": 1}, {"b": 1}, FailedCall("raises E")]
     )
-    assert len(set(found.whole.tolist())) == 11
-    sorts = [found.sorts[code] for code in found.sort.tolist()]
+    assert len(set(found.digests.tolist())) == 11
+    sorts = [found.labels[code] for code in found.kinds.tolist()]
     assert len(set(sorts)) == 10  # the two texts are of one sort
     assert "['a']" in found.columns
-    both = together([found, of_array(np.array([1.5, 2.5]))])
+    both = concatenate([found, from_array(np.array([1.5, 2.5]))])
     assert len(both) == 13
-    assert trailing_exponents(np.array([0.5, 3.0, np.nan])).tolist() == [-1, 0, 9999]
+    assert compute_trailing_exponents(np.array([0.5, 3.0, np.nan])).tolist() == [-1, 0, 9999]
 
 
 ANYTHING: list[Any] = [
     1.5, -0.0, float("nan"), float("inf"), 3, 2**60, True, None, "x", "xx", [1, 2], [1.5], (), {"a": 1}, {"b": 2.5, "a": 1},
-    {"d", "e"}, np.float64(0.5), np.int64(3), Raised("raises E"), 2 + 1j, b"xy", [1, None, "x 2"], {"a": [1, [2, "y"]]},
+    {"d", "e"}, np.float64(0.5), np.int64(3), FailedCall("raises E"), 2 + 1j, b"xy", [1, None, "x 2"], {"a": [1, [2, "y"]]},
     np.arange(3), np.array([1j]), Fraction(1, 3), SimpleNamespace(a=1, b="z"), ValueError("e"), object(), len, [0.5] * 40,
 ]  # fmt: skip
-Reading = Callable[[Sequence[Any], tuple[str, ...]], Answers]
+Reading = Callable[[Sequence[Any], tuple[str, ...]], Outputs]
 
 
 def read_alone(reading: Reading) -> bool:
@@ -140,9 +140,9 @@ def read_alone(reading: Reading) -> bool:
         found = [rng.choice(choices) for _ in range(rng.randint(1, 9))]
         whole, parts = reading(found, columns), [reading([each], columns) for each in found]
         for i, part in enumerate(parts):
-            if (whole.sort[i], whole.whole[i]) != (part.sort[0], part.whole[0]):
+            if (whole.kinds[i], whole.digests[i]) != (part.kinds[0], part.digests[0]):
                 return False
-            if not np.array_equal(whole.under(columns)[i], part.under(columns)[0], equal_nan=True):
+            if not np.array_equal(whole.get_numbers(columns)[i], part.get_numbers(columns)[0], equal_nan=True):
                 return False
     return True
 
@@ -150,36 +150,38 @@ def read_alone(reading: Reading) -> bool:
 def test_an_answer_is_read_the_same_in_every_company() -> None:
     """Else an event could hold or not for a whole batch at once, and its count would be far from binomial."""
 
-    def in_company(found: Sequence[Any], columns: tuple[str, ...]) -> Answers:
+    def in_company(found: Sequence[Any], columns: tuple[str, ...]) -> Outputs:
         plain = all(type(each) is float for each in found)
-        return of_array(np.array(found)) if plain else of_objects(found, columns)
+        return from_array(np.array(found)) if plain else from_objects(found, columns)
 
-    def first_columns(found: Sequence[Any], columns: tuple[str, ...]) -> Answers:
-        kept = of_objects(found, columns)
-        return of_objects(found, kept.columns[: len(found) % 4])
+    def first_columns(found: Sequence[Any], columns: tuple[str, ...]) -> Outputs:
+        kept = from_objects(found, columns)
+        return from_objects(found, kept.columns[: len(found) % 4])
 
-    assert read_alone(of_objects)
+    assert read_alone(from_objects)
     assert not read_alone(in_company)
     assert not read_alone(first_columns)
 
 
 def test_the_clock_chooses_nothing() -> None:
     """Counts are taken at two places fixed before, with half of α each; what comes between is dropped."""
-    ones, zeros = of_objects([1.0] * 500), of_objects([0.0] * 500)
-    [score] = [each for each in learn(ones, zeros, most_telling(ones, zeros)) if each.simple]
-    chosen = [Candidate(Event(score, 0.5, True), True, Point(1.0, 0.0), 0.0, 0.0, 0.0)]
+    ones, zeros = from_objects([1.0] * 500), from_objects([0.0] * 500)
+    [score] = [each for each in learn_scores(ones, zeros, select_informative_columns(ones, zeros)) if each.simple]
+    chosen = [Candidate(OutputEvent(score, 0.5, True), True, Point(1.0, 0.0), 0.0, 0.0, 0.0)]
 
     def certified(deadline: float, given: int) -> list[tuple[int, float]]:
         left = [given]
 
-        def ask(data: Any, n: int, until: float, columns: Any) -> Answers:
+        def ask(data: Any, n: int, until: float, columns: Any) -> Outputs:
             size = min(n, left[0])
             left[0] -= size
-            return of_objects([float(data)] * size)
+            return from_objects([float(data)] * size)
 
-        found = counted(ask, Pair(1, 0), chosen, None, 100, 7, 0.01, deadline)
-        assert all((each.evidence.hits, each.evidence.alarms) == (each.evidence.of, 0) for each in found)
-        return [(each.evidence.of, each.evidence.alpha) for each in found]
+        found = certify_events(ask, Pair(1, 0), chosen, None, 100, 7, 0.01, deadline)
+        assert all(
+            (each.evidence.true_positives, each.evidence.false_positives) == (each.evidence.trials, 0) for each in found
+        )
+        return [(each.evidence.trials, each.evidence.alpha) for each in found]
 
     assert certified(inf, 200) == [(100, 0.01)]
     assert certified(1e300, 200) == [(100, 0.005)]

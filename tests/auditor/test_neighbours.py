@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import Laplace, audit
-from discreet.auditor.neighbours import KEYED, NEW_GROUP, STRANGE, generated
+from discreet.auditor.neighbours import BASE_KEYS, NEW_GROUP, UNUSUAL, generate_pairs
 from discreet.units import Neighbours
 
 SURE = 1 - 1e-7
@@ -86,21 +86,21 @@ def test_a_right_box_stays_unharmed() -> None:
 
 
 def test_pairs_are_neighbours() -> None:
-    for pair in generated((2, 5)):
+    for pair in generate_pairs((2, 5)):
         assert pair.right[:-1] == pair.left
         assert all(2 <= x <= 5 for x in pair.right)
-    assert any(pair.right[-1] not in pair.left for pair in generated((2, 5)) if len(pair.left) > 1), "a new group"
+    assert any(pair.right[-1] not in pair.left for pair in generate_pairs((2, 5)) if len(pair.left) > 1), "a new group"
     for domain in ((2, 5), "any"):
-        for pair in generated(domain, Neighbours.REPLACE):  # type: ignore[arg-type]
+        for pair in generate_pairs(domain, Neighbours.REPLACE):  # type: ignore[arg-type]
             assert len(pair.right) == len(pair.left)
             assert sum(a != b for a, b in zip(pair.left, pair.right, strict=True)) == 1
-            assert pair.changes == 1
-    for pair in (strange := generated("any")):
-        assert pair.changes == (2 if len(pair.left) == len(pair.right) else 1)
-    for odd in STRANGE:
-        assert {len(pair.left) > 0 for pair in strange if repr(pair.right[-1]) == repr(odd) and pair.changes == 1} == {
+            assert pair.distance == 1
+    for pair in (strange := generate_pairs("any")):
+        assert pair.distance == (2 if len(pair.left) == len(pair.right) else 1)
+    for odd in UNUSUAL:
+        assert {len(pair.left) > 0 for pair in strange if repr(pair.right[-1]) == repr(odd) and pair.distance == 1} == {
             True,
             False,
         }
-    assert any(pair.left == KEYED and pair.right[-1] == NEW_GROUP for pair in strange)
-    assert any(pair.changes == 2 and isinstance(pair.right[-1], str) for pair in strange), "a change of type"
+    assert any(pair.left == BASE_KEYS and pair.right[-1] == NEW_GROUP for pair in strange)
+    assert any(pair.distance == 2 and isinstance(pair.right[-1], str) for pair in strange), "a change of type"

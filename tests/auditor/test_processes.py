@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from discreet import audit
-from discreet.auditor.certify import TWICE
-from discreet.auditor.crowd import Crowd
-from discreet.auditor.restarts import Restarts
-from discreet.auditor.where import named
+from discreet.auditor.certify import REPETITION
+from discreet.auditor.crowd import WorkerPool
+from discreet.auditor.restarts import RestartSampler
+from discreet.auditor.where import get_import_path
 from discreet.errors import BadParameter
 from tests.auditor.boxes import deaf, hangs, leaves, seeded_at_start, talks
 
@@ -56,20 +56,20 @@ def test_noise_that_serves_several_calls_is_caught_by_the_repetition() -> None:
     """Each answer alone is right; only two in a row tell."""
     found = audit(Remembers(), CLAIM, [PAIR], samples=20_000, confidence=SURE)
     assert found.violation
-    assert found.event == TWICE
+    assert found.event == REPETITION
 
 
 def test_a_box_that_ends_its_process_or_hears_no_alarm() -> None:
     for box, reason in ((leaves, "ends its process"), (deaf, "hears no alarm")):
-        with Crowd(box, 1, 0.01) as crowd, pytest.raises(BadParameter, match=reason):
-            crowd.answers([1], 3, 0.0)
+        with WorkerPool(box, 1, 0.01) as crowd, pytest.raises(BadParameter, match=reason):
+            crowd.draw([1], 3, 0.0)
     for box, sort in ((leaves, "ends its process"), (deaf, "no answer within 0.1 s"), (talks, "raises KeyError")):
-        answers = Restarts(box, 2, 0.1).answers([1], 2, inf)
-        assert set(answers.sorts.values()) == {sort}
+        answers = RestartSampler(box, 2, 0.1).draw([1], 2, inf)
+        assert set(answers.labels.values()) == {sort}
 
 
 def test_only_functions_with_a_name_can_be_sent() -> None:
-    assert named(hangs) == "tests.auditor.boxes:hangs"
+    assert get_import_path(hangs) == "tests.auditor.boxes:hangs"
     with pytest.raises(BadParameter, match="no other process"):
         audit(lambda xs: 1, 1, workers=2)
 

@@ -15,14 +15,14 @@ import pytest
 
 from discreet import audit
 from discreet.auditor import rounds
-from discreet.auditor.answers import Answers, of_array, of_objects, together
+from discreet.auditor.answers import Outputs, concatenate, from_array, from_objects
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
-from discreet.auditor.game import Calls
-from discreet.auditor.reading import MOST_PARTS, read
-from discreet.auditor.restarts import Restarts
-from discreet.auditor.targets import Drawn
-from discreet.auditor.telling import MOST_COLUMNS, Telling, most_telling
+from discreet.auditor.game import CallSampler
+from discreet.auditor.reading import MAX_PARTS, parse_output
+from discreet.auditor.restarts import RestartSampler
+from discreet.auditor.targets import SampledMechanism
+from discreet.auditor.telling import MAX_COLUMNS, InformativeColumns, select_informative_columns
 from tests.auditor.boxes import unsendable
 
 SURE = 1 - 1e-7
@@ -127,19 +127,19 @@ def test_a_histogram_without_noise_in_one_cell_is_found_wherever_it_is(place: in
         cells[:, place] = 7 + extra
         return cells
 
-    found = audit(Drawn(histogram), 1, [(0, 1)], samples=4_000, confidence=SURE)
+    found = audit(SampledMechanism(histogram), 1, [(0, 1)], samples=4_000, confidence=SURE)
     assert found.violation
     assert f"answer[{place}]" in found.event
 
 
-def first_columns(left: Answers, right: Answers) -> Telling:
+def first_columns(left: Outputs, right: Outputs) -> InformativeColumns:
     """The mutant: the first numbers of an answer, whatever they tell."""
     del right
-    return Telling(tuple(left.columns[:MOST_COLUMNS]), (), ())
+    return InformativeColumns(tuple(left.columns[:MAX_COLUMNS]), (), ())
 
 
 def test_who_looks_at_the_first_numbers_only_misses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "most_telling", first_columns)
+    monkeypatch.setattr(rounds, "select_informative_columns", first_columns)
     for name in ("list", "keys"):
         assert not audit(box(WRAPS[name]), 1, [PAIR], samples=1_000, confidence=SURE).violation
 
@@ -168,7 +168,7 @@ def test_columns_that_tell_in_different_ways_are_kept(name: str) -> None:
     sides = [np.random.default_rng(extra).normal(size=(1_000, 300)) for extra in (0, 1)]
     for extra, cells in enumerate(sides):
         cells[:, 222] = CHANGES[name](cells[:, 222], extra)
-    assert "answer[222]" in most_telling(*map(of_array, sides)).columns
+    assert "answer[222]" in select_informative_columns(*map(from_array, sides)).columns
 
 
 def test_a_list_of_two_million_is_an_answer() -> None:
@@ -179,14 +179,14 @@ def test_a_list_of_two_million_is_an_answer() -> None:
         values[1_500_000] = float(len(xs))
         return values
 
-    calls = Calls(long, 60.0)
-    left, right = (calls.answers(data, 2) for data in PAIR)
+    calls = CallSampler(long, 60.0)
+    left, right = (calls.draw(data, 2) for data in PAIR)
     assert len(left.columns) > 2_000_000
-    telling = most_telling(left, right)
+    telling = select_informative_columns(left, right)
     assert "answer[1500000]" in telling.columns
-    again = calls.answers(PAIR[1], 2, inf, ("answer[1500000]", "the sum"))
+    again = calls.draw(PAIR[1], 2, inf, ("answer[1500000]", "the sum"))
     assert again.numbers.tolist() == [[2.0, 0.25 * 1_999_999 + 2.0]] * 2
-    assert again.whole.tolist() == right.whole.tolist() != left.whole.tolist()
+    assert again.digests.tolist() == right.digests.tolist() != left.digests.tolist()
 
 
 @pytest.mark.nightly
@@ -198,42 +198,48 @@ def test_a_list_of_two_million_is_audited_inside_the_time_limit() -> None:
 
 def test_answers_that_cannot_be_read_or_sent_are_answers() -> None:
     for wrong in (Hostile(1, 2), Mute(3), [Mute(1), Hostile(1, 2)], {Slotted(1): Mute(2)}):
-        assert read(wrong).sort
-    assert read(Mute(3)).numbers["answer.held"] == 3
-    assert read(Mute(3)).whole == read(Mute(3)).whole != read(Mute(4)).whole, "an address decides nothing"
+        assert parse_output(wrong).kind
+    assert parse_output(Mute(3)).numbers["answer.held"] == 3
+    assert parse_output(Mute(3)).digest == parse_output(Mute(3)).digest != parse_output(Mute(4)).digest, (
+        "an address decides nothing"
+    )
     endless: list[Any] = [1]
     endless += [endless, endless]
-    assert read(endless).sort == "list of 3"
-    answers = Restarts(unsendable, 1, 5.0).answers([1], 2)
-    assert set(answers.sorts.values()) == {"a function that cannot be sent"}
+    assert parse_output(endless).kind == "list of 3"
+    answers = RestartSampler(unsendable, 1, 5.0).draw([1], 2)
+    assert set(answers.labels.values()) == {"a function that cannot be sent"}
 
 
 def test_a_part_too_many_is_not_named() -> None:
     """Numbers in a row count as one part, so a long list of them is read to its end."""
-    assert len(read(list(range(2 * MOST_PARTS))).blocks["answer"]) == 2 * MOST_PARTS
-    assert len(read({j: j for j in range(2 * MOST_PARTS)}).numbers) < 1.1 * MOST_PARTS
+    assert len(parse_output(list(range(2 * MAX_PARTS))).blocks["answer"]) == 2 * MAX_PARTS
+    assert len(parse_output({j: j for j in range(2 * MAX_PARTS)}).numbers) < 1.1 * MAX_PARTS
 
 
 def test_the_same_numbers_have_the_same_hash_whatever_their_type() -> None:
     """Else a sampler whose arrays change their type would be counted by batches."""
     values = [[1, -2, 0], [5, 7, 9]]
-    hashes = {tuple(of_array(np.array(values, kind)).whole.tolist()) for kind in (np.int8, np.int64, np.float32, np.float64)}
+    hashes = {
+        tuple(from_array(np.array(values, kind)).digests.tolist()) for kind in (np.int8, np.int64, np.float32, np.float64)
+    }
     assert len(hashes) == 1
-    for wide in (of_array(np.array([values[0]])), of_array(np.array([values[1]]))):
-        assert wide.whole[0] in next(iter(hashes))
-    assert len(set(of_array(np.array([[1, 2], [2, 1], [2**60, 1], [2**60 + 1, 1]])).whole.tolist())) == 4
+    for wide in (from_array(np.array([values[0]])), from_array(np.array([values[1]]))):
+        assert wide.digests[0] in next(iter(hashes))
+    assert len(set(from_array(np.array([[1, 2], [2, 1], [2**60, 1], [2**60 + 1, 1]])).digests.tolist())) == 4
 
 
 def test_columns_have_the_names_that_they_are_found_under() -> None:
-    parts = [of_objects([[1.0, 2.0], [3.0, "x"]]), of_objects([{"a": [1, 2, 3], "b": 2.5}]), of_array(np.ones((2, 5)))]
-    both = together(parts)
+    parts = [from_objects([[1.0, 2.0], [3.0, "x"]]), from_objects([{"a": [1, 2, 3], "b": 2.5}]), from_array(np.ones((2, 5)))]
+    both = concatenate(parts)
     assert len(both) == 5
     for j, name in enumerate(both.columns):
-        assert both.columns.place(name) == j
+        assert both.columns.find(name) == j
         for part, start in zip(parts, (0, 2, 3), strict=True):
-            assert np.array_equal(part.under((name,))[:, 0], both.numbers[start : start + len(part), j], equal_nan=True)
-    assert both.columns.place("answer[5]") is None
-    assert both.columns.place("nothing") is None
+            assert np.array_equal(
+                part.get_numbers((name,))[:, 0], both.numbers[start : start + len(part), j], equal_nan=True
+            )
+    assert both.columns.find("answer[5]") is None
+    assert both.columns.find("nothing") is None
     with pytest.raises(IndexError):
         both.columns[len(both.columns)]
 
@@ -265,6 +271,6 @@ def test_a_finding_names_what_it_cannot_see() -> None:
 @pytest.mark.parametrize("n", [50, 1_000, 200_000])
 def test_an_event_that_is_rarer_cannot_refute(point: Point, n: int) -> None:
     seen = Evidence(0, n, 0, n, point, 1e-4)
-    least = round(seen.rarest * n)
-    assert least == n or dataclasses.replace(seen, hits=least).violates
-    assert not dataclasses.replace(seen, hits=least - 1).violates
+    least = round(seen.min_detectable_probability * n)
+    assert least == n or dataclasses.replace(seen, true_positives=least).is_violation
+    assert not dataclasses.replace(seen, true_positives=least - 1).is_violation

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from discreet.engines.duckdb import DuckDB
-from discreet.query.groups import Exact
+from discreet.query.groups import ExactTotals
 from tests.auditor.replaying import AGGREGATES, everything_replayed, replayed
 from tests.engines.suites import Opening
 from tests.query.worlds import World, stored
@@ -19,12 +19,12 @@ from tests.query.worlds import World, stored
 class Doubling(DuckDB):
     """Wrong twin: every row is counted twice."""
 
-    def exact(self, bounded: Any) -> Exact:
-        right = super().exact(bounded)
+    def run(self, bounded: Any) -> ExactTotals:
+        right = super().run(bounded)
         return replace(
             right,
             totals=[(tuple(2 * n for n in row), keys) for row, keys in right.totals],
-            spreads={c: [(2 * n, cell, keys) for n, cell, keys in rows] for c, rows in right.spreads.items()},
+            cell_counts={c: [(2 * n, cell, keys) for n, cell, keys in rows] for c, rows in right.cell_counts.items()},
         )
 
 

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from discreet import audit
 from discreet.auditor import Finding
-from discreet.auditor.targets import RIGHT, TWINS, Target
+from discreet.auditor.targets import CORRECT, MUTANTS, Target
 from discreet.mechanisms import Laplace
 
 CALLED = 60_000
@@ -24,12 +24,12 @@ def test_wrong_twins_are_caught() -> None:
     """At 99.9%: a test of power, with the same noise every time, so that it fails only if something changed. With fresh
     noise the closest call, Gaussian noise 5% short, lies some 3 standard errors beyond what can be certified and would be
     missed about once in a thousand times; the other twins lie further off. 95% of them must be caught."""
-    missed = [target.name for target in TWINS if not attacked(target, 0.999).violation]
+    missed = [target.name for target in MUTANTS if not attacked(target, 0.999).violation]
     print("missed:", missed)
-    assert len(missed) <= 0.05 * len(TWINS)
+    assert len(missed) <= 0.05 * len(MUTANTS)
 
 
-@pytest.mark.parametrize("target", RIGHT, ids=lambda target: target.name)
+@pytest.mark.parametrize("target", CORRECT, ids=lambda target: target.name)
 def test_right_ones_are_not(target: Target) -> None:
     found = attacked(target, 1 - 1e-7, 400_000, 8_000)
     print(found)
@@ -48,7 +48,7 @@ WORDS = {
 
 @pytest.mark.parametrize("name", WORDS)
 def test_the_event_names_the_fault(name: str) -> None:
-    [target] = [target for target in TWINS if target.name == name]
+    [target] = [target for target in MUTANTS if target.name == name]
     found = attacked(target, 1 - 1e-9)
     assert found.violation
     assert WORDS[name] in found.event
@@ -69,7 +69,7 @@ def most(audits: int, alarm: float) -> int:
 
 
 def alarms(audits: int, confidence: float) -> int:
-    return sum(attacked(RIGHT[i % len(RIGHT)], confidence, 150_000, 5_000).violation for i in range(audits))
+    return sum(attacked(CORRECT[i % len(CORRECT)], confidence, 150_000, 5_000).violation for i in range(audits))
 
 
 @pytest.mark.nightly

@@ -25,7 +25,7 @@ import pytest
 from typer.main import get_command
 
 from discreet.cli import app
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.quarantine import FailureKind
 from tests.console import run
 
@@ -171,7 +171,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for line in SETUP.strip().splitlines():
             assert run(*shlex.split(line)[1:]).returncode == 0
         head = json.loads(run("ledger", "head", "hr.ledger").stdout)
-    with ledger_at(folder / "hr.ledger") as ledger:
+    with open_ledger(folder / "hr.ledger") as ledger:
         ledger.quarantine.record_failure("broken.csv", FailureKind.DECODING)
     release = json.loads((folder / "release.json").read_text("utf-8"))
     release["release"]["rows"] = []
@@ -186,7 +186,7 @@ def _folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())  # `discreet audit` adds the folder
-    monkeypatch.setattr("discreet.lab.figures.canvas.png", lambda *_: b"")  # drawing takes seconds
+    monkeypatch.setattr("discreet.lab.figures.canvas.render_png", lambda *_: b"")  # drawing takes seconds
 
 
 def test_the_interface_of_every_command() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from discreet import BudgetExceeded, EngineFailed, QuestionRefused, SourceRefused, cli
+from discreet import BudgetExceeded, EngineFailed, QueryRefused, SourceRefused, cli
 from tests.end_to_end.test_cli import DISCREET, run
 from tests.query.people import COUNTS, people
 
@@ -200,10 +200,10 @@ def test_20_000_rows_from_a_cold_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mistake", "code"),
     [
-        (BudgetExceeded("ε", asked=Fraction(2), left=Fraction(1)), 3),
+        (BudgetExceeded("ε", cost=Fraction(2), remaining=Fraction(1)), 3),
         (EngineFailed(), 4),
         (SourceRefused("no such file", "check the path"), 4),
-        (QuestionRefused("not in the language", "ask otherwise"), 2),
+        (QueryRefused("not in the language", "ask otherwise"), 2),
     ],
 )
 def test_every_kind_of_mistake_has_its_exit_code(mistake: Exception, code: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.engines.owner import log
+from discreet.engines.owner import owner_log
 from tests.engines.servers import Server, cluster, database
 
 
@@ -36,6 +36,6 @@ def pytest_configure(config: Any) -> None:
 @pytest.fixture(autouse=True)
 def _owner_listens(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """The owner's log goes nowhere by itself."""
-    log.addHandler(caplog.handler)
+    owner_log.addHandler(caplog.handler)
     yield
-    log.removeHandler(caplog.handler)
+    owner_log.removeHandler(caplog.handler)

@@ -37,5 +37,5 @@ def declared(engine: str) -> str:
 def unmarked(name: str, engine: Engine) -> dict[str, object]:
     """What is read otherwise than it should be."""
     expected = SHOWN | {"points": MARKERS["decimal(p, 0)"].of(name)}
-    found = {column: each.kind for column, each in engine.columns().items()}
+    found = {column: each.kind for column, each in engine.describe_columns().items()}
     return {column: found.get(column) for column in TYPES if found.get(column) != expected.get(column)}

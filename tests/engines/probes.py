@@ -10,12 +10,12 @@ import pytest
 from sqlglot import exp
 
 from discreet.engines.engine import Engine
-from discreet.errors import QuestionRefused
-from discreet.query.bound import Bounded, bound
-from discreet.query.parse import parse
+from discreet.errors import QueryRefused
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.query.table import Column, Kind, Table
 from discreet.sql.dialects import Dialect
-from discreet.sql.values import bigint
+from discreet.sql.values import bigint_literal
 from discreet.units import Neighbours
 from tests.engines.markers import MARKERS
 from tests.query.oracle import reference
@@ -62,20 +62,20 @@ class Tried:
 def _table(bounds: tuple[int, int]) -> Table:
     columns = {
         "uid": Column(Kind.INTEGER),
-        "x": Column(Kind.REAL).within(*bounds),
-        "n": Column(Kind.INTEGER).within(0, 9),
+        "x": Column(Kind.REAL).with_bounds(*bounds),
+        "n": Column(Kind.INTEGER).with_bounds(0, 9),
     }
     return Table("people", "uid", columns, unique=True)
 
 
-def _question(sql: str, table: Table) -> Bounded:
-    return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)
+def _question(sql: str, table: Table) -> BoundedQuery:
+    return bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE)
 
 
 def refused(sql: str) -> bool:
     try:
         _question(sql, _table((0, 1)))
-    except QuestionRefused:
+    except QueryRefused:
         return True
     return False
 
@@ -111,7 +111,7 @@ def division_of_doubles_is_off_by_one(engine: Tried) -> None:
     large = 27021597764222980
     assert engine.by_itself(f"SELECT CAST(FLOOR(CAST({large} AS {{double}}) / 3) AS BIGINT)") == (large // 3 + 1,)
     for a, b, quotient in ((large, 3, large // 3), (-7, 2, -3), (7, 2, 3)):
-        written = exp.select(engine.dialect.divide(bigint(a), bigint(b))).sql(dialect=engine.dialect.name)
+        written = exp.select(engine.dialect.divide(bigint_literal(a), bigint_literal(b))).sql(dialect=engine.dialect.name)
         assert engine.by_itself(written) == (quotient,)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import EngineFailed, connect
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.session import Session
 
 DECLARED: dict[str, Any] = {"unit": "id", "keys": {"dept": ("a", "b")}, "unique": True, "bounds": {"pay": (0, 100)}}
@@ -22,8 +22,8 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "hr.ledger"
-        with ledger_at(self.path, create=True) as made:
-            made.open("hr", 10**6)
+        with open_ledger(self.path, create=True) as made:
+            made.open_account("hr", 10**6)
 
     def session(self, source: Any, **more: Any) -> Session:
         return connect(source, ledger=self.path, account="hr", **(DECLARED | more))
@@ -31,13 +31,13 @@ class Ledger:
     @property
     def kinds(self) -> list[str]:
         """What is written in it."""
-        with ledger_at(self.path) as opened:
-            return [type(entry).__name__ for entry in opened.entries()]
+        with open_ledger(self.path) as opened:
+            return [type(entry).__name__ for entry in opened.iter_entries()]
 
     @property
     def spent(self) -> Fraction:
-        with ledger_at(self.path) as opened:
-            return opened.account("hr").budget.spent
+        with open_ledger(self.path) as opened:
+            return opened.get_account("hr").budget.spent
 
     def fails(self, session: Session, caplog: pytest.LogCaptureFixture, **more: Any) -> None:
         """Paid, no answer, one constant message; the owner is told why."""
@@ -56,9 +56,9 @@ class Ledger:
         """Under the debit that stands, and a third time from the record."""
         before, paid = self.kinds, self.spent
         assert asked(session) == COUNTS
-        assert self.kinds == [*before, "Answered"]
+        assert self.kinds == [*before, "AnswerRecorded"]
         assert asked(session) == COUNTS
-        assert self.kinds == [*before, "Answered"]
+        assert self.kinds == [*before, "AnswerRecorded"]
         assert self.spent == paid
 
 

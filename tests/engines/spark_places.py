@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
-from discreet.engines.spark_session import SETTINGS, own_session
-from discreet.engines.spark_view import drop_left
+from discreet.engines.spark_session import SETTINGS, new_session
+from discreet.engines.spark_view import drop_unused_views
 from discreet.query.table import Kind
 from tests.engines.sparks import ODD, SHARED
 from tests.engines.test_postgres import asked
@@ -39,7 +39,7 @@ def identity(source: Any, **more: Any) -> str:
 
 def settings(session: SparkSession) -> None:
     """What we count on is the opposite of what this user has, and holds in our session alone."""
-    own = own_session(session)
+    own = new_session(session)
     assert set(SETTINGS) == set(ODD)
     assert {name: own.conf.get(name) for name in SETTINGS} == SETTINGS
     assert {name: session.conf.get(name) for name in ODD} == ODD
@@ -60,7 +60,10 @@ def invalid_texts(session: SparkSession) -> None:
     found = asked(engine, question, unit="id", unique=True)
     assert {keys: totals[0] for keys, totals in found.items()} == {("ok", "ok"): 4, (None, None): 2}
     assert asked(engine, "SELECT COUNT(DISTINCT g) AS n FROM t", unit="g") == {(): (1,)}
-    with patch.object(Spark, "_readings", lambda self: dict.fromkeys(self.types)), pytest.raises(EngineFailed) as failure:
+    with (
+        patch.object(Spark, "_column_readers", lambda self: dict.fromkeys(self.types)),
+        pytest.raises(EngineFailed) as failure,
+    ):
         asked(engine, "SELECT g, COUNT(*) AS n FROM t GROUP BY g", unit="id", unique=True)
     assert failure.value.__suppress_context__
 
@@ -79,7 +82,7 @@ def partitions(session: SparkSession, folder: Path) -> None:
     at = str(folder / "parts")
     session.sql("SELECT id, lpad(id % 3, 3, '0') AS zip FROM range(6)").coalesce(1).write.partitionBy("zip").parquet(at)
     engine = Spark.connect(LOCAL, None, at, None)
-    assert engine.columns()["zip"].kind is Kind.TEXT
+    assert engine.describe_columns()["zip"].kind is Kind.TEXT
     assert set(asked(engine, "SELECT zip, COUNT(*) AS n FROM parts GROUP BY zip", unit="id")) == {
         ("000",),
         ("001",),
@@ -147,14 +150,14 @@ def views_are_taken_away(session: SparkSession) -> None:
 
     def left() -> set[str]:
         gc.collect()
-        drop_left(session)
+        drop_unused_views(session)
         shown = session.sql(f"SHOW VIEWS IN {SHARED}").collect()
         return {row.viewName for row in shown if row.viewName.startswith("discreet")}
 
     before = left()
     engine, _ = Spark.of(session.range(3), "t").with_public({})
     [mine] = left() - before
-    assert mine == engine.place[-1]
+    assert mine == engine.qualified_name[-1]
     assert asked(engine, COUNT.format("t"), unit="id", unique=True) == {(): (3,)}
     del engine
     assert mine not in left()

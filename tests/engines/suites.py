@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow
 
 from discreet.engines.engine import SqlEngine
-from discreet.errors import QuestionRefused
-from discreet.query.bound import Bounded
+from discreet.errors import QueryRefused
+from discreet.query.bound import BoundedQuery
 from discreet.query.table import Kind
 from discreet.units import Neighbours
 from tests.query.hostile import HOSTILE
@@ -32,7 +32,7 @@ def answering(opened: Opening) -> Answering:
     """The engine's exact integers."""
     last: list[Any] = []
 
-    def answer(question: Bounded, place: World) -> Moved:
+    def answer(question: BoundedQuery, place: World) -> Moved:
         if not last or last[0] is not place:
             last[:] = [place, opened(place)]
         return exactly(last[1], question)
@@ -97,17 +97,17 @@ def reached(opened: Opening, texts: Sequence[str] = HOSTILE) -> list[str]:
     """The statements that these texts make the engine run. Each must be refused, and nothing is paid."""
     engine, ran = opened(ONE_PERSON), []
     assert isinstance(engine, SqlEngine)
-    run = engine._rows
+    run = engine._execute
 
     def listening(statement: str) -> Any:
         ran.append(statement)
         return run(statement)
 
-    engine._rows = listening  # type: ignore[method-assign]
+    engine._execute = listening  # type: ignore[method-assign]
     session = session_over(engine, PEOPLE)
     unpaid = session.account.budget
     for asked in texts:
-        with suppress(QuestionRefused):
+        with suppress(QueryRefused):
             session.ask(asked, epsilon=1)
             ran.append(f"answered: {asked[:200]}")
     assert ran or session.account.budget == unpaid

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet import BadParameter, LedgerFailed, SourceRefused, connect
-from discreet.address import is_postgres, runs_together
-from discreet.ledger import ledger_at
+from discreet import BadParameter, LedgerUnavailable, SourceRefused, connect
+from discreet.address import has_unescaped_password, is_postgres
+from discreet.ledger import open_ledger
 
 SECRET = "hunter2"
 MALFORMED = [
@@ -60,14 +60,14 @@ def test_good_addresses_are_not_refused() -> None:
         "postgresql://u:p@h:5432,i:5433/db?sslmode=require",
         "postgresql://u%40x@h/d",
     )
-    assert not any(map(runs_together, good))
+    assert not any(map(has_unescaped_password, good))
 
 
 @pytest.mark.parametrize("address", MALFORMED + UNREACHABLE)
 def test_a_ledgers_address_is_no_file_either(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or its password would be the name of a new one."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises((LedgerFailed, BadParameter)) as refused:
-        ledger_at(address, create=True)
+    with pytest.raises((LedgerUnavailable, BadParameter)) as refused:
+        open_ledger(address, create=True)
     assert SECRET not in str(refused.value)
     assert list(tmp_path.iterdir()) == []

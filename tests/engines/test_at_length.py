@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from discreet.engines.spark_session import own_session
+from discreet.engines.spark_session import new_session
 from discreet.sql.dialects import SPARK
 from tests.auditor.replaying import replayed
 from tests.engines.probes import PROBES, Tried
@@ -79,7 +79,7 @@ def test_spark() -> None:
         assert not any(found.values()), found
         assert fuzz(in_spark, range(50_000, 50_010), 20) > 20
         nothing_hostile_runs(session)
-        ansi = own_session(session)
+        ansi = new_session(session)
         for probe in PROBES:
             probe(Tried(SPARK, lambda sql: ansi.sql(sql).collect(), in_spark))
 

@@ -95,7 +95,7 @@ def test_several_files_have_one_header(tmp_path: Path) -> None:
 
 def test_a_session_with_a_policy_reads_what_was_declared(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("id,zip,age\n1,01234,5\n2,01234,old\n3,9,7\n")
-    columns = {"id": Column(Kind.INTEGER), "zip": Column(Kind.TEXT).shown_as(("01234",)), "age": Column(Kind.INTEGER)}
+    columns = {"id": Column(Kind.INTEGER), "zip": Column(Kind.TEXT).with_keys(("01234",)), "age": Column(Kind.INTEGER)}
     policy = Table("people", "id", columns, unique=True)
     place = connect(tmp_path / "people.csv", policy=policy, epsilon=10**7)
     answer = place.ask("SELECT zip, COUNT(*) AS n, COUNT(age) AS a FROM people GROUP BY zip", epsilon=10**6)
@@ -128,4 +128,4 @@ def test_a_header_below_lines_of_comment_is_the_one_that_counts(tmp_path: Path) 
     with pytest.raises(SourceRefused, match="two columns of this file are called id"):
         DuckDB.open(tmp_path / "people.csv", "people")
     (tmp_path / "people.csv").write_text("id,,\n1,2,3\n")  # columns without a name are not of one name
-    assert list(DuckDB.open(tmp_path / "people.csv", "people").columns()) == ["id", "column1", "column2"]
+    assert list(DuckDB.open(tmp_path / "people.csv", "people").describe_columns()) == ["id", "column1", "column2"]

@@ -14,16 +14,16 @@ import pytest
 from discreet.engines.duckdb import DuckDB
 from discreet.errors import SourceRefused
 from discreet.opening import connect
-from discreet.query.bound import Bounded, bound
-from discreet.query.parse import parse
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours
 
 
 def counted(engine: DuckDB, unit: str = "uid") -> int:
-    table = Table(engine.table, unit, engine.columns(), max_rows=1000)
-    question = bound(parse(f'SELECT COUNT(*) FROM "{engine.table}"', table), table, Neighbours.ADD_REMOVE)
-    [(totals, _)] = engine.totals(question)
+    table = Table(engine.table, unit, engine.describe_columns(), max_rows=1000)
+    question = bound_contributions(parse_sql(f'SELECT COUNT(*) FROM "{engine.table}"', table), table, Neighbours.ADD_REMOVE)
+    [(totals, _)] = engine.read_totals(question)
     return totals[0]
 
 
@@ -92,25 +92,29 @@ def test_unusual_types_are_read_as_usual_ones() -> None:
         "TIMESTAMP_NS '2024-01-01' AS at, [1] AS list, 1::UHUGEINT AS no"
     )
     engine = DuckDB(connection, "people")
-    kinds = {name: column.kind for name, column in engine.columns().items()}
+    kinds = {name: column.kind for name, column in engine.describe_columns().items()}
     assert kinds == {
         "uid": Kind.INTEGER, "id": Kind.TEXT, "dept": Kind.TEXT, "pay": Kind.REAL, "huge": Kind.INTEGER, "big": Kind.INTEGER,
         "at": Kind.TIMESTAMP,
     }  # fmt: skip
-    table = Table("people", "uid", engine.columns())
+    table = Table("people", "uid", engine.describe_columns())
     asked = (
         "SELECT COUNT(*) FROM people WHERE id = 'no uuid' OR dept = 'c' OR (pay = 1.5 AND at >= '2023-01-01' AND huge = 7)"
     )
-    assert list(engine.totals(bound(parse(asked, table), table, Neighbours.ADD_REMOVE))) == [((1,), ())]
+    assert list(engine.read_totals(bound_contributions(parse_sql(asked, table), table, Neighbours.ADD_REMOVE))) == [
+        ((1,), ())
+    ]
 
 
 def test_totals_saturate_instead_of_overflowing() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT range AS uid, 9000000000000000::BIGINT AS x FROM range(200000)")
     engine = DuckDB(connection, "people")
-    columns = engine.columns() | {"x": engine.columns()["x"].within(0, 2**51 - 1)}
+    columns = engine.describe_columns() | {"x": engine.describe_columns()["x"].with_bounds(0, 2**51 - 1)}
     table = Table("people", "uid", columns, max_rows=2000)
-    [(totals, _)] = engine.totals(bound(parse("SELECT SUM(x) FROM people", table), table, Neighbours.ADD_REMOVE))
+    [(totals, _)] = engine.read_totals(
+        bound_contributions(parse_sql("SELECT SUM(x) FROM people", table), table, Neighbours.ADD_REMOVE)
+    )
     assert totals == (2**63 - 1,)
 
 
@@ -121,9 +125,11 @@ def test_dates_that_python_cannot_hold_are_missing() -> None:
         "(VALUES (1, DATE 'infinity'), (2, DATE '-infinity'), (3, DATE '0044-03-15 (BC)')) t(uid, day)"
     )
     engine = DuckDB(connection, "people")
-    table = Table("people", "uid", engine.columns())
-    question = bound(parse("SELECT day, COUNT(*) FROM people GROUP BY day", table), table, Neighbours.ADD_REMOVE)
-    assert list(engine.totals(question)) == [((3, 3), (None,))]
+    table = Table("people", "uid", engine.describe_columns())
+    question = bound_contributions(
+        parse_sql("SELECT day, COUNT(*) FROM people GROUP BY day", table), table, Neighbours.ADD_REMOVE
+    )
+    assert list(engine.read_totals(question)) == [((3, 3), (None,))]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
@@ -135,22 +141,22 @@ def test_a_moment_is_read_in_utc(zone: str) -> None:
     connection.execute(f"CREATE TABLE t AS SELECT uid, z::TIMESTAMPTZ AS z FROM "
                        f"(SELECT unnest([{moments}]) AS z, unnest(range(6)) AS uid)")  # fmt: skip
     engine = DuckDB(connection, "t")
-    keys = {keys[0] for _, keys in engine.totals(asked("SELECT z, COUNT(*) AS n FROM t GROUP BY z"))}
+    keys = {keys[0] for _, keys in engine.read_totals(asked("SELECT z, COUNT(*) AS n FROM t GROUP BY z"))}
     assert keys == {
         datetime(2024, 3, 31, 0, 30), None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 500_000)
     }  # fmt: skip
-    [(totals, _)] = engine.totals(asked("SELECT COUNT(z) AS n FROM t"))
+    [(totals, _)] = engine.read_totals(asked("SELECT COUNT(z) AS n FROM t"))
     assert totals == (5,)
-    assert [totals for totals, _ in engine.totals(asked("SELECT COUNT(*) AS n FROM t WHERE z < '2024-03-31 00:31:00'"))] == [
-        (3,)
-    ]
+    assert [
+        totals for totals, _ in engine.read_totals(asked("SELECT COUNT(*) AS n FROM t WHERE z < '2024-03-31 00:31:00'"))
+    ] == [(3,)]
     cast = connection.execute("SELECT z::TIMESTAMP FROM t WHERE uid = 0").fetchone()
     assert (cast == (datetime(2024, 3, 31, 0, 30),)) == (zone == "UTC")
 
 
-def asked(sql: str) -> Bounded:
+def asked(sql: str) -> BoundedQuery:
     table = Table("t", "uid", {"uid": Column(Kind.INTEGER), "z": Column(Kind.TIMESTAMP)}, unique=True)
-    return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)
+    return bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE)
 
 
 def test_a_folder_of_parquet_files_is_a_source(tmp_path: Path) -> None:
@@ -181,7 +187,10 @@ def test_a_folder_of_parquet_files_is_a_source(tmp_path: Path) -> None:
 
 
 def test_a_lazy_frame_is_read_without_a_warning() -> None:
-    assert list(DuckDB.open(pl.LazyFrame({"id": [1], "pay": [2.5]}), "people", unit="id").columns()) == ["id", "pay"]
+    assert list(DuckDB.open(pl.LazyFrame({"id": [1], "pay": [2.5]}), "people", unit="id").describe_columns()) == [
+        "id",
+        "pay",
+    ]
 
 
 @pytest.mark.parametrize("make", [lambda table: table, lambda table: table.to_pandas(), lambda table: table.to_reader()])

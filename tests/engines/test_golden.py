@@ -9,40 +9,43 @@ import sqlglot
 from pyspark.sql import types
 from sqlglot import exp
 
-from discreet.engines.engine import Reading, SqlEngine, quoted
-from discreet.engines.postgres_types import _bytewise, _guarded_double, _whole
-from discreet.engines.spark_types import reading_of
-from discreet.query.bound import bound
-from discreet.query.parse import parse
-from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.engines.engine import ColumnReader, SqlEngine, quote_table
+from discreet.engines.postgres_types import _compare_bytewise, _to_double_guarded, _to_whole
+from discreet.engines.spark_types import reader_of
+from discreet.query.bound import bound_contributions
+from discreet.query.parse import parse_sql
+from discreet.query.table import Column, Kind, PublicTable, Table
 from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
 from discreet.units import Neighbours
 
 FOLDER = Path(__file__).parent / "golden"
-ENGINES: dict[str, tuple[Dialect, dict[str, Reading]]] = {
+ENGINES: dict[str, tuple[Dialect, dict[str, ColumnReader]]] = {
     "duckdb": (DUCKDB, {"price": lambda column: exp.cast(column, "DOUBLE", dialect="duckdb")}),
     "postgres": (
         POSTGRES,
         {
-            "uid": _bytewise, "dept": _bytewise, "price": _guarded_double, "points": _whole,
+            "uid": _compare_bytewise, "dept": _compare_bytewise, "price": _to_double_guarded, "points": _to_whole,
             "at": lambda column: exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")),
         },
     ),
     "spark": (
         SPARK,
         {
-            "uid": reading_of(types.StringType()), "dept": reading_of(types.StringType(), padded=True),
-            "price": reading_of(types.DecimalType(18, 3)), "at": reading_of(types.TimestampType()),
+            "uid": reader_of(types.StringType()), "dept": reader_of(types.StringType(), padded=True),
+            "price": reader_of(types.DecimalType(18, 3)), "at": reader_of(types.TimestampType()),
         },
     ),
 }  # fmt: skip
 COLUMNS = {
     "uid": Column(Kind.TEXT), "dept": Column(Kind.TEXT, keys=("a", "b's", None)), "city": Column(Kind.INTEGER),
-    "age": Column(Kind.INTEGER).within(0, 120), "pay": Column(Kind.REAL).within(-1, 10**9),
-    "price": Column(Kind.REAL).within(0, 1), "points": Column(Kind.INTEGER).within(0, 2**40), "ok": Column(Kind.BOOLEAN),
+    "age": Column(Kind.INTEGER).with_bounds(0, 120), "pay": Column(Kind.REAL).with_bounds(-1, 10**9),
+    "price": Column(Kind.REAL).with_bounds(0, 1), "points": Column(Kind.INTEGER).with_bounds(0, 2**40),
+    "ok": Column(Kind.BOOLEAN),
     "day": Column(Kind.DATE), "at": Column(Kind.TIMESTAMP),
 }  # fmt: skip
-CITIES = Lookup("cities", {"city": Column(Kind.INTEGER), "region": Column(Kind.TEXT, keys=("n", "s"))}, frozenset({"city"}))
+CITIES = PublicTable(
+    "cities", {"city": Column(Kind.INTEGER), "region": Column(Kind.TEXT, keys=("n", "s"))}, frozenset({"city"})
+)
 PLANS: dict[str, tuple[str, bool]] = {
     "count": ("SELECT COUNT(*) AS n FROM people", False),
     "count by listed keys": ("SELECT dept, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM people GROUP BY dept", False),
@@ -66,19 +69,19 @@ PLANS: dict[str, tuple[str, bool]] = {
 class OnPaper(SqlEngine):
     """An engine that runs nothing."""
 
-    def __init__(self, dialect: Dialect, readings: dict[str, Reading]) -> None:
+    def __init__(self, dialect: Dialect, readings: dict[str, ColumnReader]) -> None:
         self.dialect, self.readings = dialect, readings
 
-    def _place(self) -> exp.Expr:
-        return quoted("people")
+    def _table_expression(self) -> exp.Expr:
+        return quote_table("people")
 
-    def _readings(self) -> dict[str, Reading]:
+    def _column_readers(self) -> dict[str, ColumnReader]:
         return {name: self.readings.get(name) for name in COLUMNS}
 
-    def _lookup(self, name: str) -> exp.Expr:
-        return quoted("copy of cities")
+    def _public_table_expression(self, name: str) -> exp.Expr:
+        return quote_table("copy of cities")
 
-    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         raise AssertionError("a statement on paper is not run")
 
 
@@ -86,11 +89,11 @@ def written(engine: str, plan: str) -> str:
     """Every statement of a plan, laid out."""
     text, unique = PLANS[plan]
     table = Table("people", "uid", COLUMNS, 3, 10, unique, public={"cities": CITIES})
-    question = bound(parse(text, table), table, Neighbours.ADD_REMOVE)
+    question = bound_contributions(parse_sql(text, table), table, Neighbours.ADD_REMOVE)
     dialect, readings = ENGINES[engine]
     laid_out = (
         sqlglot.parse_one(statement, dialect=dialect.name).sql(dialect=dialect.name, pretty=True)
-        for statement in OnPaper(dialect, readings).statements(question)
+        for statement in OnPaper(dialect, readings).compile_all(question)
     )
     return f"-- {text}\n" + "".join(f"{statement};\n" for statement in laid_out)
 

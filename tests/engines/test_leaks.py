@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from discreet.errors import QuestionRefused, SourceRefused
+from discreet.errors import QueryRefused, SourceRefused
 from discreet.opening import connect
 from discreet.session import Session
 
@@ -23,8 +23,8 @@ def collated(rows: list[str]) -> duckdb.DuckDBPyConnection:
 
 
 def totals(session: Session, question: str) -> dict[Any, int]:
-    bounded = session.measurement(question, epsilon=1).bounded
-    return {keys: row[0] for row, keys in session.engine.totals(bounded)}
+    bounded = session.calibrate(question, epsilon=1).bounded
+    return {keys: row[0] for row, keys in session.engine.read_totals(bounded)}
 
 
 BY_DEPT = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
@@ -111,7 +111,7 @@ def test_squares_beyond_doubles_are_refused_unpaid() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT i AS id, i::DOUBLE AS x FROM range(10) t(i)")
     session = connect(connection, table="t", unit="id", epsilon=1, bounds={"x": (-1e200, 1e200)})
-    with pytest.raises(QuestionRefused, match="squares"):
+    with pytest.raises(QueryRefused, match="squares"):
         session.ask("SELECT VARIANCE(x) AS v FROM t", epsilon=1)
     assert session.account.budget.spent == 0
     assert len(session.ask("SELECT AVG(x) AS m FROM t", epsilon=1)) == 1

@@ -5,10 +5,10 @@ import pytest
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import Postgres
-from discreet.query.bound import bound
-from discreet.query.parse import parse
+from discreet.query.bound import bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.query.table import Column, Kind, Table
-from discreet.sql.dialects import ROWS
+from discreet.sql.dialects import MAX_ROWS
 from discreet.units import Neighbours
 from tests.engines.kinds import declared, unmarked
 from tests.engines.markers import ENGINES, MARKERS
@@ -37,13 +37,13 @@ def test_types_in_postgres(postgres: Server) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("most", "wide"), [((1 << 63) // ROWS - 1, False), ((1 << 63) // ROWS, True)])
+@pytest.mark.parametrize(("most", "wide"), [((1 << 63) // MAX_ROWS - 1, False), ((1 << 63) // MAX_ROWS, True)])
 def test_sums(engine: str, most: int, wide: bool) -> None:
-    columns = {"uid": Column(Kind.INTEGER), "points": Column(Kind.INTEGER).within(0, most)}
+    columns = {"uid": Column(Kind.INTEGER), "points": Column(Kind.INTEGER).with_bounds(0, most)}
     table = Table("people", "uid", columns, unique=True)
-    question = bound(parse("SELECT SUM(points) AS s FROM people", table), table, Neighbours.ADD_REMOVE)
+    question = bound_contributions(parse_sql("SELECT SUM(points) AS s FROM people", table), table, Neighbours.ADD_REMOVE)
     dialect, _ = ON_PAPER[engine]
-    statement = OnPaper(dialect, {}).statement(question)
+    statement = OnPaper(dialect, {}).compile_totals(question)
     marker = MARKERS["sums that may pass 64 bits"]
     assert marker.of(engine) in statement if wide else marker.of("duckdb") in statement
     assert (marker.spark in statement) == (wide and engine == "spark")

@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from discreet.engines import parts
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.owner import log
-from discreet.engines.parts import COUNTS, WHOLE, OutOfMemory, Part, added_up
+from discreet.engines.owner import owner_log
+from discreet.engines.parts import COUNTS, WHOLE, OutOfMemory, Part, sum_over_parts
 from discreet.errors import EngineFailed
 from discreet.opening import connect
-from discreet.query.bound import bound
-from discreet.query.parse import parse
+from discreet.query.bound import bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.query.table import Table
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
@@ -29,10 +29,10 @@ COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
 class Small(DuckDB):
     """An engine that has never enough memory for a whole table."""
 
-    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         if "HASH(" not in statement:
             raise OutOfMemory
-        return super()._rows(statement)
+        return super()._execute(statement)
 
 
 def small(place: World) -> Small:
@@ -56,7 +56,7 @@ def test_in_parts_or_at_once_the_same_integers(monkeypatch: pytest.MonkeyPatch) 
 
 def test_parts_that_tear_a_unit_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "COUNTS", (3,))
-    monkeypatch.setattr(Part, "of", by_row)
+    monkeypatch.setattr(Part, "restrict", by_row)
     assert len(differences(small, range(8), 3)) >= 3
 
 
@@ -68,17 +68,20 @@ def test_a_question_that_memory_does_not_suffice_for(tmp_path: Path, caplog: pyt
                 "CREATE TABLE t AS SELECT i % 700000 AS person, 'd' || hash(i) % 50 AS dept "
                 f"FROM range({ROWS}) r(i)"
             )  # fmt: skip
-        log.addHandler(caplog.handler)
+        owner_log.addHandler(caplog.handler)
         found = [_totals(DuckDB(connection, "t")) for connection in (little, ample)]
-        log.removeHandler(caplog.handler)
+        owner_log.removeHandler(caplog.handler)
     assert found[0] == found[1]
     assert len(found[0]) == 50
     assert "Out of Memory" in caplog.text  # so the whole did not fit
 
 
 def _totals(engine: DuckDB) -> dict[Any, Any]:
-    table = Table("t", "person", engine.columns(), max_groups=2, max_rows=3)
-    return {keys: row for row, keys in engine.totals(bound(parse(COUNT, table), table, Neighbours.ADD_REMOVE))}
+    table = Table("t", "person", engine.describe_columns(), max_groups=2, max_rows=3)
+    return {
+        keys: row
+        for row, keys in engine.read_totals(bound_contributions(parse_sql(COUNT, table), table, Neighbours.ADD_REMOVE))
+    }
 
 
 def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
@@ -90,16 +93,16 @@ def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
             raise OutOfMemory
         return [(1, part.index % 2)]
 
-    assert sorted(added_up(lambda part: run(part, 64), 1)) == [(32, 0), (32, 1)]
+    assert sorted(sum_over_parts(lambda part: run(part, 64), 1)) == [(32, 0), (32, 1)]
     assert tried == [8, *[64] * 64]
     with pytest.raises(EngineFailed) as failed:
-        added_up(lambda part: run(part, 10**9), 1)
+        sum_over_parts(lambda part: run(part, 10**9), 1)
     assert str(failed.value) == str(EngineFailed())
     assert tried[-3:] == list(COUNTS)
 
 
 def test_sums_over_parts_are_cut_off_as_everywhere() -> None:
-    assert list(added_up(lambda part: [(2**63 - 1, -(2**63 - 1), 7, "key")], 3)) == [(2**63 - 1, 1 - 2**63, 56, "key")]
+    assert list(sum_over_parts(lambda part: [(2**63 - 1, -(2**63 - 1), 7, "key")], 3)) == [(2**63 - 1, 1 - 2**63, 56, "key")]
 
 
 @pytest.mark.parametrize("unique", [True, False])
@@ -113,9 +116,11 @@ def test_sums_that_no_part_can_hold_are_what_they_are_at_once(unique: bool) -> N
     found = []
     for kind in (DuckDB, Small):
         engine = kind(connection, "t")
-        columns = engine.columns() | {"x": engine.columns()["x"].within(-(2**50), 2**50)}
+        columns = engine.describe_columns() | {"x": engine.describe_columns()["x"].with_bounds(-(2**50), 2**50)}
         table = Table("t", "person", columns, unique=unique)
-        found += engine.totals(bound(parse("SELECT SUM(x) AS s FROM t", table), table, Neighbours.ADD_REMOVE))
+        found += engine.read_totals(
+            bound_contributions(parse_sql("SELECT SUM(x) AS s FROM t", table), table, Neighbours.ADD_REMOVE)
+        )
     assert found[0] == found[1]
     [above] = connection.execute("SELECT SUM(x) FROM t WHERE x > 0").fetchall()[0]
     assert abs(found[0][0][0]) < 2**63 - 1 < above
@@ -130,7 +135,7 @@ def test_what_cannot_be_answered_is_not_told_why(begun: bool, monkeypatch: pytes
             yield (1, "a")
         raise OutOfMemory
 
-    monkeypatch.setattr(DuckDB, "_rows", rows)
+    monkeypatch.setattr(DuckDB, "_execute", rows)
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT 1 AS person, 'a' AS dept")
     session = connect(connection, table="t", unit="person", epsilon=1, keys={"dept": ("a",)})
@@ -144,8 +149,8 @@ def test_progress_goes_on_over_the_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     seen: list[float | None] = []
 
     class Watched(Small):
-        def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
-            rows = super()._rows(statement)
+        def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
+            rows = super()._execute(statement)
             seen.append(self.progress())
             return rows
 

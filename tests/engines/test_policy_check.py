@@ -14,7 +14,7 @@ from discreet.errors import BadParameter, SourceRefused
 from discreet.opening import connect
 from discreet.policy_check import Check, Verdict, check_policy
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.release import ADJUSTED
+from discreet.query.release import ADJUSTED_POLICY_NOTE
 from discreet.query.table import Column, Kind, Table
 from tests.console import run
 from tests.engines.servers import Server, fill
@@ -24,8 +24,8 @@ ROWS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 COLUMNS = {
     "id": Column(Kind.INTEGER),
-    "dept": Column(Kind.TEXT).shown_as(("a", "b", "z")),
-    "pay": Column(Kind.INTEGER).within(0, 100),
+    "dept": Column(Kind.TEXT).with_keys(("a", "b", "z")),
+    "pay": Column(Kind.INTEGER).with_bounds(0, 100),
 }
 POLICY = Table("people", "id", COLUMNS)
 
@@ -115,13 +115,13 @@ def test_a_policy_that_was_adjusted_says_so_everywhere(tmp_path: Path) -> None:
     question = "SELECT COUNT(*) AS n FROM people"
     sessions = [connect(csv_file(tmp_path), policy=policy, epsilon=1) for policy in (POLICY, adjusted)]
     plain, told = [session.ask(question, epsilon=0.5) for session in sessions]
-    assert ADJUSTED in told.explanation
-    assert ADJUSTED in sessions[1].quote(question, epsilon=0.1).explanation
-    assert ADJUSTED not in plain.explanation
-    assert told.paper is not None
-    assert told.paper.measurement["adjusted_after_looking"] is True
-    assert plain.paper is not None
-    assert "adjusted_after_looking" not in plain.paper.measurement
+    assert ADJUSTED_POLICY_NOTE in told.explanation
+    assert ADJUSTED_POLICY_NOTE in sessions[1].quote(question, epsilon=0.1).explanation
+    assert ADJUSTED_POLICY_NOTE not in plain.explanation
+    assert told.reference is not None
+    assert told.reference.measurement["adjusted_after_looking"] is True
+    assert plain.reference is not None
+    assert "adjusted_after_looking" not in plain.reference.measurement
 
 
 BAD_POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind.INTEGER)})

@@ -12,10 +12,10 @@ import pytest
 from sqlglot import exp
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
-from discreet.engines.names import parts_of
+from discreet.engines.names import split_table_name
 from discreet.engines.postgres import Postgres
-from discreet.query.bound import Bounded, bound
-from discreet.query.parse import parse
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.query.table import Kind, Table
 from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
@@ -58,15 +58,15 @@ def test_a_wrong_dialect_is_noticed(twin: str, postgres: Server, monkeypatch: py
 
 def asked(engine: Any, sql: str, **declared: Any) -> dict[Any, Any]:
     """Totals by keys."""
-    columns = engine.columns()
+    columns = engine.describe_columns()
     for name, ends in declared.pop("bounds", {}).items():
-        columns[name] = columns[name].within(*ends)
+        columns[name] = columns[name].with_bounds(*ends)
     table = Table(engine.table, declared.pop("unit", "uid"), columns, **declared)
-    return {keys: totals for totals, keys in engine.totals(bounded(sql, table))}
+    return {keys: totals for totals, keys in engine.read_totals(bounded(sql, table))}
 
 
-def bounded(sql: str, table: Table) -> Bounded:
-    return bound(parse(sql, table), table, Neighbours.ADD_REMOVE)
+def bounded(sql: str, table: Table) -> BoundedQuery:
+    return bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE)
 
 
 def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
@@ -87,7 +87,7 @@ def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
     )  # fmt: skip
     engine = Postgres.open(postgres.reader, "public.kinds")
     text, whole, real = Kind.TEXT, Kind.INTEGER, Kind.REAL
-    assert {name: column.kind for name, column in engine.columns().items()} == {
+    assert {name: column.kind for name, column in engine.describe_columns().items()} == {
         "uid": text, "s": whole, "n": real, "n0": whole, "n2": real, "r": real, "m": text, "u": text, "c": text, "v": text,
         "d": Kind.DATE, "t": Kind.TIMESTAMP, "z": Kind.TIMESTAMP, "b": Kind.BOOLEAN, "p": whole,
     }  # fmt: skip
@@ -117,7 +117,7 @@ def test_a_tiny_value_does_not_raise(postgres: Server, monkeypatch: pytest.Monke
     postgres.run("DROP TABLE IF EXISTS tiny", "CREATE TABLE tiny AS SELECT 1 AS uid, '5e-324'::float8 AS x")
     engine, question = Postgres.open(postgres.reader, "tiny"), "SELECT SUM(x) AS s FROM tiny"
     assert asked(engine, question, bounds={"x": (0, 10**9)}) == {(): (0,)}
-    monkeypatch.setattr(Postgres, "dialect", replace(POSTGRES, tame=lambda value: value))
+    monkeypatch.setattr(Postgres, "dialect", replace(POSTGRES, avoid_underflow=lambda value: value))
     with pytest.raises(EngineFailed):
         asked(engine, question, bounds={"x": (0, 10**9)})
 
@@ -144,7 +144,7 @@ def test_views_schemas_and_odd_names(postgres: Server) -> None:
     assert found == {(0,): (4, 4), (1,): (5, 5)}
     for wrong in ("", "a.b.c", "a.", '"a', 'a"b'):
         with pytest.raises(BadParameter):
-            parts_of(wrong, 2)
+            split_table_name(wrong, 2)
 
 
 # -- sessions --------------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_session_reads_and_cannot_write(postgres: Server) -> None:
     session = connect(postgres.reader, table="people", **DECLARED)
     assert counts(session) == {"a": 300, "b": 600}
     writer = Postgres.open(postgres.address, "people")  # even an owner's role reads only
-    with writer.link.reading() as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+    with writer.connection.read_transaction() as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         connection.execute("DELETE FROM people")
     with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(postgres.reader) as connection:
         connection.execute("DELETE FROM people")
@@ -188,7 +188,7 @@ def test_it_joins_to_a_public_file(postgres: Server, tmp_path: Path) -> None:
     found = {keys[0]: int(row[0].value) for keys, row in session.ask(question, epsilon=1000).rows}
     assert found == {"up": 300, "down": 600}
     engine: Any = session.engine
-    engine.link.close()  # a new connection has the copy again
+    engine.connection.close()  # a new connection has the copy again
     assert {keys[0] for keys, _ in session.ask(question, epsilon=1000, fresh=True).rows} == {"up", "down"}
 
 

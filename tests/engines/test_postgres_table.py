@@ -14,9 +14,9 @@ from psycopg import sql
 
 from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.postgres import Postgres
-from discreet.engines.postgres_link import Link
-from discreet.engines.postgres_table import seen
-from discreet.engines.postgres_types import _double, _guarded_double, _is_narrow, reading_of
+from discreet.engines.postgres_link import ReadConnection
+from discreet.engines.postgres_table import read_table_state
+from discreet.engines.postgres_types import _is_narrow, _to_double, _to_double_guarded, reader_of
 from discreet.query.table import Kind
 from tests.engines.retries import Ledger
 from tests.engines.servers import READER, Server
@@ -74,10 +74,10 @@ def test_names_with_dots_are_told_apart(server: Server) -> None:
 
 
 def test_a_temporary_table_is_like_nothing_else(server: Server) -> None:
-    link = Link(server.address)
+    link = ReadConnection(server.address)
     link.open().execute("CREATE TEMPORARY TABLE fleeting AS SELECT 1 AS id")
-    with link.reading() as connection:
-        found = seen(connection, ("fleeting",))
+    with link.read_transaction() as connection:
+        found = read_table_state(connection, ("fleeting",))
     assert found is not None
     assert found.identity("s") != found.identity("s")
     assert found.identity("s").startswith("a temporary table")
@@ -230,9 +230,9 @@ def test_which_numerics_are_surely_doubles(server: Server) -> None:
     )  # fmt: skip
     with psycopg.connect(server.reader) as connection:
         columns = (connection.execute("SELECT * FROM one.n").description or [])[2:]
-    read = {(column.precision, column.scale): reading_of(column, Kind.REAL) for column in columns}
-    assert {each: found is _double for each, found in read.items()} == {k: v for k, v in NARROW.items() if k[0]}
-    assert set(read.values()) == {_double, _guarded_double}
+    read = {(column.precision, column.scale): reader_of(column, Kind.REAL) for column in columns}
+    assert {each: found is _to_double for each, found in read.items()} == {k: v for k, v in NARROW.items() if k[0]}
+    assert set(read.values()) == {_to_double, _to_double_guarded}
     found = asked(Postgres.open(server.reader, "one.n"), "SELECT SUM(c5) AS a, SUM(c7) AS b FROM n", unit="id",
                   bounds={"c5": (0, 8), "c7": (0, 8)})  # fmt: skip
     assert [totals[0] > 0 and totals[1] == 0 for totals in found.values()] == [True]
@@ -265,8 +265,8 @@ def test_columns_of_one_grant_need_a_view(server: Server) -> None:
 
 def test_a_link_that_nobody_holds_closes_its_connection(postgres: Server) -> None:
     def opened() -> psycopg.Connection[Any]:
-        link = Link(postgres.reader)
-        link.prepare(lambda _: link.widen())  # it holds itself, as one does in a cycle
+        link = ReadConnection(postgres.reader)
+        link.prepare(lambda _: link.widen_search_path())  # it holds itself, as one does in a cycle
         return link.open()
 
     connection = opened()
@@ -275,7 +275,7 @@ def test_a_link_that_nobody_holds_closes_its_connection(postgres: Server) -> Non
 
 
 def test_a_fork_does_not_end_what_its_parent_opened(postgres: Server) -> None:
-    link = Link(postgres.reader)
+    link = ReadConnection(postgres.reader)
     connection = link.open()
     child = os.fork()
     if not child:

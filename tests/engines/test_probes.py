@@ -40,5 +40,5 @@ def test_duckdb_makes_doubles_of_wide_numbers() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE OR REPLACE TABLE t AS SELECT 4611686018427387905::HUGEINT AS x")
     assert connection.execute("SELECT x FROM t").fetchnumpy()["x"].dtype == "float64"
-    [row] = DuckDB(connection, "t")._rows("SELECT x FROM t")
+    [row] = DuckDB(connection, "t")._execute("SELECT x FROM t")
     assert row == (2**62 + 1,)

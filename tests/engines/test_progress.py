@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.progress import watched
+from discreet.engines.progress import report_progress
 from tests.query.people import BY_DEPARTMENT, people, session
 
 PATIENCE = 60
@@ -33,12 +33,12 @@ def test_shares_are_told_from_another_thread_until_it_is_done() -> None:
             enough.set()
 
     engine = Half()
-    with watched(engine, listen, every=0.001):
+    with report_progress(engine, listen, every=0.001):
         assert enough.wait(PATIENCE)
     looks = engine.looks
     assert {share for share, _ in told} == {0.5}
     assert threading.get_ident() not in {thread for _, thread in told}
-    with watched(engine, None):
+    with report_progress(engine, None):
         pass
     assert engine.looks == looks
 
@@ -50,7 +50,7 @@ def test_a_listener_that_raises_is_told_no_more(caplog: pytest.LogCaptureFixture
         failed.set()
         raise RuntimeError("full")
 
-    with watched(Half(), listen, every=0.001):
+    with report_progress(Half(), listen, every=0.001):
         assert failed.wait(PATIENCE)
     assert "listener" in caplog.text
 

@@ -117,7 +117,7 @@ def test_public_tables_that_could_not_be_copied_again(
     (tmp_path / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
     session = ledger.session(postgres.reader, table="staff", public={"depts": tmp_path / "depts.csv"})
     postgres.run(f"REVOKE TEMPORARY ON DATABASE {place} FROM PUBLIC")
-    session.engine.link.close()  # type: ignore[attr-defined]
+    session.engine.connection.close()  # type: ignore[attr-defined]
     ledger.fails(session, caplog)
     postgres.run(f"GRANT TEMPORARY ON DATABASE {place} TO PUBLIC")
     question = "SELECT floor, COUNT(*) AS n FROM staff JOIN depts USING (dept) GROUP BY floor"

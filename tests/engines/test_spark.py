@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
 from discreet.engines.spark import Spark
-from discreet.engines.spark_place import Origin, table_at
-from discreet.engines.spark_session import LOUD, quiet
+from discreet.engines.spark_place import Origin, resolve_table
+from discreet.engines.spark_session import NOISY_LOGGERS, silence_spark
 from discreet.query.table import Kind
 from discreet.sql.dialects import SPARK
 from tests.auditor.replaying import AGGREGATES, everything_replayed
@@ -88,7 +88,7 @@ def types(session: SparkSession) -> None:
     )
     engine = Spark.of(frame, "kinds")
     text, whole, real = Kind.TEXT, Kind.INTEGER, Kind.REAL
-    assert {name: column.kind for name, column in engine.columns().items()} == {
+    assert {name: column.kind for name, column in engine.describe_columns().items()} == {
         "uid": text, "y": whole, "s": whole, "r": real, "n0": whole, "n2": real, "c": text, "d": Kind.DATE,
         "z": Kind.TIMESTAMP, "t": Kind.TIMESTAMP, "b": Kind.BOOLEAN,
     }  # fmt: skip
@@ -115,7 +115,7 @@ def many_conditions(session: SparkSession) -> None:
     assert asked(engine, question) == {(): (1,)}
     engine.computed = False
     assert asked(engine, question) == {(): (1,)}
-    with patch("discreet.sql.values.LONG", 1500), pytest.raises(EngineFailed):
+    with patch("discreet.sql.values.LONG_CONDITION", 1500), pytest.raises(EngineFailed):
         asked(engine, question)
 
 
@@ -251,19 +251,19 @@ def started_again(session: SparkSession, ledger: Ledger, caplog: pytest.LogCaptu
 def test_two_threads_are_quiet_each_by_itself() -> None:
     """Whoever leaves first neither lets the other's values out nor silences anybody for good."""
     said: list[str] = []
-    loggers, listening = [PySparkLogger.getLogger(name) for name in LOUD], logging.Handler()
+    loggers, listening = [PySparkLogger.getLogger(name) for name in NOISY_LOGGERS], logging.Handler()
     listening.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     first_in, both, first_left = threading.Event(), threading.Barrier(2), threading.Event()
 
     def first() -> None:
-        with quiet():
+        with silence_spark():
             first_in.set()
             both.wait(60)
         first_left.set()
 
     def second() -> None:
         first_in.wait(60)
-        with quiet():
+        with silence_spark():
             both.wait(60)
             first_left.wait(60)
             for logger in loggers:
@@ -280,7 +280,7 @@ def test_two_threads_are_quiet_each_by_itself() -> None:
     for logger in loggers:
         logger.error("mine")
         logger.removeHandler(listening)
-    assert said == ["mine"] * len(LOUD)
+    assert said == ["mine"] * len(NOISY_LOGGERS)
 
 
 def test_names_with_dots_are_told_apart() -> None:
@@ -292,7 +292,7 @@ def test_names_with_dots_are_told_apart() -> None:
             return SimpleNamespace(catalog="lake", namespace=space, name=last, isTemporary=False, tableType="MANAGED")
 
         context, conf = SimpleNamespace(master="yarn"), {"spark.sql.warehouse.dir": "s3a://key:hunter2@lake/home"}
-        return table_at(SimpleNamespace(catalog=SimpleNamespace(getTable=table), conf=conf, sparkContext=context), name)  # type: ignore[arg-type]
+        return resolve_table(SimpleNamespace(catalog=SimpleNamespace(getTable=table), conf=conf, sparkContext=context), name)  # type: ignore[arg-type]
 
     assert at('"a.b".c')[0] == ("lake", "a.b", "c")
     assert at('"a.b".c')[1] != at('a."b.c"')[1]
@@ -316,11 +316,11 @@ KILLED = """
 import sys
 from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.spark import Spark
-from discreet.engines.spark_session import started
+from discreet.engines.spark_session import start_session
 
 Spark.probe = lambda *_: None  # the rows have no end
 ledger, killed = sys.argv[1], sys.argv[2] == "killed"
-session = started("local[2]")
+session = start_session("local[2]")
 rows = 1_000_000_000_000 if killed else 901
 table = f"SELECT id, IF(id % 3 = 0, 'a', 'b') AS dept FROM range(1, {rows})"
 session.sql(f"CREATE VIEW shift AS {table}")
@@ -352,9 +352,9 @@ def test_a_killed_jvm_is_asked_again_by_another_process(tmp_path: Path) -> None:
         str(EngineFailed()), "Spark's Java process is gone; start this program again, and ask again"
     ]  # fmt: skip
     paid = ledger.spent
-    assert ledger.kinds == ["Opened", "Debit", "FailureRecorded"]  # one of the three that a source may have
+    assert ledger.kinds == ["AccountOpened", "Debit", "FailureRecorded"]  # one of the three that a source may have
     assert ran("again") == ["[300, 600]"]
-    assert ledger.kinds == ["Opened", "Debit", "FailureRecorded", "Answered"]
+    assert ledger.kinds == ["AccountOpened", "Debit", "FailureRecorded", "AnswerRecorded"]
     assert ledger.spent == paid > 0
 
 

@@ -39,12 +39,12 @@ UNITS = [kind for kind in Kind if kind is not Kind.REAL]
 
 def count(session: Session, question: str = "SELECT COUNT(*) AS n FROM people") -> int:
     """The exact count behind the noise."""
-    [(totals, _)] = session.engine.totals(session.measurement(question, epsilon=1).bounded)
+    [(totals, _)] = session.engine.read_totals(session.calibrate(question, epsilon=1).bounded)
     return totals[0]
 
 
 def policy(kind: Kind) -> Table:
-    return Table("people", "id", {"id": Column(kind), "v": Column(Kind.INTEGER).within(0, 100)})
+    return Table("people", "id", {"id": Column(kind), "v": Column(Kind.INTEGER).with_bounds(0, 100)})
 
 
 def written(folder: Path, cells: list[str]) -> Path:
@@ -124,7 +124,7 @@ def test_nanoseconds_tell_units_apart(kind: str, tmp_path: Path) -> None:
     }  # fmt: skip
     session = connect(sources[kind], table="people", unit="id", epsilon=1)
     assert count(session) == 10
-    with patch.object(DuckDB, "_identity", lambda self, unit: None):  # the mutant cuts them off
+    with patch.object(DuckDB, "_identity_reader", lambda self, unit: None):  # the mutant cuts them off
         assert count(session) < 10
 
 
@@ -141,10 +141,12 @@ def test_the_choice_of_a_units_groups_does_not_depend_on_the_type_of_a_column() 
     found = []
     for frame in odd_frames():
         frame["g"] = range(len(frame))
-        declared = Table("people", "id", {"id": Column(Kind.INTEGER), "g": Column(Kind.INTEGER).shown_as(tuple(range(200)))})
+        declared = Table(
+            "people", "id", {"id": Column(Kind.INTEGER), "g": Column(Kind.INTEGER).with_keys(tuple(range(200)))}
+        )
         session = connect(frame, table="people", policy=declared, epsilon=1)
         question = "SELECT g, COUNT(*) AS n FROM people GROUP BY g"
-        found.append({keys for _, keys in session.engine.totals(session.measurement(question, epsilon=1).bounded)})
+        found.append({keys for _, keys in session.engine.read_totals(session.calibrate(question, epsilon=1).bounded)})
     assert len(found[0]) == 39
     assert all(len(each ^ found[0]) <= 1 for each in found)
 

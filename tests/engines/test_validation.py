@@ -25,7 +25,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import OutOfResources, SqlEngine
 from discreet.engines.postgres import Postgres
 from discreet.errors import DiscreetError, EngineFailed, SourceQuarantined, SourceRefused
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.opening import connect
 from discreet.query.table import Column, Kind, Table
 from discreet.session import Session
@@ -212,7 +212,7 @@ def with_odd(cell: Any) -> list[tuple[Any, Any]]:
     return [(i, 1) for i in range(PEOPLE)] + [(PEOPLE, cell)]
 
 
-POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind.INTEGER).within(0, 9)}, unique=True)
+POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind.INTEGER).with_bounds(0, 9)}, unique=True)
 
 
 def csv_source(folder: Path, rows: list[tuple[Any, Any]]) -> Any:
@@ -302,8 +302,8 @@ BY_V = "SELECT v, COUNT(*) AS n FROM people GROUP BY v"
 def test_a_failure_after_validation_quarantines_the_source(in_ledger: bool, tmp_path: Path) -> None:
     paid: dict[str, Any] = {"epsilon": 1}
     if in_ledger:
-        with ledger_at(tmp_path / "hr.ledger", create=True) as made:
-            made.open("hr", 1)
+        with open_ledger(tmp_path / "hr.ledger", create=True) as made:
+            made.open_account("hr", 1)
         paid = {"ledger": tmp_path / "hr.ledger"}
     session = replaced(tmp_path, **paid)
     with pytest.raises(EngineFailed) as failed:
@@ -353,7 +353,7 @@ def test_sessions_on_one_connection_share_its_quarantine() -> None:
 def test_the_third_failure_of_resources_quarantines(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "v": ["x"]}), tmp_path / "people.parquet")
     session = connect(tmp_path / "people.parquet", unit="id", epsilon=1, keys={"v": ("x",)})
-    with patch.object(DuckDB, "exact", side_effect=OutOfResources):
+    with patch.object(DuckDB, "run", side_effect=OutOfResources):
         for _ in range(3):
             with pytest.raises(EngineFailed) as failed:
                 session.ask(BY_V, epsilon=EPSILON)
@@ -367,10 +367,10 @@ def test_a_temporary_table_made_later_is_not_read() -> None:
     connection.execute("CREATE TABLE people AS SELECT range AS id FROM range(10)")
     session = connect(connection, table="people", unit="id", epsilon=1)
     connection.execute("CREATE TEMP TABLE people AS SELECT range AS id FROM range(99)")
-    bounded = session.measurement("SELECT COUNT(*) AS n FROM people", epsilon=1).bounded
-    assert list(session.engine.totals(bounded)) == [((10,), ())]
+    bounded = session.calibrate("SELECT COUNT(*) AS n FROM people", epsilon=1).bounded
+    assert list(session.engine.read_totals(bounded)) == [((10,), ())]
     later = connect(connection, table="people", unit="id", epsilon=1)  # as DuckDB itself finds it now
-    assert list(later.engine.totals(bounded)) == [((99,), ())]
+    assert list(later.engine.read_totals(bounded)) == [((99,), ())]
 
 
 def test_a_database_spills_where_nobody_else_can_read(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def unwritable(folder: Path) -> Iterator[Path]:
 def test_with_a_ledger_a_source_needs_no_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = parquet(tmp_path / "good", pa.array([1] * 150), pa.array([1] * 150))
     bad = parquet(tmp_path / "bad", pa.array([1] * 150), pa.array(["x"] * 150))
-    ledger_at(tmp_path / "l", create=True).open("hr", epsilon=10**7)
+    open_ledger(tmp_path / "l", create=True).open_account("hr", epsilon=10**7)
     with patch.object(DuckDB, "probe", autospec=True, side_effect=SqlEngine.probe) as probed:
         for i, state in enumerate(unwritable(tmp_path)):
             monkeypatch.setenv("DISCREET_STATE", str(state))

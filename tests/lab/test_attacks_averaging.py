@@ -6,15 +6,15 @@ from math import exp, sqrt
 
 import pytest
 
-from discreet.lab.attacks import Played, run
-from discreet.lab.attacks.averaging import QUESTION
-from discreet.lab.attacks.house import house, value
-from discreet.lab.attacks.lattice import agreement, deviation
-from discreet.testing import seeded
+from discreet.lab.attacks import AttackResult, run
+from discreet.lab.attacks.averaging import QUERY
+from discreet.lab.attacks.house import open_testbed, single_value
+from discreet.lab.attacks.lattice import collision_probability, noise_deviation
+from discreet.testing import seeded_bits
 
 
 @cache
-def played() -> Played:
+def played() -> AttackResult:
     return run("averaging")
 
 
@@ -27,8 +27,8 @@ def law(scale: float, k: int) -> float:
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(2), Fraction(20)])
 def test_the_lattice_law_in_closed_form(scale: Fraction) -> None:
     ks = range(-2000, 2001)
-    assert deviation(scale) == pytest.approx(sqrt(sum(k * k * law(float(scale), k) for k in ks)), rel=1e-12)
-    assert agreement(scale) == pytest.approx(sum(law(float(scale), k) ** 2 for k in ks), rel=1e-12)
+    assert noise_deviation(scale) == pytest.approx(sqrt(sum(k * k * law(float(scale), k) for k in ks)), rel=1e-12)
+    assert collision_probability(scale) == pytest.approx(sum(law(float(scale), k) ** 2 for k in ks), rel=1e-12)
 
 
 def test_without_a_budget_the_secret_is_out() -> None:
@@ -60,11 +60,11 @@ def test_thinning_buys_nothing() -> None:
 
 def test_who_pays_for_fresh_noise_gets_it() -> None:
     """The wrong twin of a budget is one that is never used up: then answers differ, and their mean is the secret."""
-    with house([{"id": i, "sick": int(i < 9)} for i in range(20)]) as built:
-        session, source = built.in_memory(300), seeded(3)
-        heard = [value(session.ask(QUESTION, epsilon=1, fresh=True, bits=source)) for _ in range(300)]
-        repeated = {value(session.ask(QUESTION, epsilon=1, bits=source)) for _ in range(5)}
+    with open_testbed([{"id": i, "sick": int(i < 9)} for i in range(20)]) as built:
+        session, source = built.connect_in_memory(300), seeded_bits(3)
+        heard = [single_value(session.ask(QUERY, epsilon=1, fresh=True, bits=source)) for _ in range(300)]
+        repeated = {single_value(session.ask(QUERY, epsilon=1, bits=source)) for _ in range(5)}
     assert len(set(heard)) > 3
     assert round(sum(heard) / len(heard)) == 9  # 0.5 is more than six standard errors
     assert len(repeated) == 1
-    assert session.account.budget.left == 0
+    assert session.account.budget.remaining == 0

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from discreet import BadParameter
-from discreet.lab.attacks import ATTACKS, Attack, Played, run
-from discreet.lab.attacks.house import house
+from discreet.lab.attacks import ATTACKS, Attack, AttackResult, run
+from discreet.lab.attacks.house import open_testbed
 from discreet.ledger.book import LedgerAccount
 from discreet.ledger.sqlite import SqliteStore
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
 SMALL: dict[str, dict[str, Any]] = {
     "averaging": {"answers": 40},
@@ -26,7 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @cache
-def played(name: str, seed: int | None = None) -> Played:
+def played(name: str, seed: int | None = None) -> AttackResult:
     return run(name, **SMALL[name], **({} if seed is None else {"seed": seed}))
 
 
@@ -76,12 +76,12 @@ def test_an_unknown_attack_is_refused() -> None:
 
 def test_the_house_is_real() -> None:
     """The ledger is a file, it takes no seeded noise, and nothing is left behind."""
-    with house([{"id": 1, "sick": 1}]) as built:
-        with built.on_ledger(1) as session:
+    with open_testbed([{"id": 1, "sick": 1}]) as built:
+        with built.connect_with_ledger(1) as session:
             assert isinstance(session.account, LedgerAccount)
             assert isinstance(session.account.store, SqliteStore)
-            assert built.book.exists()
+            assert built.ledger.exists()
             with pytest.raises(BadParameter, match="seeded"):
-                session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1, bits=seeded(1))
+                session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1, bits=seeded_bits(1))
         folder = built.folder
     assert not folder.exists()

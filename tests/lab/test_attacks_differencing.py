@@ -6,13 +6,13 @@ from math import exp
 
 import pytest
 
-from discreet.lab.attacks import Played, run
-from discreet.lab.attacks.house import best_guess
+from discreet.lab.attacks import AttackResult, run
+from discreet.lab.attacks.house import max_guess_probability
 from tests.lab.chance import plausible
 
 
 @cache
-def played() -> Played:
+def played() -> AttackResult:
     return run("differencing")
 
 
@@ -42,7 +42,7 @@ def test_the_rehearsals_agree_with_the_exact_chance() -> None:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
 def test_it_stays_below_what_epsilon_allows(epsilon: Fraction) -> None:
     found = run("differencing", epsilon=epsilon, rehearsals=10).numbers
-    assert 0.5 < found["right_expected"] < found["right_at_most"] == best_guess(epsilon) < 1
+    assert 0.5 < found["right_expected"] < found["right_at_most"] == max_guess_probability(epsilon) < 1
 
 
 def test_the_ledger_refuses_the_third_question() -> None:

@@ -7,15 +7,15 @@ from math import inf
 import pytest
 
 from discreet import BudgetExceeded, compose, delta, renyi, zcdp
-from discreet.lab.attacks import Played, run
+from discreet.lab.attacks import AttackResult, run
 from discreet.lab.attacks.exposure import at_least_once
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.mechanisms.unsafe import Catastrophe, NameAndShame
 from tests.lab.chance import plausible
 
 
 @cache
-def played(name: str) -> Played:
+def played(name: str) -> AttackResult:
     return run(name)
 
 
@@ -48,8 +48,8 @@ def test_name_and_shame_is_somebody_almost_always() -> None:
 
 @pytest.mark.parametrize("unsafe", [Catastrophe(0.001), NameAndShame(0.001)])
 def test_only_a_definition_with_a_delta_lets_them_pass(unsafe: Catastrophe | NameAndShame) -> None:
-    assert delta(unsafe.loss(), 0).upper == pytest.approx(0.001)
-    assert renyi(unsafe.loss(), 2) == zcdp(unsafe.loss()) == inf
+    assert delta(unsafe.event(), 0).upper == pytest.approx(0.001)
+    assert renyi(unsafe.event(), 2) == zcdp(unsafe.event()) == inf
 
 
 @pytest.mark.parametrize("name", ["catastrophe", "name-and-shame"])
@@ -61,8 +61,10 @@ def test_discreet_answers_no_rows_and_pays_for_none(name: str) -> None:
 
 
 def test_an_account_pays_only_for_the_delta_that_it_has(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        tight, loose = ledger.open("tight", 1, 1e-9), ledger.open("loose", 1, 0.01)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        tight, loose = ledger.open_account("tight", 1, 1e-9), ledger.open_account("loose", 1, 0.01)
         with pytest.raises(BudgetExceeded, match="δ"):
-            tight.reserve(compose(Catastrophe(0.001).loss()), measurement="all")
-        loose.reserve(compose(Catastrophe(0.001).loss()), measurement="all")  # whoever grants such a δ gets such a mechanism
+            tight.reserve(compose(Catastrophe(0.001).event()), measurement="all")
+        loose.reserve(
+            compose(Catastrophe(0.001).event()), measurement="all"
+        )  # whoever grants such a δ gets such a mechanism

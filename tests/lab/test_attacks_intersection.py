@@ -6,31 +6,31 @@ from math import comb, exp
 
 import pytest
 
-from discreet.lab.attacks import Played, run
+from discreet.lab.attacks import AttackResult, run
 from discreet.lab.attacks.intersection import (
     ALICE,
     CONDITIONS,
     FOUR_ANONYMOUS,
-    KNOWN,
+    QUASI_IDENTIFIERS,
     SIX_ANONYMOUS,
-    best_of,
     candidates,
     covers,
+    max_guess_probability_among,
 )
 from discreet.lab.k_anonymity import group_sizes, k_anonymity
 from tests.lab.chance import plausible
 
 
 @cache
-def played() -> Played:
+def played() -> AttackResult:
     return run("intersection")
 
 
 def test_the_tables_are_as_anonymous_as_they_say() -> None:
-    assert k_anonymity(FOUR_ANONYMOUS, KNOWN) == 4
-    assert k_anonymity(SIX_ANONYMOUS, KNOWN) == 6
-    assert sorted(group_sizes(FOUR_ANONYMOUS, KNOWN).values()) == [4, 4, 4]
-    assert sorted(group_sizes(SIX_ANONYMOUS, KNOWN).values()) == [6, 6]
+    assert k_anonymity(FOUR_ANONYMOUS, QUASI_IDENTIFIERS) == 4
+    assert k_anonymity(SIX_ANONYMOUS, QUASI_IDENTIFIERS) == 6
+    assert sorted(group_sizes(FOUR_ANONYMOUS, QUASI_IDENTIFIERS).values()) == [4, 4, 4]
+    assert sorted(group_sizes(SIX_ANONYMOUS, QUASI_IDENTIFIERS).values()) == [6, 6]
     assert {row["condition"] for row in (*FOUR_ANONYMOUS, *SIX_ANONYMOUS)} == set(CONDITIONS)
     assert all(len(candidates(table, ALICE)) > 1 for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
 
@@ -72,8 +72,8 @@ def test_the_rehearsals_agree_with_the_exact_chance() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 3])
 def test_no_reading_of_both_exceeds_the_bound(epsilon: float) -> None:
-    assert 1 / 6 < expected(epsilon) <= best_of(6, 2 * epsilon)
-    assert best_of(6, 2 * epsilon) == pytest.approx(exp(2 * epsilon) / (exp(2 * epsilon) + 5))
+    assert 1 / 6 < expected(epsilon) <= max_guess_probability_among(6, 2 * epsilon)
+    assert max_guess_probability_among(6, 2 * epsilon) == pytest.approx(exp(2 * epsilon) / (exp(2 * epsilon) + 5))
 
 
 def test_each_hospital_answers_for_every_condition() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.divergences import hockey_stick, max_divergence, renyi_divergence
-from discreet.accounting.textbook import bad_set
-from discreet.lab.exercises.sensitivity import farthest
+from discreet.accounting.textbook import bad_set_mass
+from discreet.lab.exercises.sensitivity import brute_force_sensitivity
 from discreet.units import Neighbours, bounded_sum, count, counts, histogram, mean
 
 Pair = tuple[list[Fraction], list[Fraction]]
@@ -60,8 +60,8 @@ def test_the_largest_single_output_is_not_enough_for_delta() -> None:
 def test_the_good_and_bad_set_lemma(pair: Pair, epsilon: float) -> None:
     p, q = pair
     lost = sum((a for a, b in zip(p, q, strict=True) if a > Fraction(exp(epsilon)) * b), Fraction(0))
-    assert bad_set(p, q, epsilon) >= lost
-    assert hockey_stick(p, q, epsilon).lower <= float(bad_set(p, q, epsilon))
+    assert bad_set_mass(p, q, epsilon) >= lost
+    assert hockey_stick(p, q, epsilon).lower <= float(bad_set_mass(p, q, epsilon))
 
 
 @given(pairs(), st.floats(0, 2), st.data())
@@ -102,10 +102,12 @@ def test_sequential_composition_also_when_the_second_release_follows_the_first()
 def test_both_relations_by_trying_all(relation: Neighbours) -> None:
     cells = ("a", "b", "c")
     tried = {
-        "count": farthest([0, 1], lambda d: [sum(d)], relation, size=3),
-        "histogram": farthest(cells, lambda d: [d.count(cell) for cell in cells], relation, size=3),
-        "overlapping": farthest([0, 1, 2, 3], lambda d: [sum(x & 1 for x in d), sum(x >> 1 for x in d)], relation, size=3),
-        "sum": farthest([-2, 0, 5], lambda d: [sum(d)], relation, size=3),
+        "count": brute_force_sensitivity([0, 1], lambda d: [sum(d)], relation, size=3),
+        "histogram": brute_force_sensitivity(cells, lambda d: [d.count(cell) for cell in cells], relation, size=3),
+        "overlapping": brute_force_sensitivity(
+            [0, 1, 2, 3], lambda d: [sum(x & 1 for x in d), sum(x >> 1 for x in d)], relation, size=3
+        ),
+        "sum": brute_force_sensitivity([-2, 0, 5], lambda d: [sum(d)], relation, size=3),
     }
     rules = {
         "count": count(relation).l1,
@@ -114,11 +116,15 @@ def test_both_relations_by_trying_all(relation: Neighbours) -> None:
         "sum": bounded_sum(-2, 5, relation).l1,
     }
     assert tried == {name: float(rule or 0) for name, rule in rules.items()}
-    assert tried["histogram"] == relation.changes
+    assert tried["histogram"] == relation.differing_units
 
 
 def test_a_mean_at_fixed_size_moves_by_its_width_over_n() -> None:
-    assert farthest([0, 10], lambda d: [sum(d) / 4], Neighbours.REPLACE, size=4) == float(mean(0, 10, 4).l1 or 0) == 2.5
+    assert (
+        brute_force_sensitivity([0, 10], lambda d: [sum(d) / 4], Neighbours.REPLACE, size=4)
+        == float(mean(0, 10, 4).l1 or 0)
+        == 2.5
+    )
 
 
 @given(pairs())

@@ -17,10 +17,10 @@ def evidence(number: int) -> dict[str, float]:
 def test_there_are_nine_each_with_its_three_parts() -> None:
     assert list(ERRATA) == [f"erratum-{i}" for i in range(1, 10)]
     for erratum in ERRATA.values():
-        assert erratum.says
-        assert erratum.true
-        assert erratum.how
-        assert erratum.source in erratum.line
+        assert erratum.claim
+        assert erratum.correction
+        assert erratum.proof
+        assert erratum.source in erratum.caption
 
 
 def test_erratum_1() -> None:

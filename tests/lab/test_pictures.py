@@ -15,7 +15,7 @@ from PIL import Image
 from discreet.errors import BadParameter
 from discreet.lab import FIGURES
 from discreet.lab.figures import Numbers, pens
-from discreet.lab.figures.canvas import numbers_in, png, save
+from discreet.lab.figures.canvas import read_numbers, render_png, save_png
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = sorted((ROOT / "docs" / "pictures").glob("*.png"))
@@ -38,8 +38,8 @@ def opened(name: str, drawn: bytes) -> dict[str, object]:
 def test_the_same_bytes_every_time(name: str) -> None:
     figure = FIGURES[name]
     first = numbers(name)
-    drawn = png(figure, first)
-    assert drawn == png(figure), "numbers and picture, made twice"
+    drawn = render_png(figure, first)
+    assert drawn == render_png(figure), "numbers and picture, made twice"
     facts = opened(name, drawn)
     assert facts["size"][0] >= 800  # type: ignore[index]
     assert set(facts) == {"size", "Title", "Description", "Numbers"}, "no date, no version"
@@ -61,13 +61,13 @@ def test_a_figure_is_drawn_on_anybodys_axes() -> None:
 
 def test_other_numbers_are_another_picture() -> None:
     figure, known = FIGURES["noise-l1"], numbers("noise-l1")
-    assert png(figure, known) != png(figure, known | {"vectorised": known["vectorised"] * 1.1})
+    assert render_png(figure, known) != render_png(figure, known | {"vectorised": known["vectorised"] * 1.1})
 
 
 def test_nobodys_settings_are_read() -> None:
-    usual = png(FIGURES["noise-l1"])
+    usual = render_png(FIGURES["noise-l1"])
     with style.context({"font.size": 30, "lines.linewidth": 9, "figure.dpi": 37, "savefig.dpi": 37}):
-        assert png(FIGURES["noise-l1"]) == usual
+        assert render_png(FIGURES["noise-l1"]) == usual
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "k-anonymity"])
@@ -106,16 +106,16 @@ def test_captions_say_what_whence_and_what_is_wrong() -> None:
 
 
 def test_a_file_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
-    save(FIGURES["noise-l1"], tmp_path / "é.png")
-    assert numbers_in(tmp_path / "é.png")["k"][-1] == 100
+    save_png(FIGURES["noise-l1"], tmp_path / "é.png")
+    assert read_numbers(tmp_path / "é.png")["k"][-1] == 100
     with pytest.raises(BadParameter, match="No such file or directory"):
-        save(FIGURES["noise-l1"], tmp_path / "nowhere" / "x.png")
+        save_png(FIGURES["noise-l1"], tmp_path / "nowhere" / "x.png")
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_the_pictures_in_the_docs_are_of_these_numbers(path: Path) -> None:
     """`discreet lab show NAME --save docs/pictures/NAME.png` draws them anew."""
-    kept, fresh = numbers_in(path), numbers(path.stem)
+    kept, fresh = read_numbers(path), numbers(path.stem)
     assert path.stat().st_size < 80_000
     assert set(kept) == set(fresh)
     for name, values in fresh.items():

@@ -42,7 +42,7 @@ BOUNDS = [2, 3, 5, 6, 7, 10, 16, 17, 100, 255, 256, 1000, 1023, 10**6, 3**20, 2*
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_uniform_below(bound: int) -> None:
-    draws = noise.below(bound, DRAWS)
+    draws = noise.uniform_below(bound, DRAWS)
     edges = sorted({*range(min(bound, 40)), *(bound * j // 64 for j in range(1, 64)), bound - 1})
     assert not refuted(draws, uniform_cdf(Fraction(bound)), edges)
     assert refuted(draws, uniform_cdf(Fraction(bound) * WRONG + 1), edges)
@@ -86,9 +86,9 @@ def test_binomial(n: int) -> None:
         )
 
 
-@pytest.mark.parametrize("race", noise.Race)
+@pytest.mark.parametrize("race", noise.SelectionRule)
 @pytest.mark.parametrize("draws", [20_000, pytest.param(10**6, marks=pytest.mark.nightly)])
-def test_selection(race: noise.Race, draws: int) -> None:
+def test_selection(race: noise.SelectionRule, draws: int) -> None:
     """Three candidates, brute force: P(i) ∝ e^{x_i}, and permute-and-flip summed over all orders."""
     scores, rate = [0, 3, 4], Fraction(1, 2)
     wins = np.array([noise.select(scores, rate, race) for _ in range(draws)], np.int64)
@@ -97,9 +97,9 @@ def test_selection(race: noise.Race, draws: int) -> None:
     assert refuted(wins, wrong, [0, 1, 2])
 
 
-def _selection_law(scores: list[int], rate: float, race: noise.Race):  # type: ignore[no-untyped-def]
+def _selection_law(scores: list[int], rate: float, race: noise.SelectionRule):  # type: ignore[no-untyped-def]
     weights = np.exp(rate * (np.array(scores) - max(scores)))
-    if race is noise.Race.EXPONENTIAL:
+    if race is noise.SelectionRule.EXPONENTIAL:
         chances = weights / weights.sum()
     else:
         from itertools import permutations

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import Ledger
 from discreet.ledger.quarantine import FailureKind
 from discreet.loss import Claim, compose
@@ -14,7 +14,7 @@ THIRD = compose(Claim(Fraction(1, 3), Fraction(0)))
 
 def ask(ledger: Ledger, number: int, answer: bytes = b"about 40", account: str = "hr") -> Receipt:
     """One question, paid and answered."""
-    purse = ledger.account(account)
+    purse = ledger.get_account(account)
     paid = purse.reserve(THIRD, measurement=f"m{number}", id=f"q{number}")
     assert isinstance(paid, Receipt)
     purse.record(paid, answer)
@@ -23,12 +23,12 @@ def ask(ledger: Ledger, number: int, answer: bytes = b"about 40", account: str =
 
 def small(place: str | Path, answered: int = 2) -> Ledger:
     """Two accounts, some answers, one debit without one, and two sources with failures, one of them lifted."""
-    ledger = ledger_at(place, create=True)
-    ledger.open("all", 9)
-    ledger.open("hr", 5, parent="all")
+    ledger = open_ledger(place, create=True)
+    ledger.open_account("all", 9)
+    ledger.open_account("hr", 5, parent="all")
     for number in range(answered):
         ask(ledger, number)
-    ledger.account("hr").reserve(THIRD, measurement="crashed", id="crashed")
+    ledger.get_account("hr").reserve(THIRD, measurement="crashed", id="crashed")
     ledger.quarantine.record_failure("slow.csv", FailureKind.RESOURCE)
     ledger.quarantine.record_failure("corrected.csv", FailureKind.DECODING)
     ledger.quarantine.lift("corrected.csv")

@@ -18,12 +18,12 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from discreet.errors import LedgerFailed
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
-from discreet.ledger.entry import Answered, Debit, FailureRecorded
+from discreet.errors import LedgerUnavailable
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entry import AnswerRecorded, Debit, FailureRecorded
 from discreet.ledger.quarantine import FailureKind
-from discreet.ledger.store import Recorded
+from discreet.ledger.store import CachedAnswer
 from discreet.loss import Claim, compose
 from tests.ledger.tracer import Fault, traced
 
@@ -43,16 +43,16 @@ class Scene:
     hasty: bool = False  # the wrong twin shows an answer before it is recorded
 
     def play(self, tell: int) -> None:
-        ledger = ledger_at(self.place, create=True)
-        known = {account.name for account in ledger.accounts()}
+        ledger = open_ledger(self.place, create=True)
+        known = {account.name for account in ledger.list_accounts()}
         for name, parent in zip(self.names, (None, self.names[0]), strict=True):
             if name not in known:
-                ledger.open(name, 1, parent=parent)
-        hr, sizes = ledger.account(self.names[1]), random.Random(self.seed)
+                ledger.open_account(name, 1, parent=parent)
+        hr, sizes = ledger.get_account(self.names[1]), random.Random(self.seed)
         for i in range(self.asks):
             size = sizes.choice((10, 300, 6000))
             paid = hr.reserve(LOSS, measurement=f"m{i}", id=f"q{i}")
-            if isinstance(paid, Recorded):
+            if isinstance(paid, CachedAnswer):
                 shown = paid.answer
             else:
                 os.write(tell, f"paid {i} {paid.entry}\n".encode())
@@ -75,7 +75,7 @@ def played(
         def child() -> None:
             try:
                 scene.play(told.fileno())
-            except LedgerFailed as refused:
+            except LedgerUnavailable as refused:
                 os.write(told.fileno(), f"failed {' '.join(str(refused).split())}\n".encode())
 
         passed, status = traced(child, kill_at, fault, first) if trace else (0, undisturbed(child))
@@ -99,15 +99,15 @@ def wrong(scene: Scene, told: list[list[str]]) -> list[str]:
     """What the ledger has against what was told before the kill."""
     problems: list[str] = []
     try:
-        ledger = ledger_at(scene.place, create=True)
+        ledger = open_ledger(scene.place, create=True)
     except Exception as error:
         return [f"cannot be opened: {error!r}"]
-    report = check(ledger)
-    if not report.holds:
+    report = check_ledger(ledger)
+    if not report.is_valid:
         problems.append(f"does not hold: {report.problem}")
-    entries, mine = tuple(ledger.entries()), scene.names[1]
+    entries, mine = tuple(ledger.iter_entries()), scene.names[1]
     debits = {entry.id: entry.number for entry in entries if isinstance(entry, Debit) and entry.account == mine}
-    answers = {entry.debit: entry.answer for entry in entries if isinstance(entry, Answered) and entry.account == mine}
+    answers = {entry.debit: entry.answer for entry in entries if isinstance(entry, AnswerRecorded) and entry.account == mine}
     failures = sum(isinstance(entry, FailureRecorded) and entry.source == mine for entry in entries)
     for kind, i, rest in told:
         if kind != "failure" and f"q{i}" not in debits:
@@ -119,8 +119,8 @@ def wrong(scene: Scene, told: list[list[str]]) -> list[str]:
     if failures < sum(kind == "failure" for kind, _, _ in told):
         problems.append("lost failure")
     for account in report.accounts:
-        if account.name in scene.names and account.kept.spent != len(debits) * PRICE:
-            problems.append(f"{account.name} spent {account.kept.spent} for {len(debits)} debits")
+        if account.name in scene.names and account.budget.spent != len(debits) * PRICE:
+            problems.append(f"{account.name} spent {account.budget.spent} for {len(debits)} debits")
     ledger.close()
     return problems
 
@@ -135,7 +135,7 @@ def again(scene: Scene, told: list[list[str]]) -> list[str]:
         problems.append(f"did not finish afterwards ({status})")
     if any(second.get(i) != rest for kind, i, rest in told if kind == "shown"):
         problems.append("a retry shows another answer")
-    if ledger_at(scene.place).account(scene.names[1]).account.debits != scene.asks:
+    if open_ledger(scene.place).get_account(scene.names[1]).state.debits != scene.asks:
         problems.append("double debit")
     return problems
 
@@ -175,7 +175,7 @@ def faults(scenes: Iterator[Scene], every: int = 3) -> dict[str, Any]:
             told = [line for line in told if line[0] != "failed"]
             points, hit = points + 1, hit + bool(failed)
             if status != 0:
-                problems.append(f"{name} at {calls}: an error that is not LedgerFailed")
+                problems.append(f"{name} at {calls}: an error that is not LedgerUnavailable")
             problems += [f"{name} at {calls}: {problem}" for problem in again(scene, told)]
             if not failed and (not fault.short or calls > 60):
                 break

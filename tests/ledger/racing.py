@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BudgetExceeded
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 from discreet.loss import Claim, compose
 
 CHILDREN = 4
@@ -21,12 +21,12 @@ CHILDREN = 4
 
 def spend(place: str, racer: int, threads: int, price: Fraction) -> int:
     """One process: its threads share a ledger; how many debits it got."""
-    ledger, paid = ledger_at(place), []
+    ledger, paid = open_ledger(place), []
     loss = compose(Claim(price, Fraction(0)))
 
     def run(thread: int) -> None:
         name = f"child {(racer + thread) % CHILDREN}"
-        account, i = ledger.account(name), 0
+        account, i = ledger.get_account(name), 0
         while True:
             try:
                 account.reserve(loss, measurement=f"{racer} {thread} {i}", id=f"{racer} {thread} {i}")
@@ -45,10 +45,10 @@ def spend(place: str, racer: int, threads: int, price: Fraction) -> int:
 
 def race(place: str, processes: int, threads: int, debits: int) -> dict[str, Any]:
     """Start all racers, wait for all, add up."""
-    ledger, price = ledger_at(place, create=True), Fraction(1, debits)
-    ledger.open("all", 1)
+    ledger, price = open_ledger(place, create=True), Fraction(1, debits)
+    ledger.open_account("all", 1)
     for child in range(CHILDREN):
-        ledger.open(f"child {child}", Fraction(1, 2), parent="all")
+        ledger.open_account(f"child {child}", Fraction(1, 2), parent="all")
     ledger.close()
     ears = []
     for racer in range(processes):
@@ -64,8 +64,8 @@ def race(place: str, processes: int, threads: int, debits: int) -> dict[str, Any
         ears.append(ear)
     statuses = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(processes)]
     told = [int(os.read(ear, 100) or b"0") for ear in ears]
-    report = check(ledger)
-    spent = {account.name: str(account.kept.spent / price) for account in report.accounts}
+    report = check_ledger(ledger)
+    spent = {account.name: str(account.budget.spent / price) for account in report.accounts}
     entries = report.entries - 1 - CHILDREN
     return {"told": sum(told), "statuses": statuses, "entries": entries, "spent": spent, "problem": report.problem}
 

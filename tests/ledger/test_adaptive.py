@@ -9,14 +9,14 @@ import pytest
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BudgetExceeded
-from discreet.ledger.account import Account
-from discreet.loss import DiscreteLaplaceLoss, GaussianLoss, Loss, ThresholdLoss, compose
-from discreet.units import sensitivity
+from discreet.ledger.account import AccountState
+from discreet.loss import DiscreteLaplaceEvent, Event, GaussianEvent, ThresholdEvent, compose
+from discreet.units import to_sensitivity
 
 EPSILON, DELTA = Fraction(2), Fraction(1, 10**6)
 
 
-def greedy(answers: random.Random, currency: Currency) -> Iterator[Loss]:
+def greedy(answers: random.Random, currency: Currency) -> Iterator[Event]:
     """Whenever an answer looks promising the next question is sharper, else vaguer; sometimes keys are selected."""
     scale = Fraction(20)
     while True:
@@ -24,27 +24,27 @@ def greedy(answers: random.Random, currency: Currency) -> Iterator[Loss]:
         scale = max(Fraction(1), min(Fraction(200), scale * (Fraction(2, 3) if noise > 0 else Fraction(5, 4))))
         kind = answers.randrange(3)
         if kind == 0 and not isinstance(currency, Rdp):
-            yield ThresholdLoss(scale, int(scale) * 25, 1)
+            yield ThresholdEvent(scale, int(scale) * 25, 1)
         elif kind == 1 or isinstance(currency, Pure):
-            yield DiscreteLaplaceLoss(scale, sensitivity(1))
+            yield DiscreteLaplaceEvent(scale, to_sensitivity(1))
         else:
-            yield GaussianLoss(scale, sensitivity(1))
+            yield GaussianEvent(scale, to_sensitivity(1))
 
 
-class Forgetful(Account):
+class Forgetful(AccountState):
     """The wrong twin: every question is held against the whole budget."""
 
-    def paid(self, amount: Fraction, leak: Fraction) -> Account:
-        super().paid(amount, leak)
+    def charge_cost(self, amount: Fraction, delta: Fraction) -> AccountState:
+        super().charge_cost(amount, delta)
         return self
 
 
-def realised(account: Account, seed: int) -> tuple[float, int]:
+def realised(account: AccountState, seed: int) -> tuple[float, int]:
     """The certified ε of all that such an analyst got, and how many answers that was."""
-    facts: list[Loss] = []
-    for loss in greedy(random.Random(seed), account.kept.currency):
+    facts: list[Event] = []
+    for loss in greedy(random.Random(seed), account.budget.currency):
         try:
-            account = account.after(loss)
+            account = account.charge(loss)
         except BudgetExceeded:
             break
         facts.append(loss)
@@ -56,12 +56,12 @@ def realised(account: Account, seed: int) -> tuple[float, int]:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("currency", [Pure(), Zcdp(), Gdp(), Rdp(Fraction(12))])
 def test_what_was_realised_is_within_the_promise(currency: Currency, seed: int) -> None:
-    spent, answers = realised(Account.open("hr", EPSILON, DELTA, currency), seed)
+    spent, answers = realised(AccountState.open("hr", EPSILON, DELTA, currency), seed)
     assert answers >= 1
     assert spent <= EPSILON
 
 
 def test_a_twin_that_forgets_goes_over() -> None:
-    honest = Account.open("hr", EPSILON, DELTA, Zcdp())
-    twin = Forgetful(honest.name, honest.kept, honest.delta)
+    honest = AccountState.open("hr", EPSILON, DELTA, Zcdp())
+    twin = Forgetful(honest.name, honest.budget, honest.delta)
     assert max(realised(twin, seed)[0] for seed in range(3)) > EPSILON

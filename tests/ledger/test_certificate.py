@@ -16,16 +16,16 @@ from msgspec import UNSET
 
 from discreet import codec
 from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp
-from discreet.errors import BadParameter, LedgerFailed
-from discreet.ledger import ledger_at
+from discreet.errors import BadParameter, LedgerUnavailable
+from discreet.ledger import open_ledger
 from discreet.ledger.book import Ledger
-from discreet.ledger.certificate import answer_bytes, certificate
-from discreet.ledger.entry import canonical, decode, encode, measurement_hash, whose_of
-from discreet.ledger.keys import Key, key_at, key_beside
-from discreet.ledger.verify import Verdict, verify
-from discreet.loss import DiscreteLaplaceLoss, compose
+from discreet.ledger.certificate import encode_answer, make_certificate
+from discreet.ledger.entry import decode, encode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.keys import SigningKey, default_key_path, load_key
+from discreet.ledger.verify import Verification, verify
+from discreet.loss import DiscreteLaplaceEvent, compose
 from discreet.query.release import Receipt
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 
 MEASUREMENT = {
     "source": "people.csv", "table": "people", "question": "SELECT COUNT(*) AS n FROM people", "policy": "5eed",
@@ -33,44 +33,46 @@ MEASUREMENT = {
     "neighbours": "add or remove one unit",
 }  # fmt: skip
 RELEASE = {"rows": [{"n": {"value": 41, "lower": 29.0, "upper": 53.0}}], "explanation": "…"}
-LOSS = compose(DiscreteLaplaceLoss(Fraction(4), sensitivity(1)))
+LOSS = compose(DiscreteLaplaceEvent(Fraction(4), to_sensitivity(1)))
 Lie = Callable[[dict[str, Any]], None]
 
 
-def issued(folder: Path, currency: Currency | None = None) -> tuple[dict[str, Any], Ledger, Key]:
+def issued(folder: Path, currency: Currency | None = None) -> tuple[dict[str, Any], Ledger, SigningKey]:
     """A ledger with one answer and its certificate, as it comes back from a file."""
     delta = 0 if currency is None or currency == Pure() else 1e-6
-    ledger = ledger_at(folder / "l", create=True)
-    account, key = ledger.open("hr", 2, delta, currency), key_at(key_beside(folder / "l"))
-    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), id="q", whose=whose_of(MEASUREMENT))
+    ledger = open_ledger(folder / "l", create=True)
+    account, key = ledger.open_account("hr", 2, delta, currency), load_key(default_key_path(folder / "l"))
+    paid = account.reserve(
+        LOSS, measurement=hash_measurement(MEASUREMENT), id="q", privacy_unit=privacy_unit_of(MEASUREMENT)
+    )
     assert isinstance(paid, Receipt)
-    account.record(paid, answer_bytes(RELEASE))
-    found = certificate(
-        account, paid.entry, measurement=MEASUREMENT, release=RELEASE, software="discreet test", key=key,
+    account.record(paid, encode_answer(RELEASE))
+    found = make_certificate(
+        account, paid.entry, measurement=MEASUREMENT, answer=RELEASE, software="discreet test", key=key,
     )  # fmt: skip
     return json.loads(json.dumps(found, indent=2, sort_keys=True)), ledger, key
 
 
-def signed(found: dict[str, Any], key: Key) -> dict[str, Any]:
+def signed(found: dict[str, Any], key: SigningKey) -> dict[str, Any]:
     unsigned = {name: value for name, value in found.items() if name != "signature"} | {"public_key": key.public}
-    return unsigned | {"signature": key.sign(canonical(unsigned))}
+    return unsigned | {"signature": key.sign(to_canonical_json(unsigned))}
 
 
-def failed(verdict: Verdict) -> list[str]:
-    return [finding.claim for finding in verdict.findings if not finding.holds]
+def failed(verdict: Verification) -> list[str]:
+    return [finding.claim for finding in verdict.claims if not finding.is_valid]
 
 
 @pytest.mark.parametrize("currency", [None, Pure(), Zcdp(), Gdp()])
 def test_the_truth_verifies(folder: Path, currency: Currency | None) -> None:
     found, ledger, key = issued(folder, currency)
     alone = verify(found)
-    assert alone.holds
-    assert any("--key" in said for said in alone.trusted)
-    assert any("--ledger" in said for said in alone.trusted)
+    assert alone.is_valid
+    assert any("--key" in said for said in alone.assumptions)
+    assert any("--ledger" in said for said in alone.assumptions)
     whole = verify(found, public=key.public, ledger=ledger)
-    assert whole.holds
-    assert len(whole.findings) > len(alone.findings)
-    assert not any("--" in said for said in whole.trusted)
+    assert whole.is_valid
+    assert len(whole.claims) > len(alone.claims)
+    assert not any("--" in said for said in whole.assumptions)
     for word in ("one person", "added or removed", "account hr", "entry 2", "e^"):
         assert word in found["guarantee"]["words"]
 
@@ -188,7 +190,7 @@ def test_every_lie_is_found_even_if_the_ledger_itself_signed_it(folder: Path, li
     found, ledger, key = issued(folder)
     lie(found)
     verdict = verify(signed(found, key), public=key.public, ledger=ledger)
-    assert not verdict.holds
+    assert not verdict.is_valid
     assert "the signature is of exactly this certificate" not in failed(verdict)
 
 
@@ -199,57 +201,59 @@ def test_every_lie_is_found_even_if_the_ledger_itself_signed_it(folder: Path, li
 def test_what_contradicts_itself_is_found_without_the_ledger(folder: Path, lie: Lie) -> None:
     found, _, key = issued(folder)
     lie(found)
-    assert not verify(signed(found, key)).holds
+    assert not verify(signed(found, key)).is_valid
 
 
 def test_another_key_is_found_out(folder: Path) -> None:
     found, ledger, key = issued(folder)
-    forged = signed(found, key_at(folder / "forger"))
-    assert verify(forged).holds  # nothing in it is wrong but the signer
+    forged = signed(found, load_key(folder / "forger"))
+    assert verify(forged).is_valid  # nothing in it is wrong but the signer
     assert failed(verify(forged, public=key.public, ledger=ledger)) == ["it was made with the given key"]
 
 
 def test_an_entry_that_is_not_in_the_ledger(folder: Path) -> None:
     found, _, _ = issued(folder)
-    other = ledger_at(folder / "other", create=True)
-    other.open("hr", 2)
+    other = open_ledger(folder / "other", create=True)
+    other.open_account("hr", 2)
     said = failed(verify(found, ledger=other))
     assert said == ["the entry is in the ledger", "the answer is the one that the ledger recorded for it"]
 
 
 def test_a_certificate_is_only_made_of_what_is_recorded(folder: Path) -> None:
     _, ledger, key = issued(folder)
-    account = ledger.account("hr")
+    account = ledger.get_account("hr")
     given: dict[str, Any] = {
-        "measurement": MEASUREMENT, "release": RELEASE, "software": "x", "key": key,
+        "measurement": MEASUREMENT, "answer": RELEASE, "software": "x", "key": key,
     }  # fmt: skip
     for wrong in (
         {"tainted": True},
         {"measurement": MEASUREMENT | {"question": "another"}},
-        {"release": RELEASE | {"explanation": "another"}},
-        {"after": [2]},
+        {"answer": RELEASE | {"explanation": "another"}},
+        {"depends_on": [2]},
     ):
         with pytest.raises(BadParameter):
-            certificate(account, 2, **(given | wrong))
+            make_certificate(account, 2, **(given | wrong))
     with pytest.raises(BadParameter, match="no debit"):
-        certificate(account, 1, **given)
+        make_certificate(account, 1, **given)
 
 
 @pytest.mark.parametrize("whose", ["", "one house, added or removed"])
 def test_an_answer_about_others_than_its_account_is_not_certified(
     folder: Path, whose: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    account, key = ledger_at(folder / "l", create=True).open("hr", 2), key_at(key_beside(folder / "l"))
-    paid = account.reserve(LOSS, measurement=measurement_hash(MEASUREMENT), whose=whose)
+    account, key = open_ledger(folder / "l", create=True).open_account("hr", 2), load_key(default_key_path(folder / "l"))
+    paid = account.reserve(LOSS, measurement=hash_measurement(MEASUREMENT), privacy_unit=whose)
     assert isinstance(paid, Receipt)
-    account.record(paid, answer_bytes(RELEASE))
+    account.record(paid, encode_answer(RELEASE))
 
     def made() -> dict[str, Any]:
-        return certificate(account, paid.entry, measurement=MEASUREMENT, release=RELEASE, software="discreet test", key=key)
+        return make_certificate(
+            account, paid.entry, measurement=MEASUREMENT, answer=RELEASE, software="discreet test", key=key
+        )
 
     with pytest.raises(BadParameter, match="something else"):
         made()
-    monkeypatch.setattr("discreet.ledger.certificate.whose_of", lambda measurement: whose)  # one who does not look
+    monkeypatch.setattr("discreet.ledger.certificate.privacy_unit_of", lambda measurement: whose)  # one who does not look
     assert failed(verify(json.loads(json.dumps(made())))) == ["the question, policy and noise are those that were paid for"]
 
 
@@ -258,9 +262,9 @@ def test_files_that_are_no_certificates(folder: Path) -> None:
     for wrong in (None, [], {}, found | {"format": "other"}, found | {"entry": "{}"}, found | {"facts": None}):
         with pytest.raises(BadParameter, match="not a certificate"):
             verify(wrong)
-    assert not verify(found | {"facts": {"type": "Unknown"}}).holds
-    assert not verify(found | {"price": {}}).holds
-    assert not verify(found | {"guarantee": {}}).holds
+    assert not verify(found | {"facts": {"type": "Unknown"}}).is_valid
+    assert not verify(found | {"price": {}}).is_valid
+    assert not verify(found | {"guarantee": {}}).is_valid
     assert codec.encode(LOSS)
 
 
@@ -303,7 +307,7 @@ def test_a_certificate_of_nonsense_is_refused_and_breaks_nothing(data: st.DataOb
         verdict = verify(found)
     except BadParameter:
         return
-    assert not verdict.holds or found == _ONE[0]
+    assert not verdict.is_valid or found == _ONE[0]
 
 
 with tempfile.TemporaryDirectory() as _folder:
@@ -312,12 +316,12 @@ with tempfile.TemporaryDirectory() as _folder:
 
 def test_the_key_is_its_owners_alone_and_made_once(folder: Path) -> None:
     place = folder / "key"
-    first = key_at(place)
+    first = load_key(place)
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
-    assert key_at(place).public == first.public
+    assert load_key(place).public == first.public
     assert list(folder.iterdir()) == [place]
     place.write_text("half a k")
-    with pytest.raises(LedgerFailed, match="no key"):
-        key_at(place)
-    with pytest.raises(LedgerFailed, match="cannot be written"):
-        key_at(folder / "nowhere" / "key")
+    with pytest.raises(LedgerUnavailable, match="no key"):
+        load_key(place)
+    with pytest.raises(LedgerUnavailable, match="cannot be written"):
+        load_key(folder / "nowhere" / "key")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from tests.console import run
 from tests.ledger.histories import small
 from tests.ledger.test_certificate import issued
@@ -45,8 +45,8 @@ def test_exit_codes(folder: Path) -> None:
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
     (folder / "text").write_text("no ledger\n" * 1000)
     assert run("budget", folder / "text").returncode == 1
-    ledger = ledger_at(folder / "l")
-    with ledger.store.writing() as pages:
+    ledger = open_ledger(folder / "l")
+    with ledger.store.write_transaction() as pages:
         pages.run("UPDATE discreet_accounts SET spent = '0'", ())
     ledger.close()
     broken = run("ledger", "check", folder / "l", "--json")

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from discreet.declare import Declared, declare
+from discreet.declare import Source, open_source
 from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, EngineFailed
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.check import check
-from discreet.ledger.entry import Answered, Debit
-from discreet.ledger.memory import MemoryAccount, budget
-from discreet.query.groups import Exact
-from discreet.query.release import Release
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entry import AnswerRecorded, Debit
+from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.query.groups import ExactTotals
+from discreet.query.release import Answer
 from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.people import COUNTS, people
@@ -31,7 +31,7 @@ COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"
 MEANS = "SELECT AVG(pay) AS m, AVG(age) AS a FROM people"
 PRICE = Fraction(2)
-Asking = Callable[[Session, dict[str, Any]], Release]
+Asking = Callable[[Session, dict[str, Any]], Answer]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Sequence:
     budget: Fraction  # of exactly one run; of a pilot more, because what it leads to depends on its answer
 
 
-def _piloted(session: Session, how: dict[str, Any]) -> Release:
+def _piloted(session: Session, how: dict[str, Any]) -> Answer:
     return session.ask(MEAN, error="10%", pilot=Fraction(1, 4), **how)
 
 
-def _found_then_piloted(session: Session, how: dict[str, Any]) -> Release:
+def _found_then_piloted(session: Session, how: dict[str, Any]) -> Answer:
     session.find_bounds("pay", epsilon=1, **(how | ({} if "id" not in how else {"id": f"{how['id']} first"})))
     return _piloted(session, how)
 
@@ -99,9 +99,9 @@ class Interrupted:
         self.point("after the record")
         return shown
 
-    def exact(self, bounded: Any) -> Any:
+    def run(self, bounded: Any) -> Any:
         self.point("while rows are read")
-        return self.engine.exact(bounded)
+        return self.engine.run(bounded)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine if hasattr(self.engine, name) else self.account, name)
@@ -118,14 +118,14 @@ class Remembering:
     """An engine that reads the same rows once: there are many runs here, and what they read is not what is tested."""
 
     def __init__(self, engine: Any) -> None:
-        self.engine, self.known = engine, dict[str, Exact]()
+        self.engine, self.known = engine, dict[str, ExactTotals]()
 
-    def exact(self, bounded: Any) -> Exact:
+    def run(self, bounded: Any) -> ExactTotals:
         key = repr(bounded)
         if key not in self.known:
-            found = self.engine.exact(bounded)
-            spreads = {spread: tuple(rows) for spread, rows in found.spreads.items()}
-            self.known[key] = replace(found, totals=tuple(found.totals), spreads=spreads)
+            found = self.engine.run(bounded)
+            spreads = {spread: tuple(rows) for spread, rows in found.cell_counts.items()}
+            self.known[key] = replace(found, totals=tuple(found.totals), cell_counts=spreads)
         return self.known[key]
 
     def __getattr__(self, name: str) -> Any:
@@ -133,9 +133,9 @@ class Remembering:
 
 
 @cache
-def declared(source: Path, auto: tuple[str, ...]) -> Declared:
+def declared(source: Path, auto: tuple[str, ...]) -> Source:
     known: dict[str, Any] = {"pay": (0, 200), "age": (0, 100)} | dict.fromkeys(auto, "auto")
-    found = declare(source, unit="id", unique=True, bounds=known, keys={"dept": tuple(COUNTS)})
+    found = open_source(source, unit="id", unique=True, bounds=known, keys={"dept": tuple(COUNTS)})
     return replace(found, engine=Remembering(found.engine))  # type: ignore[arg-type]
 
 
@@ -147,16 +147,18 @@ def session_of(source: Path, account: Any, sequence: Sequence) -> Session:
 def accounts(kind: str, folder: Path, limit: Fraction) -> Callable[[], Any]:
     """A function that opens the account again, as a new process would."""
     if kind == "memory":
-        kept = MemoryAccount(budget(limit, 0))
+        kept = MemoryAccount(create_budget(limit, 0))
         return lambda: kept
-    ledger_at(folder / "l", create=True).open("hr", limit)
-    return lambda: ledger_at(folder / "l").account("hr")
+    open_ledger(folder / "l", create=True).open_account("hr", limit)
+    return lambda: open_ledger(folder / "l").get_account("hr")
 
 
 def debits_and_answers(account: Any) -> tuple[int, int]:
     if isinstance(account, LedgerAccount):
-        entries = list(ledger_at(account.store.where).entries())
-        return sum(isinstance(entry, Debit) for entry in entries), sum(isinstance(entry, Answered) for entry in entries)
+        entries = list(open_ledger(account.store.location).iter_entries())
+        return sum(isinstance(entry, Debit) for entry in entries), sum(
+            isinstance(entry, AnswerRecorded) for entry in entries
+        )
     return len(account._debits), len(account._answers)
 
 
@@ -190,7 +192,7 @@ def continued(
         return f"{debits_and_answers(later.account)} debits and answers, for {sequence.debits} steps"
     if sequence.budget == PRICE and later.account.budget.spent != PRICE:
         return f"{later.account.budget.spent} was paid"
-    if kind == "sqlite" and not check(ledger_at(later.account.store.where)).holds:
+    if kind == "sqlite" and not check_ledger(open_ledger(later.account.store.location)).is_valid:
         return "the ledger does not hold"
     return ""
 
@@ -215,7 +217,7 @@ def test_a_query_that_was_interrupted_is_continued(
 
 
 def test_the_property_notices_a_mutant_that_forgets_ids(source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MemoryAccount, "_earlier", lambda self, id, measurement, fresh: None)
+    monkeypatch.setattr(MemoryAccount, "_find_earlier_debit", lambda self, id, measurement, fresh: None)
     found = continued(source, folder, SEQUENCES["bounds"], HOWS["same id"], "memory", True, 3)
     assert found is not None
     assert "fails" in found
@@ -225,7 +227,7 @@ def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_found(
     source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its retry would ask the same session for another measurement, at the whole price."""
-    step = session_of(source, MemoryAccount(budget(1, 0)), SEQUENCES["bounds"])._searched
+    step = session_of(source, MemoryAccount(create_budget(1, 0)), SEQUENCES["bounds"])._columns_by_query
     assert step == {}
 
     class Forgetful(dict[Any, Any]):
@@ -233,7 +235,7 @@ def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_found(
             return default
 
     def forgetting(*given: Any, **named: Any) -> Session:
-        return replace(opened(*given, **named), _searched=Forgetful())
+        return replace(opened(*given, **named), _columns_by_query=Forgetful())
 
     opened = session_of
     monkeypatch.setitem(globals(), "session_of", forgetting)
@@ -254,11 +256,11 @@ def test_fresh_with_an_id_and_found_bounds_continues_after_a_crash(source: Path,
             def __init__(self, engine: Any, calls: list[None]) -> None:
                 self.engine, self.calls = engine, calls
 
-            def exact(self, bounded: Any) -> Any:
+            def run(self, bounded: Any) -> Any:
                 self.calls.append(None)
                 if len(self.calls) == 2:
                     raise OutOfResources
-                return self.engine.exact(bounded)
+                return self.engine.run(bounded)
 
             def __getattr__(self, name: str) -> Any:
                 return getattr(self.engine, name)
@@ -267,7 +269,7 @@ def test_fresh_with_an_id_and_found_bounds_continues_after_a_crash(source: Path,
         with pytest.raises(EngineFailed):
             replace(session, engine=dying).ask(MEAN, epsilon=PRICE, id="x", fresh=True)
         later = session if same else session_of(source, opened(), sequence)
-        assert later.account.budget.left == 0
+        assert later.account.budget.remaining == 0
         assert later.ask(MEAN, epsilon=PRICE, id="x", fresh=True).rows
 
 

@@ -13,14 +13,14 @@ from discreet import BudgetExceeded, Laplace, Threshold, exact, pure
 from discreet.accounting import filters
 from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter
-from discreet.exact import rational, read_decimal, read_positive, read_probability
-from discreet.ledger import ledger_at
-from discreet.ledger.account import Account
-from discreet.ledger.budget import budget
+from discreet.exact import read_decimal, read_positive, read_probability, to_rational
+from discreet.ledger import open_ledger
+from discreet.ledger.account import AccountState
+from discreet.ledger.budget import create_budget
 from discreet.ledger.memory import MemoryAccount
-from discreet.loss import Loss, compose
+from discreet.loss import Event, compose
 from discreet.mechanisms import DiscreteGaussian
-from discreet.query.measure import quietest
+from discreet.query.measure import least_error_mechanism
 from discreet.session import Session
 from discreet.units import count
 from tests.query.people import BY_DEPARTMENT, session
@@ -29,23 +29,23 @@ PARTS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50)  # of a decimal they are decimal
 typed = st.builds(lambda digits, places: digits / 10**places, st.integers(1, 10**6), st.integers(0, 6))
 
 
-def used_up(kept: Filter, cost: Loss, times: int) -> bool:
+def used_up(kept: Filter, cost: Event, times: int) -> bool:
     """Whether exactly so many of these fit."""
     for _ in range(times):
-        kept = kept.after(cost).short()
+        kept = kept.charge(cost).shorten()
     with pytest.raises(BudgetExceeded):
-        kept.after(cost)
-    return kept.left == 0
+        kept.charge(cost)
+    return kept.remaining == 0
 
 
 @settings(deadline=None)
 @given(typed, st.sampled_from(PARTS))
 def test_n_costs_of_a_typed_share_use_a_typed_budget_up(whole: float, parts: int) -> None:
     share = float(Decimal(repr(whole)) / parts)
-    assert used_up(filters.pure(whole), Laplace.for_epsilon(share, 1).loss(1), parts)
-    assert used_up(budget(whole, 0), compose(*[Laplace.for_epsilon(share / 2, 1).loss(1)] * 2), parts)
-    kept = filters.zcdp(whole)
-    used_up(kept, DiscreteGaussian.for_rho(share, 1).loss(1), parts)  # a scale is rounded up: next to nothing is left
+    assert used_up(filters.pure_filter(whole), Laplace.for_epsilon(share, 1).event(1), parts)
+    assert used_up(create_budget(whole, 0), compose(*[Laplace.for_epsilon(share / 2, 1).event(1)] * 2), parts)
+    kept = filters.zcdp_filter(whole)
+    used_up(kept, DiscreteGaussian.for_rho(share, 1).event(1), parts)  # a scale is rounded up: next to nothing is left
 
 
 @settings(max_examples=25, deadline=None)
@@ -53,15 +53,15 @@ def test_n_costs_of_a_typed_share_use_a_typed_budget_up(whole: float, parts: int
 def test_deltas_too(digits: int, places: int, parts: int) -> None:
     whole = digits / 10**places
     share = float(Decimal(repr(whole)) / parts)
-    account, loss = Account.open("hr", 1000, whole, Pure()), Laplace(1).loss(1)
+    account, loss = AccountState.open("hr", 1000, whole, Pure()), Laplace(1).event(1)
     for _ in range(parts):
-        account = account.after(loss, at=share)
-    assert account.kept.leaked == account.kept.leak_limit
+        account = account.charge(loss, certified_delta=share)
+    assert account.budget.delta_spent == account.budget.delta_limit
     with pytest.raises(BudgetExceeded, match="δ"):
-        account.after(loss, at=share)
-    selection, kept = Threshold.for_epsilon(1, share, 1).loss(1), filters.pure(1000, whole)
+        account.charge(loss, certified_delta=share)
+    selection, kept = Threshold.for_epsilon(1, share, 1).event(1), filters.pure_filter(1000, whole)
     for _ in range(parts):
-        kept = kept.after(selection)
+        kept = kept.charge(selection)
 
 
 @pytest.mark.parametrize("currency", [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))], ids=str)
@@ -71,13 +71,13 @@ def test_in_every_currency_the_noise_of_an_equal_share_fits_as_often_as_it_shoul
     currency: Currency, whole: float, parts: int
 ) -> None:
     limit = read_decimal(whole)
-    used_up(Filter(currency, limit), quietest(count(), currency, limit / parts).loss(count()), parts)
+    used_up(Filter(currency, limit), least_error_mechanism(count(), currency, limit / parts).event(count()), parts)
 
 
 def asks(opened: Session, share: float, times: int) -> None:
     for _ in range(times):
         opened.ask(BY_DEPARTMENT, epsilon=share, fresh=True)
-    assert opened.account.budget.left == 0
+    assert opened.account.budget.remaining == 0
     with pytest.raises(BudgetExceeded, match="used up"):
         opened.ask(BY_DEPARTMENT, epsilon=share, fresh=True)
 
@@ -85,18 +85,18 @@ def asks(opened: Session, share: float, times: int) -> None:
 @pytest.mark.parametrize(("whole", "share", "times"), [(1, 0.1, 10), (0.7, 0.1, 7), (0.3, 0.1, 3), (2.2, 0.55, 4)])
 def test_ten_asks_of_a_tenth_on_a_budget_of_one(whole: float, share: float, times: int, tmp_path: Path) -> None:
     asks(session(epsilon=whole), share, times)
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", epsilon=whole)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", epsilon=whole)
     asks(session(epsilon=None, ledger=tmp_path / "hr.ledger", account="hr"), share, times)
 
 
 def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 9 * rational(0.1) + rational(0.1) > 1
-    kept = filters.pure(1)
+    assert 9 * to_rational(0.1) + to_rational(0.1) > 1
+    kept = filters.pure_filter(1)
     for module in ("discreet.mechanisms.laplace", "discreet.pricing"):
-        monkeypatch.setattr(f"{module}.read_positive", exact.positive)
+        monkeypatch.setattr(f"{module}.read_positive", exact.check_positive)
     with pytest.raises(BudgetExceeded):
-        used_up(kept, Laplace.for_epsilon(0.1, 1).loss(1), 10)
+        used_up(kept, Laplace.for_epsilon(0.1, 1).event(1), 10)
     with pytest.raises(BudgetExceeded) as refused:
         asks(session(epsilon=1), 0.1, 10)
     cost, left = str(refused.value).removeprefix("this costs ").split(" (ε) but ")
@@ -108,9 +108,9 @@ def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest
 def test_what_is_read_is_what_is_shown_and_what_would_fit_fits(value: float) -> None:
     assert read_decimal(value) == Fraction(repr(value))
     assert float(read_decimal(value)) == value
-    assert rational(value) == Fraction(value)
-    left = rational(value)
-    refused = BudgetExceeded("ε", asked=2 * left, left=left, fitting=left)
+    assert to_rational(value) == Fraction(value)
+    left = to_rational(value)
+    refused = BudgetExceeded("ε", cost=2 * left, remaining=left, fitting_epsilon=left)
     assert read_decimal(float(str(refused).split("epsilon=")[1].split()[0])) <= left
 
 
@@ -126,9 +126,9 @@ def test_other_numbers_mean_themselves() -> None:
 
 def test_scales_stay_what_they_are_in_binary() -> None:
     assert Laplace(0.1).scale == Fraction(0.1)
-    assert pure(Laplace.for_epsilon(0.1, 1).loss(1)) == Fraction(1, 10)
+    assert pure(Laplace.for_epsilon(0.1, 1).event(1)) == Fraction(1, 10)
 
 
 def test_an_account_in_memory_keeps_what_was_typed() -> None:
-    account = MemoryAccount(budget(0.1, 1e-6, Pure()))
-    assert (account.budget.limit, account.budget.leak_limit) == (Fraction(1, 10), Fraction(1, 10**6))
+    account = MemoryAccount(create_budget(0.1, 1e-6, Pure()))
+    assert (account.budget.limit, account.budget.delta_limit) == (Fraction(1, 10), Fraction(1, 10**6))

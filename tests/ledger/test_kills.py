@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -70,10 +70,10 @@ def test_a_limit_on_the_size_of_files_fails_closed(folder: Path) -> None:
     script = """
 import resource, signal, sys
 from fractions import Fraction
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.loss import Claim, compose
-ledger = ledger_at(sys.argv[1], create=True)
-account = ledger.open("hr", 1)
+ledger = open_ledger(sys.argv[1], create=True)
+account = ledger.open_account("hr", 1)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 loss = compose(Claim(Fraction(1, 1000), Fraction(0)))
@@ -84,9 +84,9 @@ for i in range(1000):
 """
     file = folder / "limited.ledger"
     done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
-    assert "discreet.errors.LedgerFailed" in done.stderr
+    assert "discreet.errors.LedgerUnavailable" in done.stderr
     assert "nothing is shown" in done.stderr
     shown = len(done.stdout.split("\n")) - 1
-    report = check(ledger_at(file))
-    assert report.holds
+    report = check_ledger(open_ledger(file))
+    assert report.is_valid
     assert shown <= report.accounts[0].debits <= shown + 1

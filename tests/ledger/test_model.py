@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
-from discreet.ledger.memory import MemoryAccount, budget
-from discreet.ledger.store import Purse, Recorded
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.ledger.store import Account, CachedAnswer
 from discreet.loss import Claim, compose
 from discreet.query.release import Receipt
 from tests.ledger.conftest import MEMORY
@@ -50,7 +50,7 @@ class Keeper:
     def reopen(self, hand: int) -> None:
         self.hands[hand] = self.make()
 
-    def __getitem__(self, hand: int) -> Purse:
+    def __getitem__(self, hand: int) -> Account:
         return self.hands[hand]  # type: ignore[no-any-return]
 
 
@@ -71,7 +71,7 @@ def agrees(keeper: Keeper, operations: list[Any]) -> None:
         assert keeper[0].budget.spent == sum((PRICES[p.question] for p in history), Fraction(0))
 
 
-def asked(purse: Purse, history: list[Paid], pending: list[Any], id: str | None, question: int, fresh: bool) -> None:
+def asked(purse: Account, history: list[Paid], pending: list[Any], id: str | None, question: int, fresh: bool) -> None:
     expected = model(history, id, question, fresh)
     loss = compose(Claim(PRICES[question], Fraction(0)))
     try:
@@ -85,7 +85,7 @@ def asked(purse: Purse, history: list[Paid], pending: list[Any], id: str | None,
         return
     assert expected is not None
     assert expected.question == question
-    if isinstance(got, Recorded):
+    if isinstance(got, CachedAnswer):
         assert got.answer == expected.answer
         return
     assert expected.answer is None
@@ -97,37 +97,37 @@ def asked(purse: Purse, history: list[Paid], pending: list[Any], id: str | None,
 @settings(max_examples=150, deadline=None)
 @given(histories)
 def test_a_purse_in_memory(operations: list[Any]) -> None:
-    one = MemoryAccount(budget(1, 0))
+    one = MemoryAccount(create_budget(1, 0))
     agrees(Keeper(lambda: one), operations)
 
 
 @settings(max_examples=120, deadline=None)
 @given(histories)
 def test_a_ledger_in_a_file(operations: list[Any]) -> None:
-    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, ledger_at(f"{folder}/l", create=True) as ledger:
-        ledger.open("hr", 1)
-        agrees(Keeper(lambda: ledger_at(f"{folder}/l").account("hr")), operations)
-        assert check(ledger).holds
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, open_ledger(f"{folder}/l", create=True) as ledger:
+        ledger.open_account("hr", 1)
+        agrees(Keeper(lambda: open_ledger(f"{folder}/l").get_account("hr")), operations)
+        assert check_ledger(ledger).is_valid
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=histories)
 def test_a_ledger_in_postgres(server: str, operations: list[Any]) -> None:
     name = uuid4().hex
-    with ledger_at(server, create=True) as ledger:
-        ledger.open(name, 1)
-        agrees(Keeper(lambda: ledger_at(server).account(name)), operations)
-        assert check(ledger).holds
+    with open_ledger(server, create=True) as ledger:
+        ledger.open_account(name, 1)
+        agrees(Keeper(lambda: open_ledger(server).get_account(name)), operations)
+        assert check_ledger(ledger).is_valid
 
 
 def test_the_model_notices_a_purse_that_forgets() -> None:
     class Forgetful(MemoryAccount):
         """The wrong twin: after a crash it debits again."""
 
-        def reserve(self, loss: Any, **given: Any) -> Any:
-            return self.pay(loss)
+        def reserve(self, event: Any, **given: Any) -> Any:
+            return self.pay(event)
 
-    twin = Forgetful(budget(1, 0))
+    twin = Forgetful(create_budget(1, 0))
     try:
         agrees(Keeper(lambda: twin), [("ask", "a", 2, False, 0), ("reopen", 0), ("ask", "a", 2, False, 0)])
     except AssertionError:

@@ -14,51 +14,51 @@ import pytest
 
 import discreet.ledger
 from discreet.accounting.filters import Pure
-from discreet.errors import BadParameter, BudgetExceeded, LedgerBroken, LedgerFailed
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
-from discreet.ledger.schema import NEWEST
-from discreet.ledger.store import Recorded
-from discreet.loss import GaussianLoss, compose, repeat
+from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.schema import LATEST_VERSION
+from discreet.ledger.store import CachedAnswer
+from discreet.loss import GaussianEvent, compose, repeat
 from discreet.query.release import Receipt
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 from tests.ledger.histories import THIRD, ask, small
 
 
 @pytest.mark.parametrize("nowhere", ["", ":memory:"])
 def test_a_ledger_in_memory_is_none(nowhere: str) -> None:
     with pytest.raises(BadParameter, match="ends with the process"):
-        ledger_at(nowhere, create=True)
+        open_ledger(nowhere, create=True)
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_looking(folder: Path) -> None:
-    with pytest.raises(LedgerFailed, match="there is no ledger here"):
-        ledger_at(folder / "l")
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "l")
     assert not (folder / "l").exists()
     (folder / "empty").touch()
-    with pytest.raises(LedgerFailed, match="there is no ledger here"):
-        ledger_at(folder / "empty")
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "empty")
 
 
 def test_foreign_files_and_folders(folder: Path) -> None:
     (folder / "text").write_text("no ledger at all, but long enough to be read as one\n" * 100)
-    with pytest.raises(LedgerBroken, match="not a database"):
-        ledger_at(folder / "text", create=True)
-    with pytest.raises(LedgerFailed):
-        ledger_at(folder, create=True)
-    with pytest.raises(LedgerFailed):
-        ledger_at(folder / "no folder" / "l", create=True)
+    with pytest.raises(LedgerCorrupted, match="not a database"):
+        open_ledger(folder / "text", create=True)
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(folder, create=True)
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(folder / "no folder" / "l", create=True)
     sqlite3.connect(folder / "other").execute("CREATE TABLE t (a)").connection.close()
-    with pytest.raises(LedgerFailed, match="there is no ledger here"):
-        ledger_at(folder / "other")
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "other")
 
 
 def test_a_link_leads_to_the_ledger_itself(folder: Path) -> None:
     (folder / "real").mkdir()
     (folder / "link").symlink_to(folder / "real" / "l")
     small(folder / "link")
-    ask(ledger_at(folder / "real" / "l"), 7)
-    assert check(ledger_at(folder / "link")).accounts[1].debits == 4
+    ask(open_ledger(folder / "real" / "l"), 7)
+    assert check_ledger(open_ledger(folder / "link")).accounts[1].debits == 4
     assert not list(folder.glob("link?*"))
 
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_taken_away_is_not_written_to(folder: Path, replace: bool
     if replace:
         small(folder / "other").close()
         os.rename(folder / "other", folder / "l")
-    with pytest.raises(LedgerFailed, match="moved, removed or replaced"):
+    with pytest.raises(LedgerUnavailable, match="moved, removed or replaced"):
         ask(ledger, 50)
 
 
@@ -79,19 +79,19 @@ def test_a_disk_that_may_not_be_written(tmp_path_factory: pytest.TempPathFactory
     script = """
 import os, sys
 from fractions import Fraction
-from discreet.ledger import ledger_at
-from discreet.ledger.schema import NEWEST
+from discreet.ledger import open_ledger
+from discreet.ledger.schema import LATEST_VERSION
 from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.book import Ledger
 from discreet.loss import Claim, compose
-from discreet.errors import LedgerFailed
+from discreet.errors import LedgerUnavailable
 import discreet.accounting.curve
 loss = compose(Claim(Fraction(1, 3), Fraction(0)))
 if os.geteuid() == 0:
     os.setgid(65534), os.setuid(65534)
 try:
-    ledger_at(sys.argv[1]).account("hr").reserve(loss, measurement="m", id="q")
-except LedgerFailed as failed:
+    open_ledger(sys.argv[1]).get_account("hr").reserve(loss, measurement="m", id="q")
+except LedgerUnavailable as failed:
     print(failed)
 """
     small(folder / "l").close()
@@ -107,7 +107,7 @@ except LedgerFailed as failed:
 
 def test_an_older_schema_is_brought_up_to_date(place: str) -> None:
     ledger = small(place)
-    with ledger.store.writing() as pages:
+    with ledger.store.write_transaction() as pages:
         pages.run("ALTER TABLE discreet_accounts DROP COLUMN debits", ())
         pages.run("ALTER TABLE discreet_accounts DROP COLUMN whose", ())
         pages.run("DROP TABLE discreet_facts", ())
@@ -115,28 +115,28 @@ def test_an_older_schema_is_brought_up_to_date(place: str) -> None:
         pages.run("DELETE FROM discreet_entries WHERE kind IN ('failure', 'lift')", ())  # the last ones
         pages.run("UPDATE discreet_schema SET version = 1", ())
     ledger.close()
-    upgraded = ledger_at(place)
-    assert check(upgraded).holds
-    assert [account.debits for account in upgraded.accounts()] == [0, 3]
+    upgraded = open_ledger(place)
+    assert check_ledger(upgraded).is_valid
+    assert [account.debits for account in upgraded.list_accounts()] == [0, 3]
     ask(upgraded, 60)
 
 
 def test_a_newer_schema_is_refused_also_by_those_who_are_at_work(place: str) -> None:
     ledger = small(place)
-    with ledger.store.writing() as pages:
-        pages.run(f"UPDATE discreet_schema SET version = {NEWEST + 1}", ())
-    with pytest.raises(LedgerFailed, match="use a newer discreet"):
+    with ledger.store.write_transaction() as pages:
+        pages.run(f"UPDATE discreet_schema SET version = {LATEST_VERSION + 1}", ())
+    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
         ask(ledger, 60)
     ledger.close()
-    with pytest.raises(LedgerFailed, match="use a newer discreet"):
-        ledger_at(place)
+    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
+        open_ledger(place)
 
 
 def history(place: Path) -> list[bytes]:
     ledger = small(place)
     ask(ledger, 5)
-    with ledger.store.reading() as pages:
-        return [row.body for row in pages.rows()]
+    with ledger.store.read_transaction() as pages:
+        return [row.body for row in pages.iter_entries()]
 
 
 def test_clocks_that_jump_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,21 +158,21 @@ def test_no_clock_is_read_anywhere_in_the_ledger() -> None:
 
 def test_an_id_belongs_to_one_measurement(place: str) -> None:
     ledger = small(place)
-    hr = ledger.account("hr")
+    hr = ledger.get_account("hr")
     with pytest.raises(BadParameter, match="belongs to another measurement"):
         hr.reserve(THIRD, measurement="another", id="q0")
     with pytest.raises(BadParameter, match="belongs to another measurement"):
         hr.reserve(compose(THIRD, THIRD), measurement="m0", id="q0")
-    assert isinstance(ledger.account("all").reserve(THIRD, measurement="x", id="q0"), object)  # ids are per account
-    assert check(ledger).holds
+    assert isinstance(ledger.get_account("all").reserve(THIRD, measurement="x", id="q0"), object)  # ids are per account
+    assert check_ledger(ledger).is_valid
 
 
 def test_the_same_question_is_free_and_a_fresh_one_is_not(place: str) -> None:
     ledger = small(place)
-    hr = ledger.account("hr")
+    hr = ledger.get_account("hr")
     before = hr.budget.spent
     again = hr.reserve(THIRD, measurement="m1")
-    assert isinstance(again, Recorded)
+    assert isinstance(again, CachedAnswer)
     assert (again.id, again.answer) == ("q1", b"about 40")
     assert hr.budget.spent == before
     fresh: Any = hr.reserve(THIRD, measurement="m1", fresh=True)
@@ -183,7 +183,7 @@ def test_the_same_question_is_free_and_a_fresh_one_is_not(place: str) -> None:
 
 def test_seeded_noise_is_refused_before_it_is_paid_for(place: str) -> None:
     ledger = small(place)
-    hr = ledger.account("hr")
+    hr = ledger.get_account("hr")
     before = hr.budget
     with pytest.raises(BadParameter, match="seed"):
         hr.reserve(THIRD, measurement="t", tainted=True)
@@ -191,47 +191,47 @@ def test_seeded_noise_is_refused_before_it_is_paid_for(place: str) -> None:
 
 
 def test_a_plan_in_a_pure_account_is_one_entry_at_its_certified_point(place: str) -> None:
-    ledger = ledger_at(place, create=True)
-    account, at = ledger.open("hr", 3, 1e-6, Pure()), Fraction(1, 10**7)
-    plan = repeat(GaussianLoss(Fraction(40), sensitivity(1)), 10)
+    ledger = open_ledger(place, create=True)
+    account, at = ledger.open_account("hr", 3, 1e-6, Pure()), Fraction(1, 10**7)
+    plan = repeat(GaussianEvent(Fraction(40), to_sensitivity(1)), 10)
     with pytest.raises(BudgetExceeded):
         account.reserve(plan, measurement="m")
-    assert isinstance(account.reserve(plan, measurement="m", at=at), Receipt)
-    assert account.budget.leaked == at
-    assert check(ledger).holds
+    assert isinstance(account.reserve(plan, measurement="m", certified_delta=at), Receipt)
+    assert account.budget.delta_spent == at
+    assert check_ledger(ledger).is_valid
 
 
 def test_a_refusal_says_what_would_fit_and_leaves_no_trace(place: str) -> None:
     ledger = small(place)
-    before = check(ledger)
+    before = check_ledger(ledger)
     with pytest.raises(BudgetExceeded, match=r"epsilon=4\.0 would fit"):
-        ledger.account("hr").reserve(repeat(THIRD, 100), measurement="too much", id="big")
-    assert check(ledger) == before
+        ledger.get_account("hr").reserve(repeat(THIRD, 100), measurement="too much", id="big")
+    assert check_ledger(ledger) == before
 
 
 def test_accounts_are_opened_once_and_found_by_name(place: str) -> None:
     ledger = small(place)
     with pytest.raises(BadParameter, match="for life"):
-        ledger.open("hr", 100)
+        ledger.open_account("hr", 100)
     with pytest.raises(BadParameter, match="the accounts are: 'all', 'hr'"):
-        ledger.account("nobody")
+        ledger.get_account("nobody")
     with pytest.raises(BadParameter, match="name one of: 'all', 'hr'"):
-        ledger.account()
+        ledger.get_account()
     with pytest.raises(BadParameter, match="not in"):
-        ledger.open("new", 1, parent="nobody")
-    with pytest.raises(LedgerFailed, match="is no debit"):
-        ledger.account("all").record(ask(ledger, 9), b"somebody else's")
-    assert check(ledger).holds
+        ledger.open_account("new", 1, parent="nobody")
+    with pytest.raises(LedgerUnavailable, match="is no debit"):
+        ledger.get_account("all").record(ask(ledger, 9), b"somebody else's")
+    assert check_ledger(ledger).is_valid
 
 
 def test_a_server_that_is_not_there(folder: Path) -> None:
-    with pytest.raises(LedgerFailed, match="nothing is shown") as failed:
-        ledger_at(f"postgresql://me:secret@/nothing?host={folder}")
+    with pytest.raises(LedgerUnavailable, match="nothing is shown") as failed:
+        open_ledger(f"postgresql://me:secret@/nothing?host={folder}")
     assert "secret" not in str(failed.value)
     with pytest.raises(BadParameter, match="not an address"):
-        ledger_at("postgresql://host/db?nonsense=1")
+        open_ledger("postgresql://host/db?nonsense=1")
 
 
 def test_a_database_without_a_ledger(database: str) -> None:
-    with pytest.raises(LedgerFailed, match="there is no ledger here"):
-        ledger_at(database)
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(database)

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import BadParameter, LedgerBroken, LedgerFailed, SourceQuarantined, SourceRefused
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceQuarantined, SourceRefused
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 from discreet.ledger.quarantine import (
     RESOURCE_LIMIT,
     FailureKind,
     FileQuarantine,
     MemoryQuarantine,
     Quarantine,
-    _storable,
+    _to_storable,
     default_state_folder,
     default_state_path,
 )
@@ -47,10 +47,10 @@ def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
             return lambda: FileQuarantine(folder / "state" / "sources.ledger")
         case "sqlite":
             small(folder / "l").close()
-            return lambda: ledger_at(folder / "l").quarantine
+            return lambda: open_ledger(folder / "l").quarantine
     database = request.getfixturevalue("database")
     small(database).close()
-    return lambda: ledger_at(database).account("hr").quarantine
+    return lambda: open_ledger(database).get_account("hr").quarantine
 
 
 def is_quarantined(quarantine: Quarantine, source: str) -> bool:
@@ -87,8 +87,8 @@ def agrees(hands: tuple[Quarantine, Quarantine], names: list[str], history: list
                 hands[hand].lift(name)
         for each in names:
             assert [is_quarantined(kept, each) for kept in hands] == [expected(each)] * 2
-        listed = {each.source for each in hands[0].listing()}
-        assert [not listed.isdisjoint({each, _storable(each)}) for each in names] == [expected(each) for each in names]
+        listed = {each.source for each in hands[0].list_quarantined()}
+        assert [not listed.isdisjoint({each, _to_storable(each)}) for each in names] == [expected(each) for each in names]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -99,7 +99,7 @@ def test_every_quarantine_follows_the_rule(make: Maker, names: list[str], histor
     if hasattr(hands[0], "store"):
         from discreet.ledger.book import Ledger
 
-        assert check(Ledger(hands[0].store)).holds
+        assert check_ledger(Ledger(hands[0].store)).is_valid
 
 
 class Forgetful(MemoryQuarantine):
@@ -142,7 +142,7 @@ def test_the_message_tells_nothing_but_the_source() -> None:
 def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(place: str) -> None:
     ledger = small(place)
     ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
-    assert check(ledger).quarantined == ("people.csv",)
+    assert check_ledger(ledger).quarantined == ("people.csv",)
     edits = {
         "DELETE FROM discreet_sources": "failures counted",
         "UPDATE discreet_sources SET decoding = 0": "failures counted",
@@ -154,13 +154,13 @@ def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(place: str) -> No
     for edit, problem in edits.items():
         found = None
         try:
-            with ledger.store.writing() as pages:
+            with ledger.store.write_transaction() as pages:
                 pages.run(edit, ())
                 raise Found(pages)
         except Found as rolled_back:
             found = rolled_back.problem
         assert problem in str(found), edit
-    assert check(ledger).holds
+    assert check_ledger(ledger).is_valid
 
 
 class Found(Exception):
@@ -178,15 +178,15 @@ class Found(Exception):
             def reading(self) -> Iterator[Any]:
                 yield pages
 
-        self.problem = check(Ledger(Inside())).problem  # type: ignore[arg-type]
+        self.problem = check_ledger(Ledger(Inside())).problem  # type: ignore[arg-type]
         super().__init__(self.problem)
 
 
 RACER = """
 import sys
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.quarantine import FailureKind, FileQuarantine
-kept = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else ledger_at(sys.argv[1]).quarantine
+kept = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else open_ledger(sys.argv[1]).quarantine
 for i in range(int(sys.argv[3])):
     kept.record_failure("people.csv", FailureKind.RESOURCE)
 """
@@ -201,10 +201,10 @@ def test_processes_that_record_at_once_count_all(kind: str, folder: Path, reques
         small(where).close()
     racers = [subprocess.Popen([sys.executable, "-c", RACER, where, kind, "5"]) for _ in range(4)]
     assert [racer.wait() for racer in racers] == [0] * 4
-    ledger = ledger_at(where)
-    [found] = ledger.quarantine.listing()
+    ledger = open_ledger(where)
+    [found] = ledger.quarantine.list_quarantined()
     assert found.failures.resource == 20
-    assert check(ledger).holds
+    assert check_ledger(ledger).is_valid
 
 
 def test_the_state_is_the_owners_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_the_state_is_the_owners_alone(folder: Path, monkeypatch: pytest.MonkeyP
     assert (folder / "mine").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (folder / "mine").iterdir()} == {0o600}
     (folder / "mine").chmod(0o755)
-    with pytest.raises(LedgerFailed, match="chmod 700"):
+    with pytest.raises(LedgerUnavailable, match="chmod 700"):
         default_state_folder()
 
 
@@ -233,10 +233,10 @@ def test_a_broken_state_is_an_error_and_never_an_empty_one(folder: Path, content
     place.write_bytes(content)
     for act in (
         lambda kept: kept.check("people.csv"),
-        lambda kept: kept.listing(),
+        lambda kept: kept.list_quarantined(),
         lambda kept: kept.record_failure("people.csv", FailureKind.RESOURCE),
     ):
-        with pytest.raises((LedgerBroken, LedgerFailed)):
+        with pytest.raises((LedgerCorrupted, LedgerUnavailable)):
             act(FileQuarantine(place))
 
 
@@ -246,7 +246,7 @@ def test_a_database_that_is_no_state_is_an_error(folder: Path) -> None:
     place = folder / "state" / "sources.ledger"
     place.parent.mkdir(mode=0o700)
     sqlite3.connect(place).execute("CREATE TABLE t (x)").connection.close()
-    with pytest.raises(LedgerFailed):
+    with pytest.raises(LedgerUnavailable):
         FileQuarantine(place).check("people.csv")
 
 
@@ -254,7 +254,7 @@ def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
     with ordinary_user(), TemporaryDirectory() as folder:
         state = Path(folder, "state")
         state.mkdir(mode=0o500)
-        with pytest.raises(LedgerFailed, match="DISCREET_STATE"):
+        with pytest.raises(LedgerUnavailable, match="DISCREET_STATE"):
             FileQuarantine(state / "sources.ledger").check("people.csv")
         state.chmod(0o700)
         FileQuarantine(state / "sources.ledger").check("people.csv")
@@ -262,7 +262,7 @@ def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
 
 def test_a_state_folder_that_cannot_be_made_says_so(folder: Path) -> None:
     (folder / "file").write_text("in the way")
-    with pytest.raises(LedgerFailed, match="DISCREET_STATE"):
+    with pytest.raises(LedgerUnavailable, match="DISCREET_STATE"):
         FileQuarantine(folder / "file" / "state" / "sources.ledger").check("people.csv")
 
 
@@ -272,7 +272,7 @@ def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.
     source = str((folder / "people.csv").resolve())
     where = () if kind == "state" else ("--ledger", folder / "l")
     small(folder / "l").close()
-    with ledger_at(folder / "l") as ledger:
+    with open_ledger(folder / "l") as ledger:
         kept = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
         kept.record_failure(source, FailureKind.DECODING)
     listed = run("source", "list", *where, "--json")

@@ -13,11 +13,11 @@ import pytest
 
 from discreet import codec
 from discreet.errors import BudgetExceeded
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.check import check
+from discreet.ledger.check import check_ledger
 from discreet.ledger.entry import Debit
-from discreet.ledger.store import Recorded
+from discreet.ledger.store import CachedAnswer
 from discreet.loss import Claim, compose
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,29 +43,29 @@ def careful(account: LedgerAccount, name: str, looked: threading.Barrier) -> Non
 
 def racy(account: LedgerAccount, name: str, looked: threading.Barrier) -> None:
     """The wrong twin: looks in one transaction, is interrupted, debits in another."""
-    with account.store.reading() as pages:
-        after = pages.totals(account.opened).paid(Fraction(1), Fraction(0))
+    with account.store.read_transaction() as pages:
+        after = pages.read_totals(account.initial_state).charge_cost(Fraction(1), Fraction(0))
     looked.wait()
-    with account.store.writing() as pages:
-        number, link = pages.last()
+    with account.store.write_transaction() as pages:
+        number, link = pages.read_last()
         pages.append(
             Debit(
                 number=number + 1, previous=link.hex(), account=after.name, id=name, measurement=name,
-                facts=msgspec.Raw(codec.encode(WHOLE)), price=Fraction(1), leak=Fraction(0), spent=after.kept.spent,
+                facts=msgspec.Raw(codec.encode(WHOLE)), price=Fraction(1), leak=Fraction(0), spent=after.budget.spent,
                 leaked=Fraction(0),
             )
         )  # fmt: skip
-        pages.save(after)
+        pages.save_totals(after)
 
 
 def paid_by_two(place: str, pay: Callable[[LedgerAccount, str, threading.Barrier], None]) -> int:
     """Two threads want the last unit of a budget at the same moment."""
-    ledger_at(place, create=True).open("hr", 1)
+    open_ledger(place, create=True).open_account("hr", 1)
     looked, paid = threading.Barrier(2), []
 
     def run(name: str) -> None:
         try:
-            pay(ledger_at(place).account("hr"), name, looked)
+            pay(open_ledger(place).get_account("hr"), name, looked)
             paid.append(name)
         except BudgetExceeded:
             pass
@@ -80,26 +80,26 @@ def paid_by_two(place: str, pay: Callable[[LedgerAccount, str, threading.Barrier
 
 def test_the_last_unit_is_spent_once(place: str) -> None:
     assert paid_by_two(place, careful) == 1
-    assert check(ledger_at(place)).holds
+    assert check_ledger(open_ledger(place)).is_valid
 
 
 def test_looking_before_debiting_overspends_and_is_found_out(place: str) -> None:
     assert paid_by_two(place, racy) == 2
-    assert "overdraws" in str(check(ledger_at(place)).problem)
+    assert "overdraws" in str(check_ledger(open_ledger(place)).problem)
 
 
 def test_the_first_to_record_wins_and_both_show_its_answer(place: str) -> None:
-    ledger = ledger_at(place, create=True)
-    ledger.open("hr", 1)
-    one, other = ledger_at(place).account("hr"), ledger_at(place).account("hr")
+    ledger = open_ledger(place, create=True)
+    ledger.open_account("hr", 1)
+    one, other = open_ledger(place).get_account("hr"), open_ledger(place).get_account("hr")
     first, second = (each.reserve(WHOLE, measurement="m", id="q") for each in (one, other))
-    assert not isinstance(first, Recorded)
-    assert not isinstance(second, Recorded)
+    assert not isinstance(first, CachedAnswer)
+    assert not isinstance(second, CachedAnswer)
     assert first.entry == second.entry
     assert other.record(second, b"second") == b"second"
     assert one.record(first, b"first") == b"second"
-    assert one.reserve(WHOLE, measurement="m", id="q") == Recorded(first.entry, "q", b"second")
-    assert check(ledger).accounts[0].debits == 1
+    assert one.reserve(WHOLE, measurement="m", id="q") == CachedAnswer(first.entry, "q", b"second")
+    assert check_ledger(ledger).accounts[0].debits == 1
 
 
 @pytest.mark.parametrize("both", [True, False])
@@ -107,11 +107,11 @@ def test_a_ledger_that_was_open_before_a_fork(folder: Path, both: bool) -> None:
     script = f"""
 import os, sys
 from fractions import Fraction
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 from discreet.loss import Claim, compose
-ledger = ledger_at(sys.argv[1], create=True)
-account, loss = ledger.open("hr", 1), compose(Claim(Fraction(1, 100), Fraction(0)))
+ledger = open_ledger(sys.argv[1], create=True)
+account, loss = ledger.open_account("hr", 1), compose(Claim(Fraction(1, 100), Fraction(0)))
 child = os.fork()
 if child and not {both}:
     os.waitpid(child, 0)
@@ -121,7 +121,7 @@ if child == 0:
     os._exit(0)
 if {both}:
     os.waitpid(child, 0)
-report = check(ledger)
+report = check_ledger(ledger)
 print(report.problem, report.accounts[0].debits)
 """
     done = subprocess.run(

@@ -11,15 +11,15 @@ import pytest
 
 from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
-from discreet.ledger import ledger_at
-from discreet.ledger.keys import key_at
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import load_key
 from discreet.ledger.verify import verify
 from discreet.opening import connect
-from discreet.query.cells import Cell
+from discreet.query.cells import Estimate
 from discreet.query.record import from_record, to_record
-from discreet.query.release import Release
+from discreet.query.release import Answer
 from discreet.session import Session
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, COUNTS, people
 
 ANSWERS = [
@@ -32,9 +32,9 @@ ANSWERS = [
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     people().execute(f"COPY people TO '{tmp_path}/people.parquet'")
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, 1e-6)
-        ledger.open("pure", 2)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
+        ledger.open_account("pure", 2)
     return tmp_path
 
 
@@ -46,8 +46,8 @@ def opened(place: Path, account: str = "hr", **more: Any) -> Session:
 
 
 def spent(place: Path, account: str = "hr") -> Fraction:
-    with ledger_at(place / "hr.ledger") as ledger:
-        return ledger.account(account).budget.spent
+    with open_ledger(place / "hr.ledger") as ledger:
+        return ledger.get_account(account).budget.spent
 
 
 @pytest.mark.parametrize("account", ["hr", "pure"])
@@ -57,13 +57,13 @@ def test_the_same_question_has_the_same_answer_for_free(place: Path, question: s
     paid = spent(place, account)
     again = opened(place, account).ask(question, epsilon=Fraction(1, 2))
     assert again.rows == first.rows
-    assert again.loss == first.loss
+    assert again.event == first.event
     assert "cost nothing now" in again.explanation
     assert spent(place, account) == paid > 0
     assert again.non_negative().rows == first.non_negative().rows
     fresh = opened(place, account).ask(question, epsilon=Fraction(1, 2), fresh=True)
     assert spent(place, account) == 2 * paid
-    assert fresh.paper.entry > first.paper.entry
+    assert fresh.reference.entry > first.reference.entry
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ class Dies:
     """An engine that fails after the debit."""
 
     def __init__(self, engine: Any) -> None:
-        self.identity, self.origins, self.turn = engine.identity, engine.origins, engine.turn
+        self.identity, self.origins, self.lock = engine.identity, engine.origins, engine.lock
 
-    def exact(self, bounded: Any) -> Any:
+    def run(self, bounded: Any) -> Any:
         raise OutOfResources
 
 
@@ -117,7 +117,7 @@ def test_steps_on_the_way_are_continued_too(place: Path) -> None:
 
 def test_what_is_asked_of_a_ledger(place: Path) -> None:
     with pytest.raises(BadParameter, match="seeded"):
-        opened(place).ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1))
+        opened(place).ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1))
     with pytest.raises(BadParameter, match="for life"):
         opened(place, epsilon=1)
     with pytest.raises(BadParameter, match="accounts are"):
@@ -128,30 +128,30 @@ def test_what_is_asked_of_a_ledger(place: Path) -> None:
     answer = opened(place).ask(BY_DEPARTMENT, epsilon=1)
     with pytest.raises(BadParameter, match=r"0\.95"):
         opened(place).ask(BY_DEPARTMENT, epsilon=1, confidence=0.9)
-    assert answer.paper is not None
+    assert answer.reference is not None
 
 
 def test_a_certificate_holds_and_a_lie_shows(place: Path) -> None:
-    session, key = opened(place), key_at(place / "hr.key")
+    session, key = opened(place), load_key(place / "hr.key")
     for question in ANSWERS:
         answer = session.ask(question, epsilon=Fraction(1, 4))
-        found = session.certificate(answer, key)
-        with ledger_at(place / "hr.ledger") as ledger:
-            assert verify(found, public=key.public, ledger=ledger).holds
+        found = session.certify(answer, key)
+        with open_ledger(place / "hr.ledger") as ledger:
+            assert verify(found, public=key.public, ledger=ledger).is_valid
             changed = {**found, "release": {**found["release"], "explanation": "nothing to see"}}
-            assert not verify(changed, public=key.public, ledger=ledger).holds
+            assert not verify(changed, public=key.public, ledger=ledger).is_valid
     with pytest.raises(BadParameter, match="ledger"):
-        connect(people(), table="people", unit="id", epsilon=1).certificate(answer, key)
+        connect(people(), table="people", unit="id", epsilon=1).certify(answer, key)
 
 
 def test_an_answer_reads_back_as_it_was() -> None:
     keys = ("a", "", "2024-01-01", date(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 0, 5), True, False, 7, -(2**62), None)
     session = connect(people(), table="people", unit="id", epsilon=1)
     base = session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
-    rows = tuple(((key,), (Cell(2**62 + 1, -0.5, 1e300, True),)) for key in keys)
-    answer = replace(base, groups=("k",), rows=rows, price=None, paper=None, known_least=(Fraction(1, 3),))
-    assert from_record(to_record(answer), answer.loss) == answer
-    assert isinstance(from_record(to_record(answer), answer.loss), Release)
+    rows = tuple(((key,), (Estimate(2**62 + 1, -0.5, 1e300, True),)) for key in keys)
+    answer = replace(base, groups=("k",), rows=rows, cost=None, reference=None, lower_limits=(Fraction(1, 3),))
+    assert from_record(to_record(answer), answer.event) == answer
+    assert isinstance(from_record(to_record(answer), answer.event), Answer)
 
 
 def test_an_identity_is_where_the_data_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 from discreet.ledger.entry import Debit
 from discreet.loss import Claim, compose
 from discreet.opening import connect
@@ -68,14 +68,14 @@ def test_an_account_speaks_of_one_unit_and_one_change(place: Path, other: dict[s
 
 
 def test_a_debit_that_does_not_say_is_about_whom_the_account_speaks_of(place: Path) -> None:
-    ledger = ledger_at(place / "hr.ledger")
-    hr, loss = ledger.account("hr"), compose(Claim(Fraction(1, 9), Fraction(0)))
+    ledger = open_ledger(place / "hr.ledger")
+    hr, loss = ledger.get_account("hr"), compose(Claim(Fraction(1, 9), Fraction(0)))
     hr.pay(loss)
     opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8))
     hr.pay(loss)
-    debits = [entry.whose for entry in ledger.entries() if isinstance(entry, Debit)]
+    debits = [entry.privacy_unit for entry in ledger.iter_entries() if isinstance(entry, Debit)]
     assert debits == ["", "id: add or remove one unit", "id: add or remove one unit"]
-    assert check(ledger).holds
+    assert check_ledger(ledger).is_valid
 
 
 def test_another_public_table_is_another_question(place: Path) -> None:
@@ -118,34 +118,34 @@ class Rival:
     def __init__(self, session: Session, place: Path) -> None:
         self.session, self.place, self.rows = session, place, None
         self.origins = session.engine.origins
-        self.identity, self.turn, self.progress = session.engine.identity, session.engine.turn, session.engine.progress
+        self.identity, self.lock, self.progress = session.engine.identity, session.engine.lock, session.engine.progress
 
-    def exact(self, bounded: Any) -> Any:
+    def run(self, bounded: Any) -> Any:
         self.rows = opened(self.place).ask(QUESTION, epsilon=Fraction(1, 8)).rows
-        return self.session.engine.exact(bounded)
+        return self.session.engine.run(bounded)
 
 
 def test_who_comes_second_shows_the_answer_of_the_first(place: Path) -> None:
     """One debit, one answer; the second draw is thrown away."""
     for _ in range(5):  # two draws of this noise agree with probability below 1/10; five pairs below 1e-4, and all must
         place.joinpath("hr.ledger").unlink()
-        with ledger_at(place / "hr.ledger", create=True) as ledger:
-            ledger.open("hr", 2, 1e-6)
+        with open_ledger(place / "hr.ledger", create=True) as ledger:
+            ledger.open_account("hr", 2, 1e-6)
         session = opened(place)
         rival = Rival(session, place)
         shown = replace(session, engine=rival).ask(QUESTION, epsilon=Fraction(1, 8))  # type: ignore[arg-type]
         assert shown.rows == rival.rows
-        with ledger_at(place / "hr.ledger") as ledger:
-            assert ledger.account("hr").account.debits == 1
+        with open_ledger(place / "hr.ledger") as ledger:
+            assert ledger.get_account("hr").state.debits == 1
 
 
 def test_a_childs_leak_is_its_parents_too(place: Path) -> None:
-    with ledger_at(place / "family", create=True) as ledger:
-        ledger.open("all", 2, 1e-6)
-        ledger.open("one", 1, 1e-6, parent="all")
+    with open_ledger(place / "family", create=True) as ledger:
+        ledger.open_account("all", 2, 1e-6)
+        ledger.open_account("one", 1, 1e-6, parent="all")
     session = connect(place / "people.parquet", ledger=place / "family", account="one", unit="id", unique=True)
     session.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=Fraction(1, 2))
-    with ledger_at(place / "family") as ledger:
-        child, parent = (ledger.account(name).budget for name in ("one", "all"))
-    assert parent.leaked == child.leaked > 0
+    with open_ledger(place / "family") as ledger:
+        child, parent = (ledger.get_account(name).budget for name in ("one", "all"))
+    assert parent.delta_spent == child.delta_spent > 0
     assert parent.spent == child.spent > 0

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.ledger import ledger_at
-from discreet.ledger.keys import key_at
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import load_key
 from discreet.ledger.verify import verify
 from discreet.opening import connect
 from tests.ledger.test_certificate import failed, signed
@@ -23,14 +23,14 @@ AUTO: dict[str, Any] = {"account": "pure", "bounds": {"pay": "auto"}}
 
 
 def test_a_certificate_promises_what_all_steps_cost(place: Path) -> None:
-    session, key = opened(place, **AUTO), key_at(place / "key")
+    session, key = opened(place, **AUTO), load_key(place / "key")
     first, later = session.ask(MEAN, epsilon=1), session.ask(TOTAL, epsilon=Fraction(1, 2))
-    with ledger_at(place / "hr.ledger") as ledger:
+    with open_ledger(place / "hr.ledger") as ledger:
         for answer, cost in ((first, 1), (later, 0.75)):  # the later one shows the bounds too: 1/4 of the first price
-            found = session.certificate(answer, key)
+            found = session.certify(answer, key)
             assert found["guarantee"]["epsilon"] == pytest.approx(cost, rel=1e-9)
             assert "rests on (entries 3)" in found["guarantee"]["words"]
-            assert verify(found, ledger=ledger).holds
+            assert verify(found, ledger=ledger).is_valid
             alone = found | {"earlier": [], "guarantee": found["guarantee"] | {"after": []}}
             assert "whatever the question was decided by is here too" in failed(verify(signed(alone, key)))
 
@@ -38,10 +38,10 @@ def test_a_certificate_promises_what_all_steps_cost(place: Path) -> None:
 def test_a_pilots_price_is_in_the_certificate(place: Path) -> None:
     session = opened(place, "pure")
     answer = session.ask(MEAN, error="20%", pilot=Fraction(1, 2))
-    found = session.certificate(answer, key_at(place / "key"))
-    assert answer.price is not None
-    assert found["guarantee"]["epsilon"] == pytest.approx(answer.price.epsilon.upper, rel=1e-9)
-    assert verify(found).holds
+    found = session.certify(answer, load_key(place / "key"))
+    assert answer.cost is not None
+    assert found["guarantee"]["epsilon"] == pytest.approx(answer.cost.epsilon.upper, rel=1e-9)
+    assert verify(found).is_valid
 
 
 def test_asking_again_is_free_with_found_bounds_too(place: Path) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from discreet import codec
-from discreet.errors import DiscreetError, LedgerBroken, LedgerFailed
-from discreet.ledger import ledger_at
+from discreet.errors import DiscreetError, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger import open_ledger
 from discreet.ledger.book import Ledger
-from discreet.ledger.check import check
-from discreet.ledger.entry import GENESIS, Debit, canonical, decode, encode, hash_of
-from discreet.ledger.head import contains, signed_head
-from discreet.ledger.keys import key_at
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entry import GENESIS, Debit, compute_hash, decode, encode, to_canonical_json
+from discreet.ledger.head import find_divergence, sign_head
+from discreet.ledger.keys import load_key
 from discreet.loss import Claim
 from tests.ledger.histories import ask, small
 
@@ -29,17 +29,17 @@ def run(place: Path, sql: str, *values: Any) -> None:
 
 
 def test_an_untouched_ledger_holds(folder: Path) -> None:
-    report = check(small(folder / "l"))
-    assert report.holds
+    report = check_ledger(small(folder / "l"))
+    assert report.is_valid
     assert (report.entries, report.unanswered) == (10, ("crashed",))
-    assert [account.kept.spent for account in report.accounts] == [1, 1]
+    assert [account.budget.spent for account in report.accounts] == [1, 1]
 
 
 def test_a_flipped_bit_in_any_byte_of_any_entry(folder: Path) -> None:
     ledger, chance = small(folder / "l"), random.Random(5)
     flips = 0
     for column in ("body", "hash"):
-        with ledger.store.reading() as pages:
+        with ledger.store.read_transaction() as pages:
             cells = pages.run(f"SELECT number, {column} FROM discreet_entries", ()).fetchall()
         for number, cell in cells:
             for i in range(len(cell)):
@@ -48,16 +48,16 @@ def test_a_flipped_bit_in_any_byte_of_any_entry(folder: Path) -> None:
                 assert replaced(ledger, number, column, bytes(changed), cell), f"byte {i} of {column} {number}"
                 flips += 1
     assert flips > 1500
-    assert check(ledger).holds
+    assert check_ledger(ledger).is_valid
 
 
 def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: bytes) -> bool:
     """Whether a check notices; the cell is put back."""
     update = f"UPDATE discreet_entries SET {column} = ? WHERE number = ?"
-    with ledger.store.writing() as pages:
+    with ledger.store.write_transaction() as pages:
         pages.run(update, (changed, number))
-    noticed = not check(ledger).holds
-    with ledger.store.writing() as pages:
+    noticed = not check_ledger(ledger).is_valid
+    with ledger.store.write_transaction() as pages:
         pages.run(update, (cell, number))
     return noticed
 
@@ -91,7 +91,7 @@ def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: byt
 def test_changed_columns_and_totals(folder: Path, change: str) -> None:
     small(folder / "l").close()
     run(folder / "l", change)
-    assert not check(ledger_at(folder / "l")).holds
+    assert not check_ledger(open_ledger(folder / "l")).is_valid
 
 
 def rewritten(place: Path, number: int, **fields: Any) -> None:
@@ -103,7 +103,7 @@ def rewritten(place: Path, number: int, **fields: Any) -> None:
         changes = (fields if at == number else {}) | {"previous": link.hex()}
         values = {name: getattr(entry, name) for name in entry.__struct_fields__} | changes
         new = encode(type(entry)(**values))
-        link = hash_of(new)
+        link = compute_hash(new)
         connection.execute("UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (new, link, at))
     connection.commit()
     connection.close()
@@ -125,7 +125,7 @@ def test_a_chain_that_was_made_anew_still_has_to_add_up(folder: Path, fields: di
     small(folder / "l").close()
     given = {name: msgspec.Raw(value) if name == "facts" else value for name, value in fields.items()}
     rewritten(folder / "l", 3, **given)
-    assert said in str(check(ledger_at(folder / "l")).problem)
+    assert said in str(check_ledger(open_ledger(folder / "l")).problem)
 
 
 def contents(place: Path) -> list[Any]:
@@ -139,8 +139,8 @@ def contents(place: Path) -> list[Any]:
 
 def noticed(place: Path) -> bool:
     try:
-        return not check(ledger_at(place)).holds
-    except (LedgerBroken, LedgerFailed):
+        return not check_ledger(open_ledger(place)).is_valid
+    except (LedgerCorrupted, LedgerUnavailable):
         return True
 
 
@@ -170,58 +170,58 @@ def test_a_truncated_file_is_never_taken_for_a_ledger(folder: Path) -> None:
 
 
 def heads(folder: Path) -> Iterator[dict[str, Any]]:
-    key = key_at(folder / "key")
+    key = load_key(folder / "key")
     ledger = small(folder / "l")
     while True:
-        yield signed_head(ledger, key)
-        ask(ledger, 100 + check(ledger).entries)
+        yield sign_head(ledger, key)
+        ask(ledger, 100 + check_ledger(ledger).entries)
 
 
 def test_a_restored_backup_passes_every_check_but_the_signed_head(folder: Path) -> None:
     story = heads(folder)
     earlier = next(story)
-    ledger_at(folder / "l").close()
+    open_ledger(folder / "l").close()
     with sqlite3.connect(folder / "l") as source, sqlite3.connect(folder / "backup") as target:
         source.backup(target)
     source.close(), target.close()
     later = next(story)
-    today, restored = ledger_at(folder / "l"), ledger_at(folder / "backup")
-    assert check(restored).holds
-    assert contains(today, earlier) is contains(today, later) is contains(restored, earlier) is None
-    assert "rolled back" in str(contains(restored, later))
+    today, restored = open_ledger(folder / "l"), open_ledger(folder / "backup")
+    assert check_ledger(restored).is_valid
+    assert find_divergence(today, earlier) is find_divergence(today, later) is find_divergence(restored, earlier) is None
+    assert "rolled back" in str(find_divergence(restored, later))
     ask(restored, 999)  # the copy goes its own way
-    assert "another history" in str(contains(restored, later))
+    assert "another history" in str(find_divergence(restored, later))
 
 
 def resigned(head: dict[str, Any], folder: Path) -> dict[str, Any]:
     unsigned = {name: value for name, value in head.items() if name != "signature"}
-    return unsigned | {"signature": key_at(folder / "key").sign(canonical(unsigned))}
+    return unsigned | {"signature": load_key(folder / "key").sign(to_canonical_json(unsigned))}
 
 
 def test_a_changed_head_is_not_believed(folder: Path) -> None:
     head = next(heads(folder))
-    ledger, other = ledger_at(folder / "l"), key_at(folder / "other key")
-    assert "changed" in str(contains(ledger, head | {"entries": 1}))
-    assert "changed" in str(contains(ledger, head | {"signature": "AAAA"}))
-    assert "another key" in str(contains(ledger, signed_head(ledger, other), head["public_key"]))
-    assert "changed" in str(contains(ledger, head | {"entries": 10**30}))
-    assert "rolled back" in str(contains(ledger, resigned(head | {"entries": 10**30}, folder)))
-    assert "another history" in str(contains(ledger, resigned(head | {"entries": -1}, folder)))
+    ledger, other = open_ledger(folder / "l"), load_key(folder / "other key")
+    assert "changed" in str(find_divergence(ledger, head | {"entries": 1}))
+    assert "changed" in str(find_divergence(ledger, head | {"signature": "AAAA"}))
+    assert "another key" in str(find_divergence(ledger, sign_head(ledger, other), head["public_key"]))
+    assert "changed" in str(find_divergence(ledger, head | {"entries": 10**30}))
+    assert "rolled back" in str(find_divergence(ledger, resigned(head | {"entries": 10**30}, folder)))
+    assert "another history" in str(find_divergence(ledger, resigned(head | {"entries": -1}, folder)))
     for foreign in ({}, [], None, head | {"entries": "1"}, head | {"format": "x"}, head | {"hash": "\ud800"}):
         with pytest.raises(DiscreetError, match="not a signed head"):
-            contains(ledger, foreign)
+            find_divergence(ledger, foreign)
 
 
 def test_a_copied_ledger_is_whole(folder: Path) -> None:
     small(folder / "l").close()
     shutil.copy(folder / "l", folder / "copy")
-    assert check(ledger_at(folder / "copy")) == check(ledger_at(folder / "l"))
+    assert check_ledger(open_ledger(folder / "copy")) == check_ledger(open_ledger(folder / "l"))
 
 
 def test_an_id_in_the_index_but_not_in_the_entry(folder: Path) -> None:
     """A debit that was edited after the fact does not hand out somebody else's answer."""
     ledger = small(folder / "l")
-    first = next(entry for entry in ledger.entries() if isinstance(entry, Debit))
+    first = next(entry for entry in ledger.iter_entries() if isinstance(entry, Debit))
     run(folder / "l", "UPDATE discreet_entries SET body = ? WHERE number = ?", b"{}", first.number)
-    with pytest.raises(LedgerBroken):
-        ledger.account("hr").reserve(codec.decode(bytes(first.facts)), measurement="m0", id="q0")  # type: ignore[arg-type]
+    with pytest.raises(LedgerCorrupted):
+        ledger.get_account("hr").reserve(codec.decode(bytes(first.facts)), measurement="m0", id="q0")  # type: ignore[arg-type]

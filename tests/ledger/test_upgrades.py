@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import Ledger
-from discreet.ledger.check import check
-from discreet.ledger.head import contains, signed_head
-from discreet.ledger.keys import key_at
+from discreet.ledger.check import check_ledger
+from discreet.ledger.head import find_divergence, sign_head
+from discreet.ledger.keys import load_key
 from discreet.ledger.rotation import rotate_key
-from discreet.ledger.schema import VERSIONS
+from discreet.ledger.schema import MIGRATIONS
 from discreet.ledger.verify import verify
 from discreet.opening import connect
 from discreet.session import Session
@@ -52,7 +52,7 @@ def golden(request: pytest.FixtureRequest, folder: Path) -> str:
 
     database = str(request.getfixturevalue("database"))
     with psycopg.connect(database) as there, sqlite3.connect(file) as here:
-        for statement in (each for version in VERSIONS[:3] for each in version):
+        for statement in (each for version in MIGRATIONS[:3] for each in version):
             there.execute(statement.format(key="BIGINT PRIMARY KEY", bytes="BYTEA"))  # type: ignore[arg-type]
         there.execute("CREATE TABLE discreet_schema (version BIGINT NOT NULL)")
         for table in ("schema", "entries", "accounts", "facts"):
@@ -77,24 +77,24 @@ def test_the_golden_ledger_is_of_schema_3() -> None:
 
 
 def test_a_ledger_of_schema_3_opens_upgrades_and_verifies(golden: str, folder: Path) -> None:
-    ledger, key = ledger_at(golden), key_at(folder / "hr.ledger.key")
-    report = check(ledger)
-    assert report.holds, report.problem
+    ledger, key = open_ledger(golden), load_key(folder / "hr.ledger.key")
+    report = check_ledger(ledger)
+    assert report.is_valid, report.problem
     assert (report.entries, len(report.unanswered), report.quarantined) == (19, 2, ())
-    assert contains(ledger, read("head"), key.public) is None
+    assert find_divergence(ledger, read("head"), key.public) is None
     for name in CERTIFICATES:
         verdict = verify(read(name), public=key.public, ledger=ledger)
-        assert verdict.holds, [finding for finding in verdict.findings if not finding.holds]
+        assert verdict.is_valid, [finding for finding in verdict.claims if not finding.is_valid]
     ask(ledger, 60)
-    assert check(ledger).holds
-    assert contains(ledger, read("head"), key.public) is None
+    assert check_ledger(ledger).is_valid
+    assert find_divergence(ledger, read("head"), key.public) is None
 
 
 def test_the_upgrade_notices_an_edit_of_the_old_ledger(golden: str) -> None:
-    ledger = ledger_at(golden)
-    with ledger.store.writing() as pages:
+    ledger = open_ledger(golden)
+    with ledger.store.write_transaction() as pages:
         pages.run("UPDATE discreet_entries SET body = hash WHERE number = 7", ())
-    assert not check(ledger).holds
+    assert not check_ledger(ledger).is_valid
 
 
 @pytest.mark.parametrize(
@@ -111,16 +111,16 @@ def test_what_was_answered_before_the_update_is_free_afterwards(
     later = session(golden, account, **more)
     spent = later.account.budget.spent
     answer = later.ask(question, **asking)
-    assert answer.paper is not None
-    assert answer.paper.recorded == read(name)["release"]
+    assert answer.reference is not None
+    assert answer.reference.record == read(name)["release"]
     assert later.account.budget.spent == spent
 
 
 def rotated(golden: str, folder: Path) -> tuple[Ledger, str, str]:
-    ledger, place = ledger_at(golden), folder / "hr.ledger.key"
-    old = key_at(place).public
+    ledger, place = open_ledger(golden), folder / "hr.ledger.key"
+    old = load_key(place).public
     made = rotate_key(ledger, place)
-    assert (made.old, made.new) == (old, key_at(place).public)
+    assert (made.old, made.new) == (old, load_key(place).public)
     assert place.stat().st_mode & 0o777 == 0o600
     assert not place.with_name("hr.ledger.key.new").exists()
     return ledger, made.old, made.new
@@ -128,70 +128,72 @@ def rotated(golden: str, folder: Path) -> tuple[Ledger, str, str]:
 
 def test_old_certificates_and_heads_verify_after_a_rotation(golden: str, folder: Path) -> None:
     ledger, old, new = rotated(golden, folder)
-    assert check(ledger).holds
+    assert check_ledger(ledger).is_valid
     rotate_key(ledger, folder / "hr.ledger.key")
-    newest = key_at(folder / "hr.ledger.key")
+    newest = load_key(folder / "hr.ledger.key")
     for public in (old, new, newest.public):
-        assert contains(ledger, read("head"), public) is None
-        assert all(verify(read(name), public=public, ledger=ledger).holds for name in CERTIFICATES)
-    assert all(verify(read(name), public=old).holds for name in CERTIFICATES)
-    assert not verify(read("count"), public=new).holds  # only the ledger knows which keys it replaced
-    assert contains(ledger, signed_head(ledger, newest), newest.public) is None
-    assert "another key" in str(contains(ledger, signed_head(ledger, newest), old))
+        assert find_divergence(ledger, read("head"), public) is None
+        assert all(verify(read(name), public=public, ledger=ledger).is_valid for name in CERTIFICATES)
+    assert all(verify(read(name), public=old).is_valid for name in CERTIFICATES)
+    assert not verify(read("count"), public=new).is_valid  # only the ledger knows which keys it replaced
+    assert find_divergence(ledger, sign_head(ledger, newest), newest.public) is None
+    assert "another key" in str(find_divergence(ledger, sign_head(ledger, newest), old))
 
 
 def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
     golden: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may know the old key: that is why keys are rotated. discreet itself signs nothing with it any more."""
-    thief = key_at(folder / "hr.ledger.key")
+    thief = load_key(folder / "hr.ledger.key")
     ledger, _, new = rotated(golden, folder)
     later = session(golden, "hr")
     answer = later.ask(COUNT, epsilon=Fraction(1, 4))
-    assert verify(later.certificate(answer, key_at(folder / "hr.ledger.key")), public=new, ledger=ledger).holds
-    for sign in (lambda: later.certificate(answer, thief), lambda: signed_head(ledger, thief)):
+    assert verify(later.certify(answer, load_key(folder / "hr.ledger.key")), public=new, ledger=ledger).is_valid
+    for sign in (lambda: later.certify(answer, thief), lambda: sign_head(ledger, thief)):
         with pytest.raises(BadParameter, match="since its key was rotated"):
             sign()
     for module in ("certificate", "head"):
         monkeypatch.setattr(f"discreet.ledger.{module}.check_signing_key", lambda *_: None)
-    forged = later.certificate(answer, thief)
+    forged = later.certify(answer, thief)
     for public in (new, None):  # whoever gives no key is told by the ledger which one it signs with
-        assert [f.claim for f in verify(forged, public=public, ledger=ledger).findings if not f.holds] == [
+        assert [f.claim for f in verify(forged, public=public, ledger=ledger).claims if not f.is_valid] == [
             "it was made with the given key"
         ]
-        assert "another key" in str(contains(ledger, signed_head(ledger, thief), public))
-    stranger = key_at(folder / "stranger")
-    assert not verify(read("count"), public=stranger.public, ledger=ledger).holds
+        assert "another key" in str(find_divergence(ledger, sign_head(ledger, thief), public))
+    stranger = load_key(folder / "stranger")
+    assert not verify(read("count"), public=stranger.public, ledger=ledger).is_valid
 
 
 def test_a_rotation_without_both_signatures_is_noticed(golden: str, folder: Path) -> None:
     import msgspec
 
-    from discreet.ledger.entry import encode, hash_of
+    from discreet.ledger.entry import compute_hash, encode
 
     for field in ("signature", "confirmation", "old", "new"):
         ledger, _, new = rotated(golden, folder)
-        with ledger.store.reading() as pages:
-            entry = pages.rotations()[-1]
-        other = key_at(folder / "stranger")
+        with ledger.store.read_transaction() as pages:
+            entry = pages.list_rotations()[-1]
+        other = load_key(folder / "stranger")
         value = other.public if field in ("old", "new") else other.sign(b"something")
         body = encode(msgspec.structs.replace(entry, **{field: value}))
-        with ledger.store.writing() as pages:
-            known = pages.body(entry.number), pages.hash_at(entry.number)
-            pages.run("UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (body, hash_of(body), entry.number))
-        assert "signatures of both keys" in str(check(ledger).problem)
-        assert not verify(read("count"), public=new, ledger=ledger).holds
-        with ledger.store.writing() as pages:
+        with ledger.store.write_transaction() as pages:
+            known = pages.read_body(entry.number), pages.find_hash(entry.number)
+            pages.run(
+                "UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (body, compute_hash(body), entry.number)
+            )
+        assert "signatures of both keys" in str(check_ledger(ledger).problem)
+        assert not verify(read("count"), public=new, ledger=ledger).is_valid
+        with ledger.store.write_transaction() as pages:
             pages.run("UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (*known, entry.number))
-        assert check(ledger).holds
+        assert check_ledger(ledger).is_valid
 
 
 @pytest.mark.parametrize("point", ["before the entry", "after the entry"])
 def test_an_interrupted_rotation_is_continued(
     golden: str, folder: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, ledger = folder / "hr.ledger.key", ledger_at(golden)
-    old = key_at(place).public
+    place, ledger = folder / "hr.ledger.key", open_ledger(golden)
+    old = load_key(place).public
 
     class Crash(BaseException):
         pass
@@ -203,21 +205,21 @@ def test_an_interrupted_rotation_is_continued(
         if point == "after the entry":
             broken.setattr(os, "replace", crash)
         else:
-            broken.setattr("discreet.ledger.pages.Pages.append", crash)
+            broken.setattr("discreet.ledger.pages.Transaction.append", crash)
         with pytest.raises(Crash):
             rotate_key(ledger, place)
-    assert key_at(place).public == old
-    draft = key_at(place.with_name("hr.ledger.key.new")).public
+    assert load_key(place).public == old
+    draft = load_key(place.with_name("hr.ledger.key.new")).public
     made = rotate_key(ledger, place)
-    assert (made.old, made.new, key_at(place).public) == (old, draft, draft)
-    with ledger.store.reading() as pages:
-        assert len(pages.rotations()) == 1
-    assert check(ledger).holds
+    assert (made.old, made.new, load_key(place).public) == (old, draft, draft)
+    with ledger.store.read_transaction() as pages:
+        assert len(pages.list_rotations()) == 1
+    assert check_ledger(ledger).is_valid
 
 
 def test_there_must_be_a_key_to_rotate(golden: str, folder: Path) -> None:
     with pytest.raises(BadParameter, match="there is no key to replace"):
-        rotate_key(ledger_at(golden), folder / "nothing")
+        rotate_key(open_ledger(golden), folder / "nothing")
     assert not (folder / "nothing").exists()
 
 
@@ -239,26 +241,26 @@ def test_another_label_is_another_question_of_the_same_account(golden: str) -> N
     for label in (None, "2026-11", "2026-12", "2026-11", None):
         labelled = session(golden, "hr", label=label)
         answer = labelled.ask(COUNT, epsilon=Fraction(1, 2))
-        assert answer.paper is not None
-        assert answer.paper.measurement.get("label") == label
+        assert answer.reference is not None
+        assert answer.reference.measurement.get("label") == label
         assert rows.setdefault(label, answer.rows) == answer.rows
         spent.append(labelled.account.budget.spent)
     price = spent[1] - spent[0]
     assert price > 0
     assert [each - spent[0] for each in spent] == [0, price, 2 * price, 2 * price, 2 * price]
-    assert check(ledger_at(golden)).holds
+    assert check_ledger(open_ledger(golden)).is_valid
 
 
 def test_every_step_belongs_to_its_label(folder: Path) -> None:
     """Bounds that were found in one month, and a size that was counted there, are not the next month's."""
     for name, asking in {"bounds": {"epsilon": 1}, "pilot": {"error": "20%", "pilot": Fraction(1, 4)}}.items():
-        ledger = ledger_at(folder / name, create=True)
-        ledger.open("hr", 50)
+        ledger = open_ledger(folder / name, create=True)
+        ledger.open_account("hr", 50)
         bounds: Any = {"pay": "auto" if name == "bounds" else (0, 200)}
         for months, label in enumerate(("2026-11", "2026-12", "2026-11"), 1):
             month = session(str(folder / name), "hr", bounds=bounds, label=label)
             month.ask(MEAN, **asking)
-            assert ledger.account("hr").account.debits == 2 * min(months, 2)
+            assert ledger.get_account("hr").state.debits == 2 * min(months, 2)
         this, that = (session(str(folder / name), "hr", bounds=bounds, label=label) for label in ("2026-11", "2026-12"))
         this.ask(COUNT, epsilon=1, id="x")
         with pytest.raises(BadParameter, match="belongs to another measurement"):
@@ -275,12 +277,12 @@ def test_a_label_on_the_command_line_and_in_a_plan(folder: Path) -> None:
     from discreet.publisher import publish
 
     place = folder / "hr.ledger"
-    ledger_at(place, create=True).open("hr", 9)
+    open_ledger(place, create=True).open_account("hr", 9)
     common = ("ask", PEOPLE, COUNT, "--unit", "id", "--epsilon", 1, "--ledger", place, "--json")
     answers = [run(*common, "--label", label).stdout for label in ("2026-11", "2026-12", "2026-11")]
     values = [json.loads(each)["rows"] for each in answers]
     assert values[0] == values[2]
-    assert ledger_at(place).account("hr").account.debits == 2
+    assert open_ledger(place).get_account("hr").state.debits == 2
     assert run("quote", PEOPLE, COUNT, "--unit", "id", "--epsilon", 1, "--label", "2026-11").returncode == 0
     for number, label in enumerate(("2026-11", "2026-12", "2026-11")):
         (folder / "plan.toml").write_text(

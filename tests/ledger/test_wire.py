@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from discreet import publish
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
 from discreet.ledger.entry import Entry
-from discreet.ledger.head import contains
-from discreet.ledger.keys import key_at
+from discreet.ledger.head import find_divergence
+from discreet.ledger.keys import load_key
 from discreet.ledger.verify import verify
 from tests.ledger.wire_history import HISTORY, open_plan, open_session
 
@@ -38,17 +38,17 @@ def golden(folder: Path) -> str:
 
 
 def test_the_ledger_holds_together_and_contains_its_head(golden: str) -> None:
-    ledger = ledger_at(golden)
-    report = check(ledger)
-    assert report.holds, report.problem
+    ledger = open_ledger(golden)
+    report = check_ledger(ledger)
+    assert report.is_valid, report.problem
     assert report.entries == 34
-    assert contains(ledger, read("head"), key_at(f"{golden}.key").public) is None
+    assert find_divergence(ledger, read("head"), load_key(f"{golden}.key").public) is None
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_every_certificate_verifies(golden: str, name: str) -> None:
-    verdict = verify(read(name), public=key_at(f"{golden}.key").public, ledger=ledger_at(golden))
-    assert verdict.holds, [finding for finding in verdict.findings if not finding.holds]
+    verdict = verify(read(name), public=load_key(f"{golden}.key").public, ledger=open_ledger(golden))
+    assert verdict.is_valid, [finding for finding in verdict.claims if not finding.is_valid]
 
 
 @pytest.mark.parametrize("name", HISTORY)
@@ -57,9 +57,9 @@ def test_every_answer_is_found_again_for_free(golden: str, name: str) -> None:
     session = open_session(asking, golden)
     spent = session.account.budget.spent
     answer = session.ask(asking.sql, **asking.ask)
-    assert answer.paper is not None
-    assert answer.paper.measurement == read(name)["measurement"]
-    assert answer.paper.recorded == read(name)["release"]
+    assert answer.reference is not None
+    assert answer.reference.measurement == read(name)["measurement"]
+    assert answer.reference.record == read(name)["release"]
     assert session.account.budget.spent == spent
 
 
@@ -70,8 +70,8 @@ def test_the_publication_is_found_again_for_free(golden: str, folder: Path) -> N
 
 
 def test_the_history_holds_every_kind_of_entry_statistic_and_relation(golden: str) -> None:
-    with ledger_at(golden).store.reading() as pages:
-        kinds = {json.loads(pages.body(number))["kind"] for number in range(1, 35)}
+    with open_ledger(golden).store.read_transaction() as pages:
+        kinds = {json.loads(pages.read_body(number))["kind"] for number in range(1, 35)}
     assert kinds == {kind.__struct_config__.tag for kind in Entry.__args__}
     measured = [read(name)["measurement"] for name in HISTORY] + read("published")["measurement"]["plan"]
     assert {noise["total"] for each in measured for noise in each["noise"]} >= {

@@ -11,16 +11,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet import publish, read_plan
+from discreet import publish, read_workload
 from discreet.accounting.filters import Gdp, Rdp, Zcdp
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import Ledger
 from discreet.ledger.failures import FailureKind
-from discreet.ledger.head import signed_head
-from discreet.ledger.keys import key_at
+from discreet.ledger.head import sign_head
+from discreet.ledger.keys import load_key
 from discreet.ledger.rotation import rotate_key
 from discreet.opening import connect
-from discreet.publisher.solve import Solved, solve
+from discreet.publisher.solve import WorkloadPlan, plan_workload
 from discreet.session import Session
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -72,12 +72,12 @@ def open_session(asking: Asking, ledger: str) -> Session:
     return session
 
 
-def open_plan(folder: Path, ledger: str) -> Solved:
+def open_plan(folder: Path, ledger: str) -> WorkloadPlan:
     """The plan that was published."""
     plan = (EXAMPLES / "publish.toml").read_text().replace('"people.csv"', json.dumps(str(EXAMPLES / "people.csv")))
     text = plan.replace("delta = 1e-6", f'ledger = {json.dumps(ledger)}\naccount = "child"')
     (folder / "plan.toml").write_text(text)
-    solved = solve(read_plan(folder / "plan.toml"))
+    solved = plan_workload(read_workload(folder / "plan.toml"))
     solved.session.engine.identity = SOURCE  # type: ignore[misc]
     return solved
 
@@ -85,9 +85,9 @@ def open_plan(folder: Path, ledger: str) -> Solved:
 def write(folder: Path) -> None:
     """Write the history, its certificates and a signed head into an empty folder."""
     place = folder / "hr.ledger"
-    ledger = ledger_at(place, create=True)
+    ledger = open_ledger(place, create=True)
     for name, budget in ACCOUNTS.items():
-        ledger.open(name, **budget)
+        ledger.open_account(name, **budget)
     for name, certificate in _certificates(folder, place, ledger):
         (folder / f"{name}.json").write_text(json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
 
@@ -96,7 +96,7 @@ def _certificates(folder: Path, place: Path, ledger: Ledger) -> Iterator[tuple[s
     key = place.with_name("hr.ledger.key")
     for number, (name, asking) in enumerate(HISTORY.items()):
         session = open_session(asking, str(place))
-        yield name, session.certificate(session.ask(asking.sql, **asking.ask), key_at(key))
+        yield name, session.certify(session.ask(asking.sql, **asking.ask), load_key(key))
         if number == len(HISTORY) // 2:
             rotate_key(ledger, key)
     published = publish(open_plan(folder, str(place)), folder / "published")
@@ -104,7 +104,7 @@ def _certificates(folder: Path, place: Path, ledger: Ledger) -> Iterator[tuple[s
     for source, kind in ((SOURCE, FailureKind.RESOURCE), ("/srv/data/broken.csv", FailureKind.DECODING)):
         ledger.quarantine.record_failure(source, kind)
     ledger.quarantine.lift("/srv/data/broken.csv")
-    yield "head", signed_head(ledger, key_at(key))
+    yield "head", sign_head(ledger, load_key(key))
 
 
 if __name__ == "__main__":

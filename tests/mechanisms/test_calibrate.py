@@ -6,7 +6,7 @@ import pytest
 
 import discreet
 from discreet import BadParameter, DiscreteGaussian, Gaussian, Laplace, Sensitivity, calibrate
-from discreet.loss import Loss, Subsampled
+from discreet.loss import Event, Subsampled
 
 CASES = [
     (Gaussian, 1, 1000, None),
@@ -24,7 +24,7 @@ def test_meets_its_target_and_no_more(kind, moved, times: int, rate, epsilon: fl
     m = calibrate(kind, sensitivity=moved, epsilon=epsilon, delta=delta, times=times, rate=rate)
 
     def cost(mechanism: Laplace | Gaussian | DiscreteGaussian) -> float:
-        once: Loss = mechanism.loss(moved)
+        once: Event = mechanism.event(moved)
         return float(discreet.epsilon((once if rate is None else Subsampled(once, rate)) * times, delta))
 
     scale = m.scale if isinstance(m, Laplace) else m.sigma

@@ -20,25 +20,25 @@ from discreet import (
     Exponential,
     Gaussian,
     Laplace,
-    OptimalThreshold,
+    OptimalPartitionSelection,
     RandomizedResponse,
     RunningTotal,
     SparseVector,
     Threshold,
     TruncatedGeometric,
 )
-from discreet.accounting import delta, epsilon, readings
-from discreet.accounting.approx import approx
+from discreet.accounting import compare_guarantees, delta, epsilon
+from discreet.accounting.approx import basic_composition
 from discreet.accounting.gdp import gdp
-from discreet.accounting.leak import split
-from discreet.accounting.optimal import optimal
+from discreet.accounting.leak import split_delta
+from discreet.accounting.optimal import optimal_composition
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
-from discreet.accounting.renyi_curve import best_order
+from discreet.accounting.renyi_curve import find_best_order
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import DiscreetError
-from discreet.exact import rational
+from discreet.exact import to_rational
 from discreet.loss import (
     Composition,
     Group,
@@ -52,9 +52,9 @@ from discreet.loss import (
     subsample,
     subsample_without_replacement,
 )
-from discreet.mechanisms.keep import precision, probabilities
+from discreet.mechanisms.keep import probability_bits, selection_probabilities
 from discreet.noise import discrete_laplace
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import Sensitivity
 
 TINY, HUGE = Fraction(1, 10**400), Fraction(10**400)
@@ -70,8 +70,8 @@ MAKERS: dict[str, Callable[[Fraction], Any]] = {
     "Threshold": lambda s: Threshold(s, 5),
     "SparseVector": lambda s: SparseVector(7, s, s),
     "SparseVector, one quiet noise": lambda s: SparseVector(7, s, 1),
-    "OptimalThreshold": lambda s: OptimalThreshold(s, Fraction(1, 100)),
-    "OptimalThreshold, by δ": lambda s: OptimalThreshold(1, min(s, Fraction(1, 3))),
+    "OptimalThreshold": lambda s: OptimalPartitionSelection(s, Fraction(1, 100)),
+    "OptimalThreshold, by δ": lambda s: OptimalPartitionSelection(1, min(s, Fraction(1, 3))),
 }
 
 
@@ -98,7 +98,7 @@ def test_errors_past_the_doubles() -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_loss_of_any_scale_is_read_soundly(name: str) -> None:
     for scale in SCALES:
-        loss = MAKERS[name](scale).loss(1)
+        loss = MAKERS[name](scale).event(1)
         found = delta(loss, 1, 1e-3)
         assert 0 <= found.lower <= found.upper <= 1
 
@@ -114,11 +114,11 @@ GUARANTEES: dict[str, Callable[[Any], object]] = {
     "zcdp": zcdp,
     "gdp": gdp,
     "renyi": lambda loss: renyi(loss, 2),
-    "best_order": lambda loss: best_order(loss, 1e-5),
+    "best_order": lambda loss: find_best_order(loss, 1e-5),
     "tcdp": lambda loss: tcdp(loss, 4),
-    "approx": approx,
-    "split": split,
-    "readings": lambda loss: readings(loss, 1e-5),
+    "approx": basic_composition,
+    "split": split_delta,
+    "readings": lambda loss: compare_guarantees(loss, 1e-5),
     "compose": compose,
     "repeat": lambda loss: repeat(loss, 3),
     "group": lambda loss: group(loss, 2),
@@ -130,19 +130,19 @@ GUARANTEES: dict[str, Callable[[Any], object]] = {
     "Group": lambda loss: Group(loss, 2),
     "Subsampled": lambda loss: Subsampled(loss, Fraction(1, 2)),
     "SampledWithoutReplacement": lambda loss: SampledWithoutReplacement(loss, Fraction(1, 2)),
-    "RunningTotal": lambda loss: RunningTotal.at(1e-5).append(loss),
+    "RunningTotal": lambda loss: RunningTotal.for_delta(1e-5).append(loss),
 }
 
 
 @pytest.mark.parametrize("name", GUARANTEES)
 def test_what_is_no_event_is_refused_with_what_to_pass_instead(name: str) -> None:
     for wrong in [*mechanisms(), Gaussian, None, 3, "gaussian(sigma=1)", object()]:
-        with pytest.raises(BadParameter, match=r"\.loss\(sensitivity=1\)"):
+        with pytest.raises(BadParameter, match=r"\.event\(sensitivity=1\)"):
             GUARANTEES[name](wrong)
 
 
 def test_the_message_for_a_mechanism_names_it() -> None:
-    with pytest.raises(BadParameter, match=r"pass Gaussian\(sigma=1\.1\)\.loss\(sensitivity=1\)"):
+    with pytest.raises(BadParameter, match=r"pass Gaussian\(sigma=1\.1\)\.event\(sensitivity=1\)"):
         epsilon(Gaussian(1.1), 1e-5)  # type: ignore[arg-type]
 
 
@@ -152,14 +152,14 @@ INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64]
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_numpy_integers_are_integers(kind: type[np.integer[Any]]) -> None:
     three = kind(3)
-    assert type(rational(three).numerator) is int
-    assert Laplace(three).loss(three) == Laplace(3).loss(3)
+    assert type(to_rational(three).numerator) is int
+    assert Laplace(three).event(three) == Laplace(3).event(3)
     moved = Sensitivity(l0=three, linf=three)
     assert moved == Sensitivity(l0=3, linf=3)
     for one, two in ((Gaussian, Gaussian.for_epsilon), (DiscreteGaussian, DiscreteGaussian.for_epsilon)):
-        assert one(three).loss(moved) == one(3).loss(Sensitivity(l0=3, linf=3))
+        assert one(three).event(moved) == one(3).event(Sensitivity(l0=3, linf=3))
         assert two(1, 1e-6, three) == two(1, 1e-6, 3)
-    assert epsilon(Laplace(three).loss(three) * int(three), 1e-6) == epsilon(Laplace(3).loss(3) * 3, 1e-6)
+    assert epsilon(Laplace(three).event(three) * int(three), 1e-6) == epsilon(Laplace(3).event(3) * 3, 1e-6)
     assert Laplace.for_epsilon(three, three) == Laplace(1)
 
 
@@ -178,27 +178,27 @@ def test_one_record_with_a_predicate() -> None:
 
 def test_optimal_selection_at_a_tiny_delta() -> None:
     """Its table has some 460 entries; it took 7 s and then blamed ε."""
-    rule = OptimalThreshold(1, Fraction(1, 10**100))
-    chances = probabilities(rule.epsilon, rule.delta)
+    rule = OptimalPartitionSelection(1, Fraction(1, 10**100))
+    chances = selection_probabilities(rule.epsilon, rule.delta)
     assert len(chances) < 1000
     assert 0 < chances[1] < chances[2]
-    assert abs(Fraction(chances[1], 1 << precision(rule.delta)) * 10**100 - 1) < Fraction(1, 10**20)
+    assert abs(Fraction(chances[1], 1 << probability_bits(rule.delta)) * 10**100 - 1) < Fraction(1, 10**20)
     assert rule.release([1, 600]) == [False, True]
     assert 225 < rule.error(0.5) < 240
 
 
 def test_a_table_that_is_too_long_is_refused_with_both_parameters() -> None:
     with pytest.raises(BadParameter, match="δ = 1e-100"):
-        OptimalThreshold(Fraction(1, 10**9), Fraction(1, 10**100)).error(0.5)
+        OptimalPartitionSelection(Fraction(1, 10**9), Fraction(1, 10**100)).error(0.5)
 
 
 def test_optimal_composition_counts_what_each_release_leaks() -> None:
-    assert optimal(3000, 5, 1e-6, each=1e-6).epsilon == inf  # 5e-6 leaks
-    assert optimal(3000, 5, 1e-5, each=1e-6).epsilon == 15000
-    assert optimal(3000, 5, 1e-6).epsilon == 15000
+    assert optimal_composition(3000, 5, 1e-6, each=1e-6).epsilon == inf  # 5e-6 leaks
+    assert optimal_composition(3000, 5, 1e-5, each=1e-6).epsilon == 15000
+    assert optimal_composition(3000, 5, 1e-6).epsilon == 15000
     for wrong in (-1e-9, -1, 1.5, float("nan")):
         with pytest.raises(BadParameter, match="each"):
-            optimal(1, 5, 1e-6, each=wrong)
+            optimal_composition(1, 5, 1e-6, each=wrong)
 
 
 EDGES = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**62, 2**63 - 2, 2**63 - 1]
@@ -208,8 +208,8 @@ EDGES = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**62, 2**63 - 2, 2**63 - 1]
 def test_sparse_vector_compares_exact_sums(threshold: int) -> None:
     """The same bits, in whole numbers of any size: no sum wraps or saturates."""
     rule = SparseVector(threshold, 9, 5, most=100)
-    said = rule.runs(np.array([EDGES], np.int64), seeded(3))[0]
-    bits = seeded(3)
+    said = rule.run_batch(np.array([EDGES], np.int64), seeded_bits(3))[0]
+    bits = seeded_bits(3)
     bar = threshold + int(discrete_laplace(9, 1, bits)[0])
     noise = discrete_laplace(5, len(EDGES), bits)
     assert said.tolist() == [int(value + int(drawn) >= bar) for value, drawn in zip(EDGES, noise, strict=True)]

@@ -16,7 +16,7 @@ from discreet import (
     Exponential,
     Gaussian,
     Laplace,
-    OptimalThreshold,
+    OptimalPartitionSelection,
     RandomizedResponse,
     Sensitivity,
     Threshold,
@@ -25,17 +25,17 @@ from discreet import (
     zcdp,
 )
 from discreet.mechanisms.values import default_grid
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
 ADDITIVE = [Laplace(3), Gaussian(3), DiscreteGaussian(3), Binomial(20)]
 REAL = [Laplace(3), Gaussian(3), DiscreteGaussian(3)]
-COUNTING = [*ADDITIVE, TruncatedGeometric(3, -100, 100), Threshold(3, 10), OptimalThreshold(1, 1e-6)]
+COUNTING = [*ADDITIVE, TruncatedGeometric(3, -100, 100), Threshold(3, 10), OptimalPartitionSelection(1, 1e-6)]
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64]
 
 
 @pytest.mark.parametrize("m", COUNTING, ids=repr)
 def test_shapes_of_whole_numbers(m) -> None:  # type: ignore[no-untyped-def]
-    kind = bool if isinstance(m, Threshold | OptimalThreshold) else int
+    kind = bool if isinstance(m, Threshold | OptimalPartitionSelection) else int
     assert type(m.release(5)) is kind
     assert type(m.release(np.int64(5))) is kind
     assert [type(x) for x in m.release([5, 6])] == [kind, kind]
@@ -132,25 +132,25 @@ def test_integers_take_no_grid() -> None:
 
 def test_the_same_bits_give_the_same_release_and_values_only_shift_it() -> None:
     for m in ADDITIVE:
-        assert m.release([10, 20], seeded(3)) == [x + 10 for x in m.release([0, 10], seeded(3))]
+        assert m.release([10, 20], seeded_bits(3)) == [x + 10 for x in m.release([0, 10], seeded_bits(3))]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.5, 2.0, 2.0**-19, 2.0**40, 2.0**-200, 2.0**300]))
 def test_one_real_and_an_array_of_one_agree_bit_for_bit(x: float, grid: float) -> None:
     """Two independent ways to the same exact sum: whole numbers of any size, and doubles that hold them."""
     m = Gaussian(Fraction(grid) * 1000)
-    assert m.release(x, seeded(8), grid=grid) == m.release(np.array([x]), seeded(8), grid=grid)[0]
+    assert m.release(x, seeded_bits(8), grid=grid) == m.release(np.array([x]), seeded_bits(8), grid=grid)[0]
 
 
 @settings(deadline=None)
 @given(st.floats(-1e9, 1e9), st.floats(-50, 50), st.sampled_from([0.5, 2.0, 2.0**-19, 0.25]))
 def test_rounding_moves_neighbours_by_no_more_than_the_grown_sensitivity(x: float, change: float, grid: float) -> None:
     """⌊a + ½⌋ − ⌊b + ½⌋ ≤ ⌈|a − b|⌉, and the wrong twin, half to even, breaks it."""
-    bits = seeded(1)
+    bits = seeded_bits(1)
     step, y = Fraction(grid), x + change
     a, b = (Fraction(Laplace(Fraction(1, 2**50) * step).release(v, bits, grid=grid)) / step for v in (x, y))
     moved = abs(Fraction(y) - Fraction(x)) or Fraction(1, 10**9)
-    assert abs(a - b) <= Sensitivity(l0=1, linf=moved).on_grid(step).linf
+    assert abs(a - b) <= Sensitivity(l0=1, linf=moved).to_grid(step).linf
 
 
 class Repeated:
@@ -178,7 +178,7 @@ def test_no_scale_falls_on_the_grid_of_whole_numbers(scale: int) -> None:
     for m in (Laplace(scale), Gaussian(scale)):
         assert m.grid != 1
         assert isinstance(m.release(3.5), float)
-        assert m.loss(1, grid=m.grid).sensitivity.linf * m.grid >= 1
+        assert m.event(1, grid=m.grid).sensitivity.linf * m.grid >= 1
 
 
 @pytest.mark.parametrize("m", COUNTING, ids=repr)
@@ -203,8 +203,8 @@ def test_calibrating_for_integers_does_not_cover_reals() -> None:
     """Why `reals=True` is there: with many moved coordinates the grid is a large part of the price."""
     moved = Sensitivity(l0=10**6, l1=1)
     plain, paid = Laplace.for_epsilon(1, moved), Laplace.for_epsilon(4, moved, reals=True)
-    assert pure(plain.loss(moved, grid=plain.grid)) > 1.9
-    assert pure(paid.loss(moved, grid=paid.grid)) <= 4
+    assert pure(plain.event(moved, grid=plain.grid)) > 1.9
+    assert pure(paid.event(moved, grid=paid.grid)) <= 4
 
 
 def test_half_to_even_would_be_two_steps_apart() -> None:
@@ -215,14 +215,14 @@ def test_half_to_even_would_be_two_steps_apart() -> None:
 
 @pytest.mark.parametrize("m", REAL, ids=repr)
 def test_the_grid_is_in_the_price(m) -> None:  # type: ignore[no-untyped-def]
-    whole, real = m.loss(1), m.loss(1, grid=m.grid)
+    whole, real = m.event(1), m.event(1, grid=m.grid)
     assert real.sensitivity.l1 * m.grid > 0
     reading = pure if isinstance(m, Laplace) else zcdp
     assert reading(whole) <= reading(real) < reading(whole) * Fraction(1001, 1000)
-    coarse = m.loss(Fraction(3, 2), grid=1 / Fraction(1, 4) / 2)  # a grid of 2: ⌈1.5/2⌉ = 1 step
+    coarse = m.event(Fraction(3, 2), grid=1 / Fraction(1, 4) / 2)  # a grid of 2: ⌈1.5/2⌉ = 1 step
     assert coarse.sensitivity.linf == 1
     with pytest.raises(BadParameter, match="l0"):
-        m.loss(Sensitivity(l1=1), grid=0.5)
+        m.event(Sensitivity(l1=1), grid=0.5)
 
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian, DiscreteGaussian])
@@ -232,8 +232,8 @@ def test_for_epsilon_on_reals_pays_for_the_grid(kind) -> None:  # type: ignore[n
         m, plain = kind.for_epsilon(*target, moved, reals=True), kind.for_epsilon(*target, moved)
         reading = pure if kind is Laplace else zcdp
         hair = 1 + Fraction(1, 2**90)  # √ is rounded up on both sides, not by the same amount
-        assert reading(m.loss(moved, grid=m.grid)) <= reading(plain.loss(moved)) * hair
-        assert reading(plain.loss(moved, grid=plain.grid)) >= reading(plain.loss(moved))
+        assert reading(m.event(moved, grid=m.grid)) <= reading(plain.event(moved)) * hair
+        assert reading(plain.event(moved, grid=plain.grid)) >= reading(plain.event(moved))
 
 
 PARAMETERS = [0, -1, float("nan"), float("inf"), "3", None, True]
@@ -244,7 +244,7 @@ def test_bad_parameters_are_refused_by_every_mechanism(bad) -> None:  # type: ig
     makers = [
         lambda: Laplace(bad), lambda: Gaussian(bad), lambda: DiscreteGaussian(bad), lambda: TruncatedGeometric(bad, 0, 9),
         lambda: Binomial(bad), lambda: RandomizedResponse(bad), lambda: Exponential(bad), lambda: Threshold(bad, 9),
-        lambda: OptimalThreshold(bad, 1e-6), lambda: OptimalThreshold(1, bad),
+        lambda: OptimalPartitionSelection(bad, 1e-6), lambda: OptimalPartitionSelection(1, bad),
         lambda: Laplace.for_epsilon(bad, 1), lambda: Laplace.for_epsilon(1, bad), lambda: Gaussian.for_epsilon(bad, 1e-6, 1),
         lambda: Gaussian.for_epsilon(1, bad, 1), lambda: Gaussian.for_epsilon(1, 1e-6, bad),
         lambda: DiscreteGaussian.for_epsilon(bad, 1e-6, 1), lambda: DiscreteGaussian.for_rho(bad, 1),
@@ -266,12 +266,12 @@ def test_delta_must_lie_strictly_between_0_and_1(delta: float) -> None:
 
 
 def test_losses_have_the_stated_readings() -> None:
-    assert pure(Laplace(10).loss(Sensitivity(l0=3, linf=2))) == Fraction(6, 10)
-    assert pure(Laplace(10).loss(Sensitivity(l2=1))) == inf
-    assert pure(Gaussian(10).loss(1)) == pure(DiscreteGaussian(3).loss(1)) == pure(Binomial(4).loss(1)) == inf
-    assert zcdp(Gaussian(10).loss(Sensitivity(l0=4, linf=1))) == Fraction(4, 200)
-    assert zcdp(DiscreteGaussian(10).loss(1)) == Fraction(1, 200)
-    assert pure(TruncatedGeometric(5, 0, 9).loss(2)) == Fraction(2, 5)
-    assert pure(Exponential.for_epsilon(1, 1).loss(1)) == 1
-    assert pure(Exponential.for_epsilon(1, 1, monotone=True).loss(1, monotone=True)) == 1
-    assert zcdp(Exponential.for_epsilon(1, 1).loss(1)) == Fraction(1, 8)
+    assert pure(Laplace(10).event(Sensitivity(l0=3, linf=2))) == Fraction(6, 10)
+    assert pure(Laplace(10).event(Sensitivity(l2=1))) == inf
+    assert pure(Gaussian(10).event(1)) == pure(DiscreteGaussian(3).event(1)) == pure(Binomial(4).event(1)) == inf
+    assert zcdp(Gaussian(10).event(Sensitivity(l0=4, linf=1))) == Fraction(4, 200)
+    assert zcdp(DiscreteGaussian(10).event(1)) == Fraction(1, 200)
+    assert pure(TruncatedGeometric(5, 0, 9).event(2)) == Fraction(2, 5)
+    assert pure(Exponential.for_epsilon(1, 1).event(1)) == 1
+    assert pure(Exponential.for_epsilon(1, 1, monotone=True).event(1, monotone=True)) == 1
+    assert zcdp(Exponential.for_epsilon(1, 1).event(1)) == Fraction(1, 8)

@@ -9,7 +9,7 @@ import numpy as np
 from discreet import noise
 from discreet.noise import bits
 from discreet.noise.bits import SYSTEM, Keystream
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
 
 def _words(queue: "multiprocessing.Queue[list[int]]") -> None:
@@ -74,9 +74,9 @@ def test_keys_are_replaced_after_bounded_output_and_bounded_calls() -> None:
 
 def test_system_bits_are_clean_and_seeded_bits_are_tainted() -> None:
     assert not SYSTEM.tainted
-    assert seeded(1).tainted
-    assert (seeded(1).words(9) == seeded(1).words(9)).all()
-    assert (seeded(1).words(9) != seeded(2).words(9)).any()
+    assert seeded_bits(1).tainted
+    assert (seeded_bits(1).words(9) == seeded_bits(1).words(9)).all()
+    assert (seeded_bits(1).words(9) != seeded_bits(2).words(9)).any()
 
 
 def test_words_are_the_aes_256_counter_keystream() -> None:

@@ -38,15 +38,15 @@ def test_scales_from_2_to_the_minus_60_to_2_to_the_50(draw) -> None:  # type: ig
 @pytest.mark.parametrize("draw", SAMPLERS)
 @pytest.mark.parametrize("scale", [3, Fraction(3), Decimal(3), 3.0, np.float64(3), np.int64(3)])
 def test_every_kind_of_number_is_taken_at_its_exact_value(draw, scale) -> None:  # type: ignore[no-untyped-def]
-    from discreet.testing import seeded
+    from discreet.testing import seeded_bits
 
-    assert (draw(scale, 50, seeded(4)) == draw(Fraction(3), 50, seeded(4))).all()
+    assert (draw(scale, 50, seeded_bits(4)) == draw(Fraction(3), 50, seeded_bits(4))).all()
 
 
 def test_other_bad_parameters() -> None:
     for call in (
-        lambda: noise.below(0, 1),
-        lambda: noise.below(2**63 + 1, 1),
+        lambda: noise.uniform_below(0, 1),
+        lambda: noise.uniform_below(2**63 + 1, 1),
         lambda: noise.bernoulli(Fraction(3, 2), 1),
         lambda: noise.bernoulli(-0.1, 1),
         lambda: noise.bernoulli_exp(-1, 1),

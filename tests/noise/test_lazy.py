@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, race, table, uniform
-from discreet.noise.lazy import Uniform
-from discreet.testing import seeded
+from discreet.noise.lazy import LazyUniform
+from discreet.testing import seeded_bits
 from tests.laws.laws import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, geometric_cdf, rounded_gaussian_cdf
 
 
@@ -29,12 +29,12 @@ class NoBits:
         raise Exhausted
 
 
-def leaves(settle: Callable[[Uniform], int], depth: int) -> tuple[Counter[int], float]:
+def leaves(settle: Callable[[LazyUniform], int], depth: int) -> tuple[Counter[int], float]:
     """Outcomes of all 2^depth prefixes: their probability mass in units of 2^-depth, and the share left open."""
     outcomes: Counter[int] = Counter()
     for number in range(1 << depth):
         try:
-            outcomes[settle(Uniform(NoBits(), number, depth))] += 1
+            outcomes[settle(LazyUniform(NoBits(), number, depth))] += 1
         except Exhausted:
             continue
     return outcomes, 1 - outcomes.total() / (1 << depth)
@@ -53,7 +53,7 @@ def magnitude(cdf: Callable[[int], float]) -> Callable[[int], float]:
 
 DEPTH = 13
 HALF = Fraction(5, 2)
-TREES: dict[str, tuple[Callable[[Uniform], int], Callable[[Fraction], Callable[[int], float]]]] = {
+TREES: dict[str, tuple[Callable[[LazyUniform], int], Callable[[Fraction], Callable[[int], float]]]] = {
     "geometric": (lambda u: laplace.settle(u, HALF, lambda p: 0), geometric_cdf),
     "discrete Laplace": (
         lambda u: laplace.settle(u, HALF, partial(laplace._kappa, HALF)),
@@ -68,11 +68,11 @@ TREES: dict[str, tuple[Callable[[Uniform], int], Callable[[Fraction], Callable[[
         lambda s: lambda k: binomial_cdf(Fraction(20))(10 + k) - binomial_cdf(Fraction(20))(9 - k) if k >= 0 else 0.0,
     ),
     "Bernoulli(1/3)": (
-        lambda u: int(u.below(lambda p: ((1 << p) // 3, -(-(1 << p) // 3)))),
+        lambda u: int(u.is_below(lambda p: ((1 << p) // 3, -(-(1 << p) // 3)))),
         lambda s: lambda k: (0.0, 1 - float(s) / 7.5, 1.0)[k + 1],
     ),
     "Bernoulli(e^-2.5)": (
-        lambda u: int(u.below(partial(uniform._exp_bounds, HALF))),
+        lambda u: int(u.is_below(partial(uniform._exp_bounds, HALF))),
         lambda s: lambda k: (0.0, 1 - exp(-float(s)), 1.0)[k + 1],
     ),
 }
@@ -95,7 +95,7 @@ def test_bit_tree_of_box_muller() -> None:
         for angle in range(1 << depth):
             quadrant, rest = angle >> (depth - 2), angle & (1 << (depth - 2)) - 1
             pair = (
-                gaussian._settled(Uniform(NoBits(), number, depth), Uniform(NoBits(), rest, depth - 2), sigma)
+                gaussian._try_settle(LazyUniform(NoBits(), number, depth), LazyUniform(NoBits(), rest, depth - 2), sigma)
                 if number
                 else None
             )
@@ -146,18 +146,18 @@ def near_boundaries(scale: Fraction, shift: float) -> list[int]:
 
 @pytest.mark.parametrize("scale", SCALES, ids=float)
 def test_fast_discrete_laplace_agrees_with_exact(scale: Fraction) -> None:
-    kappa, shift = laplace._shifts(scale)
+    kappa, shift = laplace._kappa_pair(scale)
     words = near_boundaries(scale, kappa)
-    fast, _ = laplace._floors(scale, kappa, shift, len(words), Script(words))
-    exact = [laplace.settle(Uniform(Constant(), word >> 1, 63), scale, shift) for word in words]
+    fast, _ = laplace._draw_floors(scale, kappa, shift, len(words), Script(words))
+    exact = [laplace.settle(LazyUniform(Constant(), word >> 1, 63), scale, shift) for word in words]
     assert fast.tolist() == exact
 
 
 def box_muller(sigma: Fraction, count: int) -> tuple[NDArray[np.int64], list[int]]:
-    words = seeded(11).words(2 * count)
-    fast = gaussian._pairs(sigma, count, Script(words.tolist()))
+    words = seeded_bits(11).words(2 * count)
+    fast = gaussian._draw_pairs(sigma, count, Script(words.tolist()))
     pairs = [
-        gaussian.settle(Uniform(Constant(), int(u), 64), int(a), sigma)
+        gaussian.settle(LazyUniform(Constant(), int(u), 64), int(a), sigma)
         for u, a in zip(words[:count], words[count:], strict=True)
     ]
     return fast, [x for x, _ in pairs] + [y for _, y in pairs]
@@ -172,7 +172,7 @@ def test_fast_rounded_gaussian_agrees_with_exact(sigma: Fraction) -> None:
 def test_without_its_margin_the_fast_path_errs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong twin: doubles believed blindly."""
     monkeypatch.setattr(gaussian, "MARGIN", 0.0)
-    monkeypatch.setattr(gaussian, "INVERSE", 0.0)
+    monkeypatch.setattr(gaussian, "INVERSE_MARGIN", 0.0)
     fast, exact = box_muller(Fraction(1 << 42), 4000)
     assert fast.tolist() != exact
 
@@ -180,19 +180,19 @@ def test_without_its_margin_the_fast_path_errs(monkeypatch: pytest.MonkeyPatch) 
 def test_without_its_margin_the_fast_laplace_errs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laplace, "MARGIN", 0.0)
     scale = Fraction(1 << 38)
-    kappa, shift = laplace._shifts(scale)
+    kappa, shift = laplace._kappa_pair(scale)
     words = near_boundaries(scale, kappa)
-    fast, _ = laplace._floors(scale, kappa, shift, len(words), Script(words))
-    assert fast.tolist() != [laplace.settle(Uniform(Constant(), word >> 1, 63), scale, shift) for word in words]
+    fast, _ = laplace._draw_floors(scale, kappa, shift, len(words), Script(words))
+    assert fast.tolist() != [laplace.settle(LazyUniform(Constant(), word >> 1, 63), scale, shift) for word in words]
 
 
 @pytest.mark.parametrize("law", [partial(lattice_gaussian.weights, Fraction(100)), partial(fair_coins.weights, 1001)])
-def test_table_thresholds_bracket_the_truth_and_draws_on_them_are_refined(law: table.Law) -> None:
-    low, high = table.distribution(law, 63)
-    finer_low, finer_high = table.distribution(law, 160)
+def test_table_thresholds_bracket_the_truth_and_draws_on_them_are_refined(law: table.WeightFunction) -> None:
+    low, high = table.cdf_bounds(law, 63)
+    finer_low, finer_high = table.cdf_bounds(law, 160)
     for k, (below, above) in enumerate(zip(low, high, strict=True)):
         assert below <= finer_low[k] >> 97 <= finer_high[k] >> 97 <= above
-    drawn = table.Table.of(law)
+    drawn = table.InversionTable.of(law)
     words = [t << 1 for t in low[:50]]
     sizes, _ = drawn.draw(len(words), Script(words))
     assert all(int(size) in (k, k + 1) for k, size in enumerate(sizes))
@@ -232,11 +232,11 @@ def test_rejection_turns_exactly_at_its_probability(few: bool, monkeypatch: pyte
     edge = int((integral(0) / integral(k) * arb(2) ** 64).floor().unique_fmpz())
     assert edge < 2**64 - 2**40  # the pair is one where rejection has some probability
     if not few:
-        monkeypatch.setattr(lattice_gaussian, "FEW", 0)
+        monkeypatch.setattr(lattice_gaussian, "MAX_SCALAR_DRAWS", 0)
     for word, rejected in ((edge - 2, False), (edge + 2, True), (2**64 - 1, True), (0, False)):
-        out = lattice_gaussian._rejected(np.array([k], np.int64), Fraction(sigma), Script([word]))
+        out = lattice_gaussian._draw_rejections(np.array([k], np.int64), Fraction(sigma), Script([word]))
         assert out.tolist() == [rejected]
-    assert not lattice_gaussian._rejected(np.array([0], np.int64), Fraction(sigma), Script([2**64 - 2])).any()
+    assert not lattice_gaussian._draw_rejections(np.array([0], np.int64), Fraction(sigma), Script([2**64 - 2])).any()
 
 
 def test_race_intervals_hold_the_key_by_arb() -> None:
@@ -253,38 +253,38 @@ def test_race_intervals_hold_the_key_by_arb() -> None:
         1 << 63,
         (1 << 64) - (1 << 12),
         (1 << 64) - 2,
-        *seeded(6).words(200).tolist(),
+        *seeded_bits(6).words(200).tolist(),
     ]
     deficits = [Fraction(i % 7, 3) for i in range(len(words))]
-    for kind in noise.Race:
-        low, high = race._keys(deficits, np.array(words, np.uint64), kind)
+    for kind in noise.SelectionRule:
+        low, high = race._float_key_bounds(deficits, np.array(words, np.uint64), kind)
         for i, word in enumerate(words):
             for bits in (word, word + 1):  # the ends of what 64 bits leave open
                 e = -(arb(bits) / arb(2) ** 64).log() if bits < 1 << 64 else arb(0)
-                if kind is noise.Race.EXPONENTIAL and bits == 1 << 64:
+                if kind is noise.SelectionRule.EXPONENTIAL and bits == 1 << 64:
                     continue  # the key goes to infinity there
-                key = (e if kind is noise.Race.PERMUTE_AND_FLIP else -e.log()) - arb(deficits[i].numerator) / deficits[
-                    i
-                ].denominator
+                key = (e if kind is noise.SelectionRule.PERMUTE_AND_FLIP else -e.log()) - arb(
+                    deficits[i].numerator
+                ) / deficits[i].denominator
                 assert low[i] <= key
                 assert key <= high[i] or high[i] == float("inf")
-                exact_low, exact_high = race._interval(Uniform(NoBits(), word, 64), deficits[i], kind)
+                exact_low, exact_high = race._exact_key_bounds(LazyUniform(NoBits(), word, 64), deficits[i], kind)
                 assert float(exact_low) <= float(key) + 1e-12
                 assert float(key) <= float(exact_high) + 1e-12
 
 
-@pytest.mark.parametrize("kind", noise.Race)
-def test_a_race_that_doubles_cannot_settle_goes_to_whoever_is_ahead(kind: noise.Race) -> None:
+@pytest.mark.parametrize("kind", noise.SelectionRule)
+def test_a_race_that_doubles_cannot_settle_goes_to_whoever_is_ahead(kind: noise.SelectionRule) -> None:
     """Equal scores and almost equal words: the smaller U has the larger −ln U, and loses under Gumbel's rule."""
     word = (1 << 63) + 12345
-    ahead = 1 if kind is noise.Race.EXPONENTIAL else 0
+    ahead = 1 if kind is noise.SelectionRule.EXPONENTIAL else 0
     assert noise.select([1, 1], 1, kind, Script([word, word + 1])) == ahead
     assert noise.select([1, 1], 1, kind, Script([word + 1, word])) == 1 - ahead
 
 
 def test_a_uniform_at_zero_is_refined_until_it_is_not() -> None:
     zeros = Script([0, 0, 7])
-    value = laplace.settle(Uniform(zeros, 0, 63), Fraction(1), lambda p: 0)
+    value = laplace.settle(LazyUniform(zeros, 0, 63), Fraction(1), lambda p: 0)
     assert 120 < value < 200
 
 

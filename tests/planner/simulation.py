@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from discreet import Count, Histogram, Mean, Proportion, RandomizedResponse, Sum
 from discreet.noise import Bits, bernoulli
-from discreet.planner import Question, Row
+from discreet.planner import PlannerQuery, Row
 
 REPETITIONS = 10_000
 STANDARD_ERRORS = (
@@ -46,7 +46,7 @@ def broken(promise: Promise, errors: Errors) -> Iterator[str]:
         yield "rmse"
 
 
-def promise_of(row: Row, question: Question, confidence: float) -> Promise:
+def promise_of(row: Row, question: PlannerQuery, confidence: float) -> Promise:
     """As the plan has it."""
     divisor = row.n if isinstance(question, Proportion | Mean) and row.n else 1
     if isinstance(row.noise, RandomizedResponse):
@@ -59,7 +59,7 @@ def promise_of(row: Row, question: Question, confidence: float) -> Promise:
     return Promise(confidence, row.each, row.half_width, row.rmse, step / divisor, tight)
 
 
-def errors_of(row: Row, question: Question, queries: int, bits: Bits, noise: object = None) -> Errors:
+def errors_of(row: Row, question: PlannerQuery, queries: int, bits: Bits, noise: object = None) -> Errors:
     """The errors of 10,000 plays: the totals are noised, or everybody answers for themselves."""
     mechanism = row.noise if noise is None else noise
     if isinstance(mechanism, RandomizedResponse):
@@ -73,7 +73,7 @@ def errors_of(row: Row, question: Question, queries: int, bits: Bits, noise: obj
     return np.asarray((released - truth) / divisor, np.float64)
 
 
-def _reported(mechanism: RandomizedResponse, question: Question, n: int, bits: Bits) -> Errors:
+def _reported(mechanism: RandomizedResponse, question: PlannerQuery, n: int, bits: Bits) -> Errors:
     if isinstance(question, Sum | Mean):  # everybody has the middle of the bounds, where a bit is a fair coin
         width, true = float(question.upper - question.lower), np.array([n / 2])
         given = bernoulli(0.5, REPETITIONS * n, bits).astype(np.int64)
@@ -94,7 +94,7 @@ def _worst(mechanism: RandomizedResponse, n: int) -> int:
     return 0 if mechanism.standard_deviation(n, n) >= mechanism.standard_deviation(n, 0) else mechanism.choices - 1
 
 
-QUESTIONS: dict[str, Question] = {
+QUESTIONS: dict[str, PlannerQuery] = {
     "count": Count(),
     "proportion": Proportion(),
     "sum": Sum(-5, 10),

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from discreet import BadParameter, Count, Histogram, Mean, Neighbours, Plan, Proportion, Sum, plan
-from discreet.planner import Question
+from discreet.planner import PlannerQuery
 
 
-def warned(question: Question, **asked: Any) -> str:
+def warned(question: PlannerQuery, **asked: Any) -> str:
     return " ".join(plan(question, **asked).warnings)
 
 
@@ -62,7 +62,7 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
         (Proportion(), {"error": 1e-15, "epsilon": 1e-3}, "no n up to 10^15"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_a_way_out(question: Question, asked: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_planned_is_refused_with_a_way_out(question: PlannerQuery, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadParameter, match="; ") as refused:
         plan(question, **asked)
     assert said in str(refused.value)
@@ -83,11 +83,11 @@ def test_questions_that_make_no_sense_are_refused(make: Any, said: str) -> None:
 
 def test_a_mechanism_that_cannot_do_it_is_left_out_with_the_reason() -> None:
     found = plan(Mean(0, 100), error=2, n=1000)
-    assert dict(found.left_out) == {
+    assert dict(found.infeasible) == {
         "Gaussian noise": "it needs a δ above 0",
         "randomised response": "even at ε = 1024 it is off by 3.201",
     }
-    assert dict(plan(Count(), epsilon=1).left_out)["randomised response"].endswith("which is not given")
+    assert dict(plan(Count(), epsilon=1).infeasible)["randomised response"].endswith("which is not given")
 
 
 def test_relative_errors_are_of_the_size_or_of_the_whole_answer() -> None:
@@ -114,11 +114,11 @@ def test_replacing_somebody_moves_two_cells_and_the_width_of_a_sum() -> None:
     ],
     ids=str,
 )
-def test_an_error_of_nothing_is_a_plan_like_any_other(question: Question, asked: dict[str, Any]) -> None:
+def test_an_error_of_nothing_is_a_plan_like_any_other(question: PlannerQuery, asked: dict[str, Any]) -> None:
     found = plan(question, **asked)
     assert found.half_width == 0
     assert "± 0" in str(found) or "18.32" in str(found)
-    assert not [crossing for crossing in found.crossovers if crossing.what == "n"]
+    assert not [crossing for crossing in found.crossovers if crossing.quantity == "n"]
     assert "Laplace" in found._repr_html_()
 
 
@@ -152,10 +152,10 @@ def test_the_winner_releases() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"question": Mean(0, 100), "error": 2, "n": 1000, "delta": 1e-6},
-        {"question": Histogram(5), "epsilon": 1, "n": 1000, "delta": 1e-6},
-        {"question": Count(), "rmse": 3},
-        {"question": Count(), "error": "5%", "epsilon": 1},
+        {"query": Mean(0, 100), "error": 2, "n": 1000, "delta": 1e-6},
+        {"query": Histogram(5), "epsilon": 1, "n": 1000, "delta": 1e-6},
+        {"query": Count(), "rmse": 3},
+        {"query": Count(), "error": "5%", "epsilon": 1},
     ],
     ids=str,
 )

@@ -3,16 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from discreet.publisher import Asked, Workload
+from discreet.publisher import Workload, WorkloadQuery
 from tests.query.people import DEPARTMENTS, people
 
-HEADS = Asked(name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", error=20, size=(600, 300, 100))
-PAY = Asked(
+HEADS = WorkloadQuery(
+    name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", error=20, size=(600, 300, 100)
+)
+PAY = WorkloadQuery(
     name="pay", sql="SELECT dept, AVG(pay) AS mean, SUM(pay) AS cost FROM people GROUP BY dept",
     error={"mean": "5%", "cost": 2000}, size=100,
 )  # fmt: skip
-AGES = Asked(name="ages", sql="SELECT HISTOGRAM(age, 20, 40, 60, 80) AS h FROM people", size=1000, weight=2)
-MIDDLE = Asked(name="middle", sql="SELECT MEDIAN(pay) AS m, COUNT(*) AS n FROM people", error={"m": "5%"}, size=1000)
+AGES = WorkloadQuery(name="ages", sql="SELECT HISTOGRAM(age, 20, 40, 60, 80) AS h FROM people", size=1000, weight=2)
+MIDDLE = WorkloadQuery(name="middle", sql="SELECT MEDIAN(pay) AS m, COUNT(*) AS n FROM people", error={"m": "5%"}, size=1000)
 QUESTIONS = (HEADS, PAY, AGES, MIDDLE)
 DECLARED: dict[str, Any] = {
     "unit": "id", "unique": True, "bounds": {"pay": (0, 200), "age": (0, 100)}, "keys": {"dept": DEPARTMENTS},
@@ -44,7 +46,7 @@ weight = 0.5
 """
 
 
-def workload(*questions: Asked, epsilon: Any = 4, **more: Any) -> Workload:
+def workload(*questions: WorkloadQuery, epsilon: Any = 4, **more: Any) -> Workload:
     """Some questions about the people, in memory."""
     given = {"source": people(), "table": "people", **DECLARED, **more}
     return Workload(questions=questions or QUESTIONS, epsilon=epsilon, **given)

@@ -11,9 +11,9 @@ import pytest
 import typer
 
 from discreet.cli.publish import _confirm
-from discreet.ledger import ledger_at
-from discreet.ledger.keys import key_at, key_beside
-from discreet.publisher import Asked, publish, solve
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import default_key_path, load_key
+from discreet.publisher import WorkloadQuery, plan_workload, publish
 from tests.end_to_end.test_cli import DISCREET, run
 from tests.publisher.plans import TOML, workload, written
 
@@ -35,8 +35,8 @@ def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None
 
 def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
     plan = written(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, 1e-6)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
     out = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--json")
     assert out.returncode == 0, out.stderr
     found = json.loads(out.stdout)
@@ -61,9 +61,9 @@ def test_what_was_written_makes_it_again(tmp_path: Path) -> None:
 
 def test_again_signs_with_the_same_key_and_makes_none(tmp_path: Path) -> None:
     plan = written(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, 1e-6)
-    key, beside = tmp_path / "elsewhere.key", key_beside(tmp_path / "hr.ledger")
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
+    key, beside = tmp_path / "elsewhere.key", default_key_path(tmp_path / "hr.ledger")
     made = publish(plan, tmp_path / "out", key=key)
 
     def again(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -82,7 +82,7 @@ def test_again_signs_with_the_same_key_and_makes_none(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         assert not beside.exists()
         assert not (tmp_path / "nowhere.key").exists()
-    key_at(beside)  # another one
+    load_key(beside)  # another one
     assert "signed with another" in again(tmp_path).stderr
     assert not (tmp_path / "again").exists()
     assert again(tmp_path, key).returncode == 0
@@ -127,6 +127,6 @@ def test_the_price_that_a_person_agrees_to_is_rounded_up(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
     for error in (20, 23, 25, 27, 31):
-        plan = solve(workload(Asked(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
+        plan = plan_workload(workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
         _confirm(plan)
-        assert float(asked[-1].split()[3]) >= plan.price.epsilon.upper
+        assert float(asked[-1].split()[3]) >= plan.cost.epsilon.upper

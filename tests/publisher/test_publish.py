@@ -15,17 +15,17 @@ import pytest
 
 from discreet.engines.engine import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
-from discreet.ledger import ledger_at
-from discreet.ledger.check import check
-from discreet.ledger.entry import Answered, Debit
-from discreet.ledger.keys import key_at, key_beside
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entry import AnswerRecorded, Debit
+from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
 from discreet.loss import compose
-from discreet.publisher import Asked, Published, Solved, publication, publish, read_plan, solve
-from discreet.publisher.pay import pay_and_look
-from discreet.publisher.publication import _new_folder
+from discreet.publisher import Publication, WorkloadPlan, WorkloadQuery, plan_workload, publication, publish, read_workload
+from discreet.publisher.pay import execute_plan
+from discreet.publisher.publication import _create_folder
 from discreet.query.release import Receipt
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.publisher.plans import HEADS, TOML, workload, written
 from tests.query.people import session
 
@@ -35,9 +35,9 @@ LEDGER = 'ledger = "hr.ledger"\naccount = "hr"'
 @pytest.fixture
 def paid(tmp_path: Path) -> Path:
     """A plan whose budget is in a ledger."""
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, Fraction(1, 10**5), _pure())
-        ledger.open("z", 2, Fraction(1, 10**6))
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, Fraction(1, 10**5), _pure())
+        ledger.open_account("z", 2, Fraction(1, 10**6))
     return written(tmp_path, budget=LEDGER)
 
 
@@ -49,10 +49,10 @@ def _pure() -> Any:
 
 def debits(plan: Path) -> tuple[int, int]:
     """How many debits and answers there are; the ledger holds together."""
-    with ledger_at(plan.parent / "hr.ledger") as ledger:
-        assert check(ledger).holds
-        entries = list(ledger.entries())
-    return sum(isinstance(e, Debit) for e in entries), sum(isinstance(e, Answered) for e in entries)
+    with open_ledger(plan.parent / "hr.ledger") as ledger:
+        assert check_ledger(ledger).is_valid
+        entries = list(ledger.iter_entries())
+    return sum(isinstance(e, Debit) for e in entries), sum(isinstance(e, AnswerRecorded) for e in entries)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -61,16 +61,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_each_answer_is_what_asking_gives_with_the_same_noise_and_bits() -> None:
     sql = "SELECT dept, COUNT(*) AS n FROM people WHERE age > {} GROUP BY dept"
-    counts = [Asked(name=f"q{i}", sql=sql.format(20 + i), weight=i + 1) for i in range(3)]
-    plan = solve(workload(*counts, epsilon=2))
-    answers = pay_and_look(plan, bits=seeded(7)).releases
-    bits, one_by_one = seeded(7), session(epsilon=3)
+    counts = [WorkloadQuery(name=f"q{i}", sql=sql.format(20 + i), weight=i + 1) for i in range(3)]
+    plan = plan_workload(workload(*counts, epsilon=2))
+    answers = execute_plan(plan, bits=seeded_bits(7)).answers
+    bits, one_by_one = seeded_bits(7), session(epsilon=3)
     epsilons = [1 / each.noises[0][1].scale for each in plan.measurements]  # type: ignore[union-attr]
     asked = [one_by_one.ask(each.sql, epsilon=at, bits=bits) for each, at in zip(counts, epsilons, strict=True)]
     assert [a.rows for a in answers] == [a.rows for a in asked]
-    assert [a.loss for a in answers] == [a.loss for a in asked]
+    assert [a.event for a in answers] == [a.event for a in asked]
     assert [a.pipeline for a in answers] == [a.pipeline for a in asked]
-    assert [a.rows for a in pay_and_look(solve(workload(*counts, epsilon=2)), bits=seeded(8)).releases] != [
+    assert [a.rows for a in execute_plan(plan_workload(workload(*counts, epsilon=2)), bits=seeded_bits(8)).answers] != [
         a.rows for a in asked
     ]
 
@@ -92,17 +92,17 @@ class Spy:
 
 
 def test_nothing_is_read_before_it_is_paid_for() -> None:
-    plan, events = solve(workload(delta=Fraction(1, 10**6))), list[str]()
+    plan, events = plan_workload(workload(delta=Fraction(1, 10**6))), list[str]()
     spied = replace(
         plan.session,
-        engine=Spy(plan.session.engine, ("exact", "totals", "counts", "statement", "statements"), events),  # type: ignore[arg-type]
+        engine=Spy(plan.session.engine, ("run", "read_totals", "read_histogram", "compile_totals", "compile_all"), events),  # type: ignore[arg-type]
         account=Spy(plan.session.account, ("reserve", "record"), events),  # type: ignore[arg-type]
     )
-    pay_and_look(replace(plan, session=spied), bits=seeded(1))
+    execute_plan(replace(plan, session=spied), bits=seeded_bits(1))
     assert paid_before_read(events)
-    assert events.count("exact") == len(plan.measurements)
-    assert not paid_before_read(["exact", "reserve", "record"])  # the wrong twins
-    assert not paid_before_read(["reserve", "exact", "reserve", "exact", "record"])
+    assert events.count("run") == len(plan.measurements)
+    assert not paid_before_read(["run", "reserve", "record"])  # the wrong twins
+    assert not paid_before_read(["reserve", "run", "reserve", "run", "record"])
 
 
 def test_a_folder_holds_everything(paid: Path, tmp_path: Path) -> None:
@@ -131,15 +131,15 @@ def test_the_certificate_verifies_and_a_lie_shows(paid: Path, tmp_path: Path) ->
         plan = written(tmp_path, text, LEDGER.replace('"hr"', f'"{account}"'))
         made = publish(plan, tmp_path / f"out-{account}")
         found = json.loads((made.folder / "release.json").read_text(encoding="utf-8"))
-        key = key_at(key_beside(tmp_path / "hr.ledger"))
-        with ledger_at(tmp_path / "hr.ledger") as ledger:
-            assert verify(found, public=key.public, ledger=ledger).holds
+        key = load_key(default_key_path(tmp_path / "hr.ledger"))
+        with open_ledger(tmp_path / "hr.ledger") as ledger:
+            assert verify(found, public=key.public, ledger=ledger).is_valid
             lie = {**found, "release": {"answers": found["release"]["answers"][1:]}}
-            assert not verify(lie, public=key.public, ledger=ledger).holds
+            assert not verify(lie, public=key.public, ledger=ledger).is_valid
         assert [each["rows"] for each in found["release"]["answers"]] == [_rows(made, name) for name in made.answers]
 
 
-def _rows(made: Published, name: str) -> list[Any]:
+def _rows(made: Publication, name: str) -> list[Any]:
     return [[list(keys), [[c.value, c.lower, c.upper, c.reliable] for c in row]] for keys, row in made.answers[name].rows]
 
 
@@ -152,11 +152,11 @@ class Dies:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inside, name)
 
-    def exact(self, bounded: Any) -> Any:
+    def run(self, bounded: Any) -> Any:
         self.asked += 1
         if self.asked > 1:
             raise OutOfResources
-        return self.inside.exact(bounded)
+        return self.inside.run(bounded)
 
 
 def paid_once(plan: Path, retry: Mapping[str, Any]) -> bool:
@@ -166,7 +166,7 @@ def paid_once(plan: Path, retry: Mapping[str, Any]) -> bool:
 
 
 def test_a_crash_while_reading_is_continued(paid: Path, tmp_path: Path) -> None:
-    plan = solve(read_plan(paid))
+    plan = plan_workload(read_workload(paid))
     broken = replace(plan, session=replace(plan.session, engine=Dies(plan.session.engine)))  # type: ignore[arg-type]
     with pytest.raises(EngineFailed):
         publish(broken, tmp_path / "out")
@@ -181,7 +181,7 @@ def test_a_crash_while_writing_gives_the_same_files(paid: Path, tmp_path: Path, 
         raise OSError("no space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(publication, "card", full)
+        broken.setattr(publication, "format_guarantee", full)
         with pytest.raises(OSError, match="no space"):
             publish(paid, tmp_path / "out")
     assert debits(paid) == (1, 1)
@@ -217,7 +217,7 @@ def test_what_is_refused_is_refused_unpaid(paid: Path, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded, match="left"):
         publish(written(tmp_path, TOML.replace("epsilon = 1.5", "epsilon = 5"), LEDGER), tmp_path / "out")
     with pytest.raises(BadParameter, match="seeded"):
-        publish(written(tmp_path, TOML, LEDGER), tmp_path / "out", bits=seeded(1))
+        publish(written(tmp_path, TOML, LEDGER), tmp_path / "out", bits=seeded_bits(1))
     assert debits(paid) == (0, 0)
     assert not list(tmp_path.glob("*out*"))
 
@@ -287,16 +287,16 @@ def test_another_confidence_is_told(paid: Path, tmp_path: Path) -> None:
 
 
 def test_seeded_bits_are_marked(tmp_path: Path) -> None:
-    made = publish(workload(HEADS), tmp_path / "out", bits=seeded(3))
+    made = publish(workload(HEADS), tmp_path / "out", bits=seeded_bits(3))
     assert "never for publication" in (made.folder / "guarantee.md").read_text(encoding="utf-8")
     assert not (made.folder / "release.json").exists()
-    assert made.price.amount <= 4
+    assert made.cost.amount <= 4
 
 
 def test_a_receipt_of_a_plan_is_for_its_parts_only() -> None:
-    plan: Solved = solve(workload(delta=Fraction(1, 10**6)))
-    losses = [each.loss for each in plan.measurements]
-    assert [part.loss for part in Receipt(1, compose(*losses)).split(losses)] == losses
+    plan: WorkloadPlan = plan_workload(workload(delta=Fraction(1, 10**6)))
+    losses = [each.event for each in plan.measurements]
+    assert [part.event for part in Receipt(1, compose(*losses)).split(losses)] == losses
     with pytest.raises(AssertionError, match="another plan"):
         Receipt(1, compose(*losses)).split([*losses, losses[0]])
 
@@ -322,12 +322,12 @@ def test_a_receipt_of_a_plan_is_for_its_parts_only() -> None:
 )
 def test_a_mistake_in_the_file_is_told_by_its_key(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises((BadParameter, SourceRefused), match=said):
-        solve(read_plan(written(tmp_path, TOML.replace(old, new))))
+        plan_workload(read_workload(written(tmp_path, TOML.replace(old, new))))
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SourceRefused, match="cannot be read"):
-        read_plan(tmp_path / "plan.toml")
+        read_workload(tmp_path / "plan.toml")
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -337,9 +337,9 @@ def test_two_publications_into_one_folder_do_not_meet(force: bool, tmp_path: Pat
     with ExitStack() as outer:
         refused = nullcontext() if force else pytest.raises(BadParameter, match="another publication got this name first")
         outer.enter_context(refused)
-        slow = outer.enter_context(_new_folder(to, force))
+        slow = outer.enter_context(_create_folder(to, force))
         (slow / "guarantee.md").write_text("slow")
-        with _new_folder(to, force) as quick:
+        with _create_folder(to, force) as quick:
             assert quick != slow
             (quick / "guarantee.md").write_text("quick")
         assert (to / "guarantee.md").read_text() == "quick"
@@ -354,7 +354,7 @@ def test_many_publications_into_one_folder_at_once(tmp_path: Path) -> None:
     def publish_once(i: int) -> None:
         start.wait()
         for _ in range(20):
-            with _new_folder(to, force=True) as place:
+            with _create_folder(to, force=True) as place:
                 for name in ("guarantee.md", "a.csv", "b.csv"):
                     (place / name).write_text(str(i))
 

@@ -8,20 +8,20 @@ import duckdb
 import pytest
 from matplotlib.colors import to_hex
 
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.loss import compose
-from discreet.publisher import Asked, Published, Workload, pictures, publish
-from discreet.publisher.pictures import BLUE, PALE, drawn
-from discreet.query.cells import Cell
-from discreet.query.release import Release
-from discreet.testing import seeded
+from discreet.publisher import Publication, Workload, WorkloadQuery, pictures, publish
+from discreet.publisher.pictures import BLUE, PALE, draw_chart
+from discreet.query.cells import Estimate
+from discreet.query.release import Answer
+from discreet.testing import seeded_bits
 from tests.publisher.plans import written
 
 KEYS = (r"$\x$", "$a_b$", "中", "🎉", "two\nlines", "half $", r"\frac", "tab\there")
-DOLLARS = Asked(name="dollars", sql='SELECT dept, COUNT(*) AS "$n_$" FROM people GROUP BY dept')
+DOLLARS = WorkloadQuery(name="dollars", sql='SELECT dept, COUNT(*) AS "$n_$" FROM people GROUP BY dept')
 
 
-def odd(path: Path) -> Published:
+def odd(path: Path) -> Publication:
     """A publication whose keys are no kind of formula."""
     source = duckdb.connect()
     source.execute("CREATE TABLE people (id INTEGER, dept VARCHAR)")
@@ -29,15 +29,15 @@ def odd(path: Path) -> Published:
     asked = Workload(
         source=source, table="people", unit="id", unique=True, epsilon=1, keys={"dept": KEYS}, questions=(DOLLARS,)
     )
-    return publish(asked, path, bits=seeded(1))
+    return publish(asked, path, bits=seeded_bits(1))
 
 
 def test_keys_are_drawn_as_they_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = odd(tmp_path / "out")
-        [axes] = drawn(made.answers["dollars"], "$name$").axes
-    assert made.undrawn == ()
+        [axes] = draw_chart(made.answers["dollars"], "$name$").axes
+    assert made.missing_charts == ()
     assert (made.folder / "dollars.png").read_bytes().startswith(b"\x89PNG")
     labels = axes.get_xticklabels()
     assert [label.get_text() for label in labels] == [key.replace("\n", "□").replace("\t", "□") for key in KEYS]
@@ -48,20 +48,20 @@ def test_keys_are_drawn_as_they_are(tmp_path: Path, capfd: pytest.CaptureFixture
 
 
 def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, 1e-6)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
     plan = written(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
     plan.write_text(plan.read_text(encoding="utf-8").replace("delta = 1e-6\n", ""), encoding="utf-8")
-    whole = pictures.drawn
+    whole = pictures.draw_chart
 
-    def fails(answer: Release, name: str) -> Any:
+    def fails(answer: Answer, name: str) -> Any:
         if name == "pay":
             raise ValueError("no such letter")
         return whole(answer, name)
 
-    monkeypatch.setattr(pictures, "drawn", fails)
+    monkeypatch.setattr(pictures, "draw_chart", fails)
     made = publish(plan, tmp_path / "out")
-    assert made.undrawn == ("pay",)
+    assert made.missing_charts == ("pay",)
     assert {path.name for path in made.folder.iterdir()} == {
         *(f"{name}.{kind}" for name in made.answers for kind in ("csv", "parquet")), "heads.png", "ages.png",
         "guarantee.md", "plan.toml", "again.py", "release.json",
@@ -75,10 +75,10 @@ def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("groups", [3, 80])
 def test_what_is_not_reliable_is_pale(groups: int) -> None:
     """Bars where there is room, points where there is none."""
-    rows = tuple(((f"k{i}",), (Cell(100, 90, 110, i % 3 != 0),)) for i in range(groups))
-    answer = Release(("k",), ("n",), rows, 0.95, compose(), "", False)
-    [axes] = drawn(answer, "q").axes
-    if groups <= pictures.MOST_BARS:
+    rows = tuple(((f"k{i}",), (Estimate(100, 90, 110, i % 3 != 0),)) for i in range(groups))
+    answer = Answer(("k",), ("n",), rows, 0.95, compose(), "", False)
+    [axes] = draw_chart(answer, "q").axes
+    if groups <= pictures.MAX_BARS:
         seen = {round(bar.get_center()[0]): (to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in axes.patches}
         assert seen == {i: (BLUE.lower(), "") if i % 3 else (PALE.lower(), "///") for i in range(groups)}
     else:

@@ -11,15 +11,15 @@ import pytest
 
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.pure import pure
-from discreet.errors import BadParameter, QuestionRefused, SourceRefused
-from discreet.ledger import ledger_at
+from discreet.errors import BadParameter, QueryRefused, SourceRefused
+from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.publisher import Asked, Solved, solve
-from discreet.publisher.outlook import outlooks
-from discreet.query.currency import named
-from discreet.query.quote import count_error, promised
+from discreet.publisher import WorkloadPlan, WorkloadQuery, plan_workload
+from discreet.publisher.outlook import forecast_budgets
+from discreet.query.currency import parse_currency
+from discreet.query.quote import predict_accuracy, row_count_error
 from discreet.query.table import Column, Kind, Table
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
 from tests.query.people import COUNTS
 
@@ -28,64 +28,66 @@ ACCOUNTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def within_budget(plan: Solved) -> bool:
+def within_budget(plan: WorkloadPlan) -> bool:
     """The whole plan's certified ε, read anew, is at most the budget's."""
     delta = Fraction(plan.workload.delta)
-    total = certified(plan.loss, delta).upper if delta else pure(plan.loss)
+    total = certified(plan.event, delta).upper if delta else pure(plan.event)
     return total <= Fraction(plan.workload.epsilon)
 
 
-def errors_met(plan: Solved) -> bool:
+def errors_met(plan: WorkloadPlan) -> bool:
     """Every column with a wanted error is promised at most that."""
-    for piece in plan.pieces:
-        if piece.wanted is not None and not piece.wanted.met(piece.alone)(plan.measurements[piece.question]):
+    for piece in plan.columns:
+        if piece.target is not None and not piece.target.make_accuracy_check(piece.bounded)(
+            plan.measurements[piece.query_index]
+        ):
             return False
     return True
 
 
-def louder(plan: Solved, factor: float) -> Solved:
-    return replace(plan, parts=tuple(part.times(1 / factor) for part in plan.parts))
+def louder(plan: WorkloadPlan, factor: float) -> WorkloadPlan:
+    return replace(plan, noises=tuple(part.divide_noise(1 / factor) for part in plan.noises))
 
 
 @pytest.mark.parametrize("account", ACCOUNTS, ids=str)
 def test_a_plan_is_within_its_budget_and_meets_its_errors(account: dict[str, Any]) -> None:
-    plan = solve(workload(**account))
+    plan = plan_workload(workload(**account))
     assert plan.fits
     assert within_budget(plan)
     assert errors_met(plan)
-    assert not within_budget(plan.at_budget(plan.charge * 3))  # the wrong twins
+    assert not within_budget(plan.scale_to_budget(plan.charge * 3))  # the wrong twins
     assert not errors_met(louder(plan, 1.2))
-    assert plan.charge >= plan.terms.most * Fraction(999, 1000)  # what has no wanted error gets all that is left
+    assert plan.charge >= plan.terms.limit * Fraction(999, 1000)  # what has no wanted error gets all that is left
 
 
 @pytest.mark.parametrize("account", ACCOUNTS, ids=str)
 def test_wanted_errors_alone_cost_as_little_as_they_can(account: dict[str, Any]) -> None:
-    plan = solve(workload(HEADS, PAY, epsilon=50, **account))
+    plan = plan_workload(workload(HEADS, PAY, epsilon=50, **account))
     assert errors_met(plan)
-    assert not any(errors_met(louder(replace(plan, parts=_one_louder(plan, i)), 1)) for i in range(len(plan.parts)))
-    assert plan.charge < plan.terms.most / 5
+    assert not any(errors_met(louder(replace(plan, noises=_one_louder(plan, i)), 1)) for i in range(len(plan.noises)))
+    assert plan.charge < plan.terms.limit / 5
 
 
-def _one_louder(plan: Solved, i: int) -> tuple[Any, ...]:
-    return tuple(part.times(1 / 1.1) if i == j else part for j, part in enumerate(plan.parts))
+def _one_louder(plan: WorkloadPlan, i: int) -> tuple[Any, ...]:
+    return tuple(part.divide_noise(1 / 1.1) if i == j else part for j, part in enumerate(plan.noises))
 
 
 def test_the_wanted_error_is_kept_as_often_as_it_says() -> None:
     """6 standard errors of a binomial: a false alarm has probability below 1e-8, and the bits are fixed."""
-    plan, trials = solve(workload(HEADS, delta=Fraction(1, 10**6))), 20_000
+    plan, trials = plan_workload(workload(HEADS, delta=Fraction(1, 10**6))), 20_000
     [(_, noise)] = plan.measurements[0].noises
 
     def kept(released: Any) -> bool:
         return float((np.abs(released) <= 20).mean()) >= 0.95 - 6 * (0.95 * 0.05 / trials) ** 0.5
 
-    assert kept(noise.release(np.zeros(trials, np.int64), seeded(1)))
-    assert not kept(2 * noise.release(np.zeros(trials, np.int64), seeded(1)))
+    assert kept(noise.release(np.zeros(trials, np.int64), seeded_bits(1)))
+    assert not kept(2 * noise.release(np.zeros(trials, np.int64), seeded_bits(1)))
 
 
 def test_the_rest_is_shared_by_weight() -> None:
-    one = Asked(name="one", sql="SELECT COUNT(*) AS n FROM people", weight=3)
-    two = Asked(name="two", sql="SELECT COUNT(*) AS n FROM people WHERE age > 30")
-    first, second = (each.noises[0][1] for each in solve(workload(one, two, epsilon=2)).measurements)
+    one = WorkloadQuery(name="one", sql="SELECT COUNT(*) AS n FROM people", weight=3)
+    two = WorkloadQuery(name="two", sql="SELECT COUNT(*) AS n FROM people WHERE age > 30")
+    first, second = (each.noises[0][1] for each in plan_workload(workload(one, two, epsilon=2)).measurements)
     assert isinstance(first, Laplace)
     assert isinstance(second, Laplace)
     assert second.scale / first.scale == pytest.approx(3)
@@ -95,10 +97,11 @@ def test_the_rest_is_shared_by_weight() -> None:
 def test_few_counts_are_laplace_and_many_gaussian() -> None:
     def noises(number: int) -> set[type]:
         asked = (
-            Asked(name=f"q{i}", sql=f"SELECT COUNT(*) AS n FROM people WHERE age > {i}", error=60) for i in range(number)
+            WorkloadQuery(name=f"q{i}", sql=f"SELECT COUNT(*) AS n FROM people WHERE age > {i}", error=60)
+            for i in range(number)
         )
-        plan = solve(workload(*asked, delta=Fraction(1, 10**6), epsilon=20))
-        assert plan.charge <= min(certified(louder(plan, 1).loss, Fraction(1, 10**6)).upper, 20)
+        plan = plan_workload(workload(*asked, delta=Fraction(1, 10**6), epsilon=20))
+        assert plan.charge <= min(certified(louder(plan, 1).event, Fraction(1, 10**6)).upper, 20)
         return {type(noise) for each in plan.measurements for _, noise in each.noises}
 
     assert noises(1) == {Laplace}
@@ -106,30 +109,30 @@ def test_few_counts_are_laplace_and_many_gaussian() -> None:
 
 
 def test_a_total_that_two_columns_need_is_paid_for_once() -> None:
-    both = Asked(name="both", sql="SELECT AVG(pay) AS m, VARIANCE(pay) AS v FROM people")
-    plan = solve(workload(both, epsilon=1))
+    both = WorkloadQuery(name="both", sql="SELECT AVG(pay) AS m, VARIANCE(pay) AS v FROM people")
+    plan = plan_workload(workload(both, epsilon=1))
     assert len(plan.measurements[0].noises) == 3
     assert within_budget(plan)
 
 
 def test_unknown_keys_are_selected_within_the_budget() -> None:
     for account in ACCOUNTS[1:4]:
-        plan = solve(workload(replace(HEADS, size=100), AGES, keys=None, **account))
+        plan = plan_workload(workload(replace(HEADS, size=100), AGES, keys=None, **account))
         assert plan.measurements[0].selection is not None
         assert within_budget(plan)
         assert errors_met(plan)
 
 
 def test_three_budgets_say_what_each_buys() -> None:
-    plan = solve(workload(delta=Fraction(1, 10**6)))
-    half, same, double = outlooks(plan)
+    plan = plan_workload(workload(delta=Fraction(1, 10**6)))
+    half, same, double = forecast_budgets(plan)
     assert [float(each.share) for each in (half, same, double)] == [0.5, 1, 2]
     assert half.epsilon == pytest.approx(same.epsilon / 2, rel=1e-3)
-    for low, middle, high in zip(half.lines, same.lines, double.lines, strict=True):
+    for low, middle, high in zip(half.columns, same.columns, double.columns, strict=True):
         assert low.half_width >= middle.half_width >= high.half_width
         assert (low.reliable or 0) <= (middle.reliable or 0) <= (high.reliable or 0) <= (high.cells or 0)
-    heads = same.lines[0]
-    measured = promised(plan.measurements[0], "n", 0.95, (1,)).half_widths[0][1]
+    heads = same.columns[0]
+    measured = predict_accuracy(plan.measurements[0], "n", 0.95, (1,)).half_widths[0][1]
     assert heads.half_width == measured == 20
     assert heads.reliable == sum(measured <= size / 10 for size in COUNTS.values()) == 2
 
@@ -149,9 +152,9 @@ def test_three_budgets_say_what_each_buys() -> None:
         (lambda q: replace(q, error=Fraction(1, 10**9), sql="SELECT SUM(pay) AS s FROM people", size=None), "this small"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_key(change: Callable[[Asked], Asked], said: str) -> None:
-    with pytest.raises((BadParameter, QuestionRefused), match=said):
-        solve(workload(change(HEADS)))
+def test_what_is_wrong_is_told_by_its_key(change: Callable[[WorkloadQuery], WorkloadQuery], said: str) -> None:
+    with pytest.raises((BadParameter, QueryRefused), match=said):
+        plan_workload(workload(change(HEADS)))
 
 
 @pytest.mark.parametrize(
@@ -169,8 +172,8 @@ def test_what_is_wrong_is_told_by_its_key(change: Callable[[Asked], Asked], said
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(more: dict[str, Any], said: str) -> None:
-    with pytest.raises((BadParameter, QuestionRefused), match=said):
-        solve(workload(*QUESTIONS, **more))
+    with pytest.raises((BadParameter, QueryRefused), match=said):
+        plan_workload(workload(*QUESTIONS, **more))
     with pytest.raises(BadParameter, match="questions"):
         workload(HEADS, HEADS)
 
@@ -189,14 +192,14 @@ def test_a_cell_is_reliable_up_to_a_tenth_of_what_it_would_be(sql: str, tenth: C
     """Values spread evenly over 0 to 200: a mean of 100, a variance of 200²/12; one size is enough, another is not."""
     sizes = [2, 3, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 10**6]
     asked = [
-        Asked(name=f"q{i}", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=tuple(sizes[i : i + 3]))
+        WorkloadQuery(name=f"q{i}", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=tuple(sizes[i : i + 3]))
         for i in range(0, len(sizes) - 2, 3)
     ]
     found = 0
     for each in asked:
-        plan = solve(workload(each, epsilon=2))
-        [line] = outlooks(plan)[1].lines
-        halves = {n: promised(plan.measurements[0], "x", 0.95, (n,)).half_widths[0][1] for n in each.sizes}
+        plan = plan_workload(workload(each, epsilon=2))
+        [line] = forecast_budgets(plan)[1].columns
+        halves = {n: predict_accuracy(plan.measurements[0], "x", 0.95, (n,)).half_widths[0][1] for n in each.sizes}
         assert line.reliable == sum(half <= tenth(n) for n, half in halves.items())
         found += line.reliable or 0
     assert 0 < found < len(sizes)
@@ -206,11 +209,11 @@ def test_an_average_is_not_reliable_over_a_count_that_is_not() -> None:
     """Between 190 and 200 every average is within a tenth of every other; so the count of rows decides."""
     sizes = (5, 20, 10**6)
     for sql in ("AVG(pay)", "MEDIAN(pay)"):
-        asked = Asked(name="q", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=sizes)
-        plan = solve(workload(asked, epsilon=2, bounds={"pay": (190, 200)}))
-        off = count_error(plan.measurements[0], plan.bounded[0].query.aggregates[0][1], 0.95)
+        asked = WorkloadQuery(name="q", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=sizes)
+        plan = plan_workload(workload(asked, epsilon=2, bounds={"pay": (190, 200)}))
+        off = row_count_error(plan.measurements[0], plan.bounded_queries[0].query.aggregates[0][1], 0.95)
         assert off is not None
-        [line] = outlooks(plan)[1].lines
+        [line] = forecast_budgets(plan)[1].columns
         assert line.reliable == sum(n >= 10 * off for n in sizes) < len(sizes)
 
 
@@ -227,27 +230,27 @@ TINY: dict[str, Any] = {"epsilon": Fraction(1, 10**300), "policy": GENEROUS, "bo
     ],
 )
 def test_a_budget_that_buys_nothing_is_refused_for_the_true_reason(more: dict[str, Any], said: str, not_said: str) -> None:
-    with pytest.raises(QuestionRefused, match=said) as refused:
-        solve(workload(Asked(name="all", sql="SELECT COUNT(*) AS n FROM people"), **more))
+    with pytest.raises(QueryRefused, match=said) as refused:
+        plan_workload(workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people"), **more))
     assert not_said not in str(refused.value)
 
 
 @pytest.mark.parametrize("weight", [1e300, 1e-300, Fraction(10) ** 340, 10**9 + 1])
 def test_weights_beyond_all_measure_are_refused(weight: Any) -> None:
     with pytest.raises(BadParameter, match=r"questions\.q\.weight is"):
-        Asked(name="q", sql="SELECT COUNT(*) AS n FROM people", weight=weight)
+        WorkloadQuery(name="q", sql="SELECT COUNT(*) AS n FROM people", weight=weight)
 
 
 def test_a_large_weight_beside_a_small_one_is_a_plan_or_refused_by_name() -> None:
-    def plan(power: int) -> Solved:
+    def plan(power: int) -> WorkloadPlan:
         heavy, light = (
-            Asked(name=name, sql="SELECT COUNT(*) AS n FROM people", weight=Fraction(10) ** weight)
+            WorkloadQuery(name=name, sql="SELECT COUNT(*) AS n FROM people", weight=Fraction(10) ** weight)
             for name, weight in (("heavy", power), ("light", -power))
         )
-        return solve(workload(heavy, light, epsilon=1))
+        return plan_workload(workload(heavy, light, epsilon=1))
 
     assert within_budget(plan(4))
-    with pytest.raises(QuestionRefused, match=r"wider than .*\(questions\.light\); raise its weight"):
+    with pytest.raises(QueryRefused, match=r"wider than .*\(questions\.light\); raise its weight"):
         plan(9)
 
 
@@ -270,16 +273,16 @@ def test_a_public_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text("city,land\na,x\n", encoding="utf-8")
     public = {"cities": str(tmp_path / "cities.csv"), "rivers": str(tmp_path / "rivers.csv")}
     with pytest.raises(SourceRefused, match=r"^public\.rivers: "):
-        workload(HEADS, public=public).open()
+        workload(HEADS, public=public).open_session()
     with pytest.raises(SourceRefused, match=r"^source: "):
-        workload(HEADS, source=str(tmp_path / "nobody.csv"), public={"cities": public["cities"]}).open()
+        workload(HEADS, source=str(tmp_path / "nobody.csv"), public={"cities": public["cities"]}).open_session()
 
 
 @pytest.mark.parametrize("currency", ["zcdp", "gdp", "rdp(16)"])
 def test_a_delta_beside_an_account_that_has_its_own_is_refused(tmp_path: Path, currency: str) -> None:
-    with ledger_at(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open("hr", 2, 1e-6, named(currency))
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6, parse_currency(currency))
     given = {"ledger": tmp_path / "hr.ledger", "account": "hr", "epsilon": 1}
     with pytest.raises(BadParameter, match=r"budget\.delta .* has its own"):
-        solve(workload(HEADS, delta=Fraction(1, 10**7), **given))
-    assert solve(workload(HEADS, **given)).terms.delta == Fraction(1, 10**6)
+        plan_workload(workload(HEADS, delta=Fraction(1, 10**7), **given))
+    assert plan_workload(workload(HEADS, **given)).terms.delta == Fraction(1, 10**6)

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet import col, count, count_units, select, when
 from discreet.query import plan
-from discreet.query.expression import Condition, Expression, expression_of
+from discreet.query.expression import Condition, Expression, to_expression
 from discreet.query.frame import Select
 
 ORDERS = {
@@ -32,14 +32,14 @@ def value(node: plan.Value) -> Any:
             return chosen if default is None else chosen.otherwise(value(default))
     left, right = value(node.left), value(node.right)
     if not isinstance(left, Expression) and not isinstance(right, Expression):
-        left = expression_of(left)
+        left = to_expression(left)
     return {plan.Plus: lambda: left + right, plan.Minus: lambda: left - right, plan.Times: lambda: left * right}[
         type(node)
     ]()
 
 
 def lifted(node: plan.Value) -> Expression:
-    return expression_of(value(node))
+    return to_expression(value(node))
 
 
 def condition(node: plan.Condition) -> Condition:
@@ -71,7 +71,7 @@ def aggregate(node: plan.Aggregate) -> Any:
         case plan.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
         case plan.Quantile(value=inner, q=q):
-            named = {plan.LEAST: lifted(inner).min, plan.MOST: lifted(inner).max}
+            named = {plan.MIN_QUANTILE: lifted(inner).min, plan.MAX_QUANTILE: lifted(inner).max}
             return named[q]() if q in named else lifted(inner).quantile(q)
         case plan.Histogram(value=inner, edges=edges):
             return lifted(inner).histogram(*edges)

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from discreet.auditor.replay import beyond
-from discreet.query.bound import Bounded
-from discreet.query.measures import Counts, Measure
+from discreet.auditor.replay import find_exceeded_norms
+from discreet.query.bound import BoundedQuery
+from discreet.query.measures import CellCounts, Statistic
 from discreet.units import Neighbours, Sensitivity
 from tests.query.worlds import Answering, World, bounded, person, world
 
-Stated = Callable[[Bounded, Measure], Sensitivity]
+Stated = Callable[[BoundedQuery, Statistic], Sensitivity]
 
 
-def as_stated(question: Bounded, measure: Measure) -> Sensitivity:
+def as_stated(question: BoundedQuery, measure: Statistic) -> Sensitivity:
     return question.sensitivity(measure)
 
 
@@ -29,27 +29,27 @@ def neighbour(rng: Random, place: World, relation: Neighbours) -> World | None:
     return left.plus(rows[:1] if place.table.unique else rows)
 
 
-def everything(measure: Measure, found: dict[Any, Any]) -> dict[Any, Any]:
+def everything(measure: Statistic, found: dict[Any, Any]) -> dict[Any, Any]:
     """All that gets noise: for a tree, the counts of every level."""
-    if not isinstance(measure, Counts):
+    if not isinstance(measure, CellCounts):
         return found
     nodes: dict[Any, int] = {}
     for (*key, cell), n in found.items():
-        place, under = cell - measure.first, measure.cells
+        place, under = cell - measure.first_cell, measure.cells
         assert 0 <= place < measure.cells
-        for level, fan in enumerate(measure.fans):
+        for level, fan in enumerate(measure.branching):
             under //= fan
             node = (*key, level, place // under)
             nodes[node] = nodes.get(node, 0) + n
     return nodes
 
 
-def breaches(question: Bounded, before: dict[Any, Any], after: dict[Any, Any], stated: Stated = as_stated) -> list[str]:
+def breaches(question: BoundedQuery, before: dict[Any, Any], after: dict[Any, Any], stated: Stated = as_stated) -> list[str]:
     """The norms in which some total moved further than stated."""
     found = []
     for measure in before:
         cells = [everything(measure, numbers[measure]) for numbers in (before, after)]
-        found += beyond(repr(measure), *cells, stated(question, measure))
+        found += find_exceeded_norms(repr(measure), *cells, stated(question, measure))
     return found
 
 

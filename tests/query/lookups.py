@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.lookup import copy_lookup
-from discreet.errors import QuestionRefused
+from discreet.engines.lookup import copy_public_table
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.bound import Bounded, bound
+from discreet.query.bound import BoundedQuery, bound_contributions
 from discreet.query.table import Kind
 from discreet.units import Neighbours
 from tests.query.oracle import Row
@@ -35,7 +35,7 @@ class Public:
 
     def copied(self, connection: duckdb.DuckDBPyConnection) -> Any:
         rows = [tuple(row[name] for name in self.kinds) for row in self.rows]
-        return copy_lookup(connection, "places", self.kinds, rows)
+        return copy_public_table(connection, "places", self.kinds, rows)
 
 
 def public(rng: Random) -> Public:
@@ -53,7 +53,7 @@ def public(rng: Random) -> Public:
     return Public(key, tuple(rows))
 
 
-def joined_question(rng: Random, place: World, known: Public, relation: Neighbours) -> Bounded:
+def joined_question(rng: Random, place: World, known: Public, relation: Neighbours) -> BoundedQuery:
     """A question that is not refused, with the join and some columns of the lookup table in it."""
     join = plan.Join("places", known.key, known.key, rng.random() < 0.5)
     while True:
@@ -61,8 +61,8 @@ def joined_question(rng: Random, place: World, known: Public, relation: Neighbou
         instead = {name: f"places.{other}" for name, other in STAND_INS.items() if rng.random() < 0.6}
         try:
             query = replace(replaced(query, instead), joins=(join,))
-            return bound(rename_groups(query), place.table, relation)
-        except QuestionRefused:
+            return bound_contributions(rename_groups(query), place.table, relation)
+        except QueryRefused:
             continue
 
 
@@ -99,7 +99,7 @@ class Joined:
         self.connection, self.at = connection, known.copied(connection)[0]
         self.last: World | None = None
 
-    def exactly(self, asked: Bounded, place: World) -> Moved:
+    def exactly(self, asked: BoundedQuery, place: World) -> Moved:
         if self.last is not place:
             stored(place, self.connection)
             self.last = place

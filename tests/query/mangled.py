@@ -6,10 +6,10 @@ from datetime import date, datetime
 from random import Random
 
 from discreet.engines.engine import Engine
-from discreet.errors import QuestionRefused
-from discreet.query.bound import bound
-from discreet.query.parse import parse
-from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.errors import QueryRefused
+from discreet.query.bound import bound_contributions
+from discreet.query.parse import parse_sql
+from discreet.query.table import Column, Kind, PublicTable, Table
 from discreet.units import Neighbours
 from tests.query.worlds import World, bounded, exactly, text, world
 
@@ -17,18 +17,18 @@ Opening = Callable[[World], Engine]
 """Puts a world's rows into the engine."""
 COLUMNS = {
     "uid": Column(Kind.INTEGER),
-    "age": Column(Kind.INTEGER).within(0, 100),
-    "pay": Column(Kind.REAL).within(0, 10),
-    "wide": Column(Kind.INTEGER).within(-(2**40), 2**40),
+    "age": Column(Kind.INTEGER).with_bounds(0, 100),
+    "pay": Column(Kind.REAL).with_bounds(0, 10),
+    "wide": Column(Kind.INTEGER).with_bounds(-(2**40), 2**40),
     "unbounded": Column(Kind.INTEGER),
     "ok": Column(Kind.BOOLEAN),
-    "dept": Column(Kind.TEXT).shown_as(("a", "b")),
+    "dept": Column(Kind.TEXT).with_keys(("a", "b")),
     "day": Column(Kind.DATE),
     "at": Column(Kind.TIMESTAMP),
 }
-CITIES = Lookup(
+CITIES = PublicTable(
     "cities",
-    {"dept": Column(Kind.TEXT), "region": Column(Kind.TEXT), "weight": Column(Kind.REAL).within(0, 1)},
+    {"dept": Column(Kind.TEXT), "region": Column(Kind.TEXT), "weight": Column(Kind.REAL).with_bounds(0, 1)},
     frozenset({"dept"}),
 )
 PEOPLE = Table("people", "uid", COLUMNS, public={"cities": CITIES})
@@ -86,8 +86,8 @@ def fuzz(opened: Opening, seeds: range, each: int) -> int:
         engine = opened(place)
         for _ in range(each):
             asked = mangled(rng, text(bounded(rng, place)[0].query))
-            with suppress(QuestionRefused):
-                question = bound(parse(asked, place.table), place.table, Neighbours.ADD_REMOVE)
+            with suppress(QueryRefused):
+                question = bound_contributions(parse_sql(asked, place.table), place.table, Neighbours.ADD_REMOVE)
                 exactly(engine, question)
                 answered += 1
     return answered
@@ -110,5 +110,5 @@ LONG = [
 
 def unanswered(engine: Engine) -> list[str]:
     """The long and deep questions that do not have one row for an answer, of a table with one person in it."""
-    questions = {asked: bound(parse(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG}
-    return [asked for asked, question in questions.items() if len(list(engine.totals(question))) != 1]
+    questions = {asked: bound_contributions(parse_sql(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG}
+    return [asked for asked, question in questions.items() if len(list(engine.read_totals(question))) != 1]

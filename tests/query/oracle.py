@@ -11,8 +11,8 @@ from math import ceil, floor, isnan
 from typing import Any
 
 from discreet.query import plan
-from discreet.query.bound import Bounded, keys_of
-from discreet.query.measures import Counts, Rows, Total, Units, Values
+from discreet.query.bound import BoundedQuery, grouping_keys
+from discreet.query.measures import CellCounts, CentredSum, RowCount, UnitCount, ValueCount
 from discreet.query.table import Kind
 
 Row = Mapping[str, Any]
@@ -38,7 +38,7 @@ def text_of(value: Any) -> str:
 class Oracle:
     """Answers one bounded question over a list of rows."""
 
-    def __init__(self, bounded: Bounded) -> None:
+    def __init__(self, bounded: BoundedQuery) -> None:
         self.bounded, self.table = bounded, bounded.table
 
     # -- values ----------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class Oracle:
 
     def may_be_shown(self, key: tuple[Any, ...]) -> bool:
         """Where some keys are unknown, the others must be listed all the same."""
-        listed = [keys_of(group, self.table) for group in self.bounded.query.groups]
+        listed = [grouping_keys(group, self.table) for group in self.bounded.query.groups]
         return all(keys is None or part in keys for part, keys in zip(key, listed, strict=True))
 
     def order(self, unit: Any, key: tuple[Any, ...], units: dict[Any, Any]) -> Any:
@@ -144,7 +144,7 @@ class Oracle:
         return md5("".join("-" if p is None else f"{len(p)}:{p}" for p in parts).encode()).hexdigest()
 
     def capped(self, total: Any, n: int) -> Any:
-        r = self.bounded.rows
+        r = self.bounded.max_rows
         if n <= r:
             return total
         inside = min(abs(total), 2**62 // r)  # a longer sum is cut off before it is multiplied
@@ -155,8 +155,8 @@ class Oracle:
             return self.raw(row, value.column) is not None
         return self.value(row, value) is not None
 
-    def added(self, rows: list[Row], measure: Total) -> Any:
-        grid = self.bounded.span(measure).grid
+    def added(self, rows: list[Row], measure: CentredSum) -> Any:
+        grid = self.bounded.grid_range(measure).grid
         total = 0
         for row in rows:
             if (value := self.value(row, measure.value)) is not None:
@@ -168,33 +168,33 @@ class Oracle:
     def share(self, rows: list[Row], measure: Any) -> Any:
         """What one unit adds to one total of one group."""
         match measure:
-            case Rows():
+            case RowCount():
                 return self.capped(len(rows), len(rows))
-            case Units():
+            case UnitCount():
                 return 1
-            case Values(value=value):
+            case ValueCount(value=value):
                 n = sum(self.present(row, value) for row in rows)
                 return self.capped(n, n)
-            case Total(value=value):
+            case CentredSum(value=value):
                 return self.capped(self.added(rows, measure), sum(self.present(row, value) for row in rows))
 
-    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: Counts) -> dict[int, int]:
+    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
         """The cells that one unit's rows in one group fall into, at most r of them, in hash order."""
         found: dict[int, int] = {}
         for row in rows:
             cell = self.value(row, counts.cell)
             if cell is not None:
                 found[int(cell)] = found.get(int(cell), 0) + 1
-        room, kept = self.bounded.rows, {}
+        room, kept = self.bounded.max_rows, {}
         for cell in sorted(found, key=lambda c: self.order(unit, (*key, c), {})):
             kept[cell], room = min(found[cell], room), room - min(found[cell], room)
         return {cell: n for cell, n in kept.items() if n}
 
-    def spread(self, rows: Iterable[Row], counts: Counts) -> dict[tuple[Any, ...], int]:
+    def spread(self, rows: Iterable[Row], counts: CellCounts) -> dict[tuple[Any, ...], int]:
         """Rows per (key, cell)."""
         units, result = self.pairs(rows), {}
         for unit, groups in units.items():
-            for key in sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.groups]:
+            for key in sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.max_groups]:
                 for cell, n in self.cells(groups[key], unit, key, counts).items():
                     result[(*key, cell)] = result.get((*key, cell), 0) + n
         return result
@@ -203,7 +203,7 @@ class Oracle:
         units, totals = self.pairs(rows), self.bounded.totals
         result: dict[tuple[Any, ...], list[Any]] = {}
         for unit, groups in units.items():
-            kept = sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.groups]
+            kept = sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.max_groups]
             for key in kept:
                 sums = result.setdefault(key, [0] * len(totals))
                 for i, measure in enumerate(totals):
@@ -212,13 +212,13 @@ class Oracle:
 
 
 def reference(
-    question: Bounded, rows: Iterable[Row], oracle: type[Oracle] = Oracle
+    question: BoundedQuery, rows: Iterable[Row], oracle: type[Oracle] = Oracle
 ) -> dict[Any, dict[tuple[Any, ...], Any]]:
     """Per measure, what is not zero: by key, and for a spread by key and cell."""
     told = oracle(question)
     totals = told.answer(rows)
     found = {m: {key: row[i] for key, row in totals.items() if row[i]} for i, m in enumerate(question.totals)}
-    return found | {counts: told.spread(rows, counts) for counts in question.spreads}
+    return found | {counts: told.spread(rows, counts) for counts in question.cell_counts}
 
 
 def compared(order: plan.Order, a: Any, b: Any) -> bool | None:

@@ -22,19 +22,19 @@ EPSILONS: list[Any] = [1, "1/3", 0, -1, "nan", float("nan"), float("inf"), None,
 
 
 def session_over(engine: Engine, table: Table) -> Session:
-    budget = filters.zcdp(10**6, filters.pure(1).limit / 2)
-    return Session(engine, table, MemoryAccount(budget), filters.pure(1).limit / 10**6, Neighbours.ADD_REMOVE)
+    budget = filters.zcdp_filter(10**6, filters.pure_filter(1).limit / 2)
+    return Session(engine, table, MemoryAccount(budget), filters.pure_filter(1).limit / 10**6, Neighbours.ADD_REMOVE)
 
 
 def seen(session: Session, question: Any, epsilon: Any) -> tuple[Any, ...]:
     """All that an answer shows, without its noisy numbers and the keys that noise selects."""
     try:
-        planned = session.measurement(question, epsilon=epsilon)
+        planned = session.calibrate(question, epsilon=epsilon)
         released = session.ask(question, epsilon=epsilon)
     except DiscreetError as refusal:
         return (type(refusal), str(refusal), session.account.budget)
     keys = tuple(key for key, _ in released.rows) if planned.bounded.keys is not None else None
-    return (released.groups, released.columns, keys, released.loss, released.explanation, session.account.budget)
+    return (released.groups, released.columns, keys, released.event, released.explanation, session.account.budget)
 
 
 def unlike(stored: Storing, seeds: range, each: int, look: Callable[..., tuple[Any, ...]] = seen) -> list[Any]:

@@ -10,11 +10,11 @@ from discreet.accounting import filters
 from discreet.accounting.filters import Filter, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
 from discreet.exact import read_decimal
-from discreet.ledger.memory import MemoryAccount, budget
-from discreet.loss import Composition, GaussianLoss, compose
+from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.loss import Composition, GaussianEvent, compose
 from discreet.mechanisms import Laplace
 from discreet.query.release import Receipt
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 
@@ -27,7 +27,7 @@ def test_refusals_say_what_would_fit_and_it_does(delta: float) -> None:
         asked.ask(EVERYTHING, epsilon=1)
     assert asked.account.budget == before
     fitting = float(str(refused.value).split("epsilon=")[1].split()[0])
-    assert read_decimal(fitting) <= refused.value.fitting  # type: ignore[operator]
+    assert read_decimal(fitting) <= refused.value.fitting_epsilon  # type: ignore[operator]
     with pytest.raises(BudgetExceeded):
         asked.ask(EVERYTHING, epsilon=fitting * 1.001)
     asked.ask(EVERYTHING, epsilon=fitting)
@@ -47,31 +47,31 @@ def test_a_question_at_the_whole_budget_fits(currency: Any, keys: Any, max_group
     asked = session(epsilon=0.7, delta=1e-6, currency=currency, keys=keys, unique=False, max_groups=max_groups)
     quoted = asked.quote(EVERYTHING, epsilon=0.7)
     answer = asked.ask(EVERYTHING, epsilon=0.7)
-    assert answer.price is not None
-    assert answer.price.epsilon == quoted.price.epsilon
-    assert answer.price.epsilon.upper <= 0.7
-    assert asked.account.budget.left < asked.account.budget.limit / 1000
+    assert answer.cost is not None
+    assert answer.cost.epsilon == quoted.cost.epsilon
+    assert answer.cost.epsilon.upper <= 0.7
+    assert asked.account.budget.remaining < asked.account.budget.limit / 1000
 
 
 def test_an_account_in_gaussian_dp() -> None:
     asked = session(epsilon=0.7, delta=1e-6, currency=Gdp(), keys={})
-    assert asked.ask(BY_DEPARTMENT, epsilon=0.7).price.epsilon.upper <= 0.7  # type: ignore[union-attr]
+    assert asked.ask(BY_DEPARTMENT, epsilon=0.7).cost.epsilon.upper <= 0.7  # type: ignore[union-attr]
 
 
 def test_an_account_at_one_rényi_order() -> None:
     asked = session(epsilon=2, delta=1e-6, currency=Rdp(Fraction(16)))
-    assert asked.ask(BY_DEPARTMENT, epsilon=2).price.to_dict()["currency"] == "rdp(16)"  # type: ignore[union-attr]
+    assert asked.ask(BY_DEPARTMENT, epsilon=2).cost.to_dict()["currency"] == "rdp(16)"  # type: ignore[union-attr]
     with pytest.raises(BadParameter):
         session(epsilon=2, currency=Zcdp())
 
 
 def test_fractions_stay_short_however_long_the_history() -> None:
-    account = MemoryAccount(budget(100, 1e-6))
+    account = MemoryAccount(create_budget(100, 1e-6))
     true, sizes = Fraction(0), []
     for i in range(200):
-        loss = GaussianLoss(Fraction(10**30 + i**3, 10**28), sensitivity(1))
+        loss = GaussianEvent(Fraction(10**30 + i**3, 10**28), to_sensitivity(1))
         account.pay(compose(loss))
-        true += filters.price(Zcdp(), loss)[0]  # type: ignore[operator]
+        true += filters.compute_cost(Zcdp(), loss)[0]  # type: ignore[operator]
         sizes.append(account.budget.spent.denominator.bit_length())
     assert true.denominator.bit_length() > 10_000
     assert max(sizes) < 200
@@ -79,25 +79,25 @@ def test_fractions_stay_short_however_long_the_history() -> None:
 
 
 def test_thirds_are_still_thirds() -> None:
-    account = MemoryAccount(budget(1, 0))
+    account = MemoryAccount(create_budget(1, 0))
     for _ in range(3):
-        account.pay(compose(Laplace(3).loss(1)))
-    assert account.budget.left == 0
+        account.pay(compose(Laplace(3).event(1)))
+    assert account.budget.remaining == 0
 
 
 class Racy(MemoryAccount):
     """The wrong twin: looks at the balance, is interrupted, then writes."""
 
-    def pay(self, loss: Composition) -> Receipt:
-        after = self._budget.after(loss)
+    def pay(self, event: Composition) -> Receipt:
+        after = self._budget.charge(event)
         threading.Event().wait(0.0005)
         self._budget = after
         self._entries += 1
-        return Receipt(self._entries, loss, after.left)
+        return Receipt(self._entries, event, after.remaining)
 
 
 def paid_by_eight_threads(account: MemoryAccount, each: int) -> int:
-    loss, paid, start = compose(Laplace(10).loss(1)), [], threading.Barrier(8)
+    loss, paid, start = compose(Laplace(10).event(1)), [], threading.Barrier(8)
 
     def spend() -> None:
         start.wait()
@@ -116,8 +116,8 @@ def paid_by_eight_threads(account: MemoryAccount, each: int) -> int:
 
 
 def test_eight_threads_never_overspend_and_the_racy_twin_does() -> None:
-    assert paid_by_eight_threads(MemoryAccount(budget(5, 0)), each=100) == 50
-    assert paid_by_eight_threads(Racy(budget(5, 0)), each=100) > 50
+    assert paid_by_eight_threads(MemoryAccount(create_budget(5, 0)), each=100) == 50
+    assert paid_by_eight_threads(Racy(create_budget(5, 0)), each=100) > 50
 
 
 def test_eight_threads_ask_one_session() -> None:
@@ -136,16 +136,16 @@ def test_eight_threads_ask_one_session() -> None:
     for thread in threads:
         thread.join()
     assert len(answers) == 60
-    assert asked.account.budget.left == 0
-    assert len({answer.price.left for answer in answers if answer.price}) == 60
+    assert asked.account.budget.remaining == 0
+    assert len({answer.cost.remaining for answer in answers if answer.cost}) == 60
 
 
 def test_what_is_paid_stays_paid_when_the_engine_fails() -> None:
     asked = session(epsilon=1)
     asked.engine.connection.execute("DROP TABLE people")
-    with pytest.raises((EngineFailed, SourceRefused), match="log says"):
+    with pytest.raises((EngineFailed, SourceRefused), match="says why"):
         asked.ask(BY_DEPARTMENT, epsilon=Fraction(1, 4))
-    assert asked.account.budget.left == Fraction(3, 4)
+    assert asked.account.budget.remaining == Fraction(3, 4)
 
 
 def test_what_can_be_refused_is_refused_before_it_is_paid_for() -> None:

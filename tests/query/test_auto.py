@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import price
-from discreet.errors import BadParameter, QuestionRefused
-from discreet.exact import rational
-from discreet.query.auto import bounds_question, without_bounds
-from discreet.query.bound import bound
-from discreet.query.parse import parse
+from discreet.accounting.filters import compute_cost
+from discreet.errors import BadParameter, QueryRefused
+from discreet.exact import to_rational
+from discreet.query.auto import build_bounds_query, columns_without_bounds
+from discreet.query.bound import bound_contributions
+from discreet.query.parse import parse_sql
 from discreet.session import Session
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 from tests.query.people import session
 from tests.query.test_pilot import Forgetful
@@ -28,24 +28,24 @@ def auto(bounds: Any = "auto", **more: Any) -> Session:
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     asked = auto(epsilon=100, delta=delta)
-    answer = asked.ask(SUM, epsilon=50, confidence=1 - 1e-10, bits=seeded(1))
+    answer = asked.ask(SUM, epsilon=50, confidence=1 - 1e-10, bits=seeded_bits(1))
     assert "The bounds of pay were found privately, as part of the price: 32 to 256." in answer.explanation
-    assert answer.price is not None
-    spent, whole = asked.account.budget.spent, rational(answer.price.amount)
+    assert answer.cost is not None
+    spent, whole = asked.account.budget.spent, to_rational(answer.cost.amount)
     assert whole <= spent <= whole * (1 + Fraction(1, 1 << 100))
-    assert price(asked.account.budget.currency, answer.loss)[0] == answer.price.amount
+    assert compute_cost(asked.account.budget.currency, answer.event)[0] == answer.cost.amount
     [(_, (cell,))] = answer.rows
     assert cell.lower <= sum(50 + i % 101 for i in range(1000)) <= cell.upper
-    again = asked.ask(SUM, epsilon=1, bits=seeded(2))
+    again = asked.ask(SUM, epsilon=1, bits=seeded_bits(2))
     assert "found" not in again.explanation, "bounds are found once"
 
 
 def test_the_search_is_charged_before_it_looks() -> None:
     asked = auto(epsilon=100)
     twin = replace(asked, account=Forgetful(asked.account.budget))
-    answers = [each.ask(SUM, epsilon=50, bits=seeded(3)) for each in (asked, twin)]
+    answers = [each.ask(SUM, epsilon=50, bits=seeded_bits(3)) for each in (asked, twin)]
     spent = [each.account.budget.spent for each in (asked, twin)]
-    assert [answer.price.amount for answer in answers if answer.price] == [50, 50]
+    assert [answer.cost.amount for answer in answers if answer.cost] == [50, 50]
     assert spent[0] == 50
     assert spent[1] < 50, "the twin that forgets the search is seen"
 
@@ -53,18 +53,18 @@ def test_the_search_is_charged_before_it_looks() -> None:
 def test_a_quote_and_an_error_need_the_bounds_first() -> None:
     asked = auto({"pay": "auto", "age": (0, 100)}, epsilon=100)
     for refused in (lambda: asked.quote(SUM, epsilon=1), lambda: asked.ask(SUM, error=100)):
-        with pytest.raises(QuestionRefused, match="find_bounds"):
+        with pytest.raises(QueryRefused, match="find_bounds"):
             refused()
     assert asked.account.budget.spent == 0
-    assert asked.find_bounds("pay", epsilon=10, bits=seeded(4)) == (32, 256)
-    assert asked.quote(SUM, epsilon=1).price.amount == 1
-    assert asked.quote("SELECT SUM(age) AS s FROM people", epsilon=1).price.amount == 1
+    assert asked.find_bounds("pay", epsilon=10, bits=seeded_bits(4)) == (32, 256)
+    assert asked.quote(SUM, epsilon=1).cost.amount == 1
+    assert asked.quote("SELECT SUM(age) AS s FROM people", epsilon=1).cost.amount == 1
 
 
 def test_what_noise_could_have_made_is_not_taken_for_data() -> None:
     asked = auto(epsilon=100)
-    with pytest.raises(QuestionRefused, match="stands out"):
-        asked.ask(f"{SUM} WHERE dept = 'a'", epsilon=Fraction(1, 1000), bits=seeded(5))
+    with pytest.raises(QueryRefused, match="stands out"):
+        asked.ask(f"{SUM} WHERE dept = 'a'", epsilon=Fraction(1, 1000), bits=seeded_bits(5))
     assert asked.account.budget.spent > 0, "it stays paid"
 
 
@@ -81,15 +81,15 @@ def test_only_what_is_computed_with_needs_bounds() -> None:
         "COUNT(*)": (), "SUM(CASE WHEN pay > age THEN 1 END)": ("pay", "age"),
     }  # fmt: skip
     for aggregate, columns in needs.items():
-        asked = parse(f"SELECT {aggregate} AS a FROM people WHERE pay > 3 AND NOT age BETWEEN 1 AND 2", table)
-        assert without_bounds(asked, table) == columns
-    assert without_bounds(
-        parse("SELECT age // 10 AS k, COUNT(*) AS n FROM people WHERE pay * 2 > 1 GROUP BY age // 10", table), table
+        asked = parse_sql(f"SELECT {aggregate} AS a FROM people WHERE pay > 3 AND NOT age BETWEEN 1 AND 2", table)
+        assert columns_without_bounds(asked, table) == columns
+    assert columns_without_bounds(
+        parse_sql("SELECT age // 10 AS k, COUNT(*) AS n FROM people WHERE pay * 2 > 1 GROUP BY age // 10", table), table
     ) == ("age", "pay")
 
 
 def test_one_person_moves_one_magnitude() -> None:
     table = auto().table
-    found = bound(bounds_question("pay", table), table, Neighbours.ADD_REMOVE)
-    [counts] = found.spreads
+    found = bound_contributions(build_bounds_query("pay", table), table, Neighbours.ADD_REMOVE)
+    [counts] = found.cell_counts
     assert (found.sensitivity(counts).l1, found.sensitivity(counts).linf) == (1, 1)

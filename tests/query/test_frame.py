@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from discreet import QuestionRefused, col, count, count_units, select, when
+from discreet import QueryRefused, col, count, count_units, select, when
 from discreet.query import plan
-from discreet.query.parse import parse, read_question
+from discreet.query.parse import parse_sql, read_query
 from discreet.query.table import Column, Kind, Table
-from discreet.query.write import written
+from discreet.query.write import to_sql
 from tests.query import worlds
 from tests.query.builder import rebuilt
 from tests.query.people import session
 
-SHARES = [plan.LEAST, plan.MOST, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
-WORDS = {plan.LEAST: "MIN", plan.MOST: "MAX", Fraction(1, 2): "MEDIAN"}
+SHARES = [plan.MIN_QUANTILE, plan.MAX_QUANTILE, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
+WORDS = {plan.MIN_QUANTILE: "MIN", plan.MAX_QUANTILE: "MAX", Fraction(1, 2): "MEDIAN"}
 PEOPLE = Table(
     "people",
     "id",
     {
         "id": Column(Kind.INTEGER),
-        "age": Column(Kind.INTEGER).within(18, 65),
-        "pay": Column(Kind.REAL).within(0, Fraction(3, 10)),
+        "age": Column(Kind.INTEGER).with_bounds(18, 65),
+        "pay": Column(Kind.REAL).with_bounds(0, Fraction(3, 10)),
         "ok": Column(Kind.BOOLEAN),
         "dept": Column(Kind.TEXT),
         "day": Column(Kind.DATE),
@@ -60,7 +60,7 @@ def unlike(build: Callable[[plan.Query], Any], seeds: range) -> list[int]:
     for seed in seeds:
         rng = Random(seed)
         query, table = asked(rng), worlds.policy(rng, unique=False, text_units=False)
-        if not parse(written_in_sql(query), table) == read_question(build(query), table) == query:
+        if not parse_sql(written_in_sql(query), table) == read_query(build(query), table) == query:
             found.append(seed)
     return found
 
@@ -77,7 +77,7 @@ def test_what_is_written_for_people_reads_back() -> None:
     for seed in range(200):
         query = worlds.question(Random(seed))
         table = worlds.policy(Random(seed), unique=False, text_units=False)
-        assert parse(written(query, "uid"), table) == query
+        assert parse_sql(to_sql(query, "uid"), table) == query
 
 
 SAME: list[tuple[str, Any]] = [
@@ -111,7 +111,7 @@ SAME: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("text", "built"), SAME)
 def test_both_ways_lead_to_one_query(text: str, built: Any) -> None:
-    assert parse(text, PEOPLE) == read_question(built, PEOPLE)
+    assert parse_sql(text, PEOPLE) == read_query(built, PEOPLE)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_both_ways_lead_to_one_query(text: str, built: Any) -> None:
     ],
 )
 def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, width: str, edges: str) -> None:
-    table = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(Kind.REAL).within(*bounds)})
-    [(_, found)] = parse(f"SELECT HISTOGRAM(x, {width}) AS h FROM people", table).aggregates
+    table = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(*bounds)})
+    [(_, found)] = parse_sql(f"SELECT HISTOGRAM(x, {width}) AS h FROM people", table).aggregates
     assert isinstance(found, plan.Histogram)
     assert " ".join(map(str, found.edges)) == edges
 
@@ -160,7 +160,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("said", MISTAKES)
 def test_mistakes_are_named(said: str) -> None:
-    with pytest.raises(QuestionRefused) as refusal:
+    with pytest.raises(QueryRefused) as refusal:
         MISTAKES[said]()
     assert said in str(refusal.value)
 
@@ -189,7 +189,7 @@ WRONG: dict[str, plan.Query] = {
 @pytest.mark.parametrize("said", WRONG)
 def test_a_wrong_plan_is_refused_before_it_is_paid_for(said: str) -> None:
     place = session()
-    with pytest.raises(QuestionRefused, match=said):
+    with pytest.raises(QueryRefused, match=said):
         place.ask(WRONG[said], epsilon=1)
     assert place.account.budget.spent == 0
 
@@ -198,7 +198,7 @@ def test_a_deep_plan_is_refused() -> None:
     deep: Any = col("age")
     for _ in range(5000):
         deep = deep + 1
-    with pytest.raises(QuestionRefused, match="too deep"):
+    with pytest.raises(QueryRefused, match="too deep"):
         session().ask(select(s=deep.sum()), epsilon=1)
 
 
@@ -206,9 +206,9 @@ def test_a_session_takes_all_three() -> None:
     place = session(epsilon=10**7)
     text = "SELECT dept, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY dept"
     built = select(n=count()).where(col("age") >= 30).group_by("dept")
-    for question in (text, built, parse(text, place.table)):
+    for question in (text, built, parse_sql(text, place.table)):
         assert [round(row[0].value) for _, row in place.ask(question, epsilon=10**6).rows] == [480, 240, 80]
-        assert place.quote(question, epsilon=1).question == text
-        assert place.epsilon_for(question, 10) == place.epsilon_for(text, 10)
+        assert place.quote(question, epsilon=1).query_text == text
+        assert place.find_epsilon(question, 10) == place.find_epsilon(text, 10)
     listed = place.ask(built.group_by("age", keys={"age": (30, 31)}).where(col("dept") == "a"), epsilon=10)
     assert [keys for keys, _ in listed.rows][:2] == [("a", 30), ("a", 31)]

@@ -8,10 +8,10 @@ import pytest
 
 from discreet.accounting import filters
 from discreet.engines.duckdb import DuckDB
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.ledger.memory import MemoryAccount
-from discreet.query.check import check
-from discreet.query.parse import parse
+from discreet.query.check import check_query
+from discreet.query.parse import parse_sql
 from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.hostile import EDGES, HOSTILE, SHARES, TRICKS
@@ -25,12 +25,14 @@ class Untouchable(DuckDB):
     def __init__(self) -> None:
         pass
 
-    def totals(self, bounded: Any) -> Any:
+    def read_totals(self, bounded: Any) -> Any:
         raise AssertionError(f"this reached the engine: {bounded.query}")
 
 
 def session() -> Session:
-    return Session(Untouchable(), PEOPLE, MemoryAccount(filters.pure(1)), filters.pure(1).limit * 0, Neighbours.ADD_REMOVE)
+    return Session(
+        Untouchable(), PEOPLE, MemoryAccount(filters.pure_filter(1)), filters.pure_filter(1).limit * 0, Neighbours.ADD_REMOVE
+    )
 
 
 def test_there_are_enough() -> None:
@@ -40,10 +42,10 @@ def test_there_are_enough() -> None:
 def test_hostile_texts_are_refused() -> None:
     place = session()
     for hostile in HOSTILE:
-        with pytest.raises(QuestionRefused) as refusal:
+        with pytest.raises(QueryRefused) as refusal:
             place.ask(hostile, epsilon=1)  # the engine's own assertion names what would have been answered
         assert len(str(refusal.value)) < 1000, hostile[:200]
-    assert place.account.budget == filters.pure(1)
+    assert place.account.budget == filters.pure_filter(1)
 
 
 def test_quantiles_and_histograms_are_refused_by_their_form() -> None:
@@ -51,16 +53,16 @@ def test_quantiles_and_histograms_are_refused_by_their_form() -> None:
     pieces = [*TRICKS, *(f"QUANTILE(age, {share})" for share in SHARES), *(f"HISTOGRAM(age{edges})" for edges in EDGES)]
     read = []
     for piece in pieces:
-        with suppress(QuestionRefused):
-            check(parse(f"SELECT {piece} AS x FROM people", PEOPLE), PEOPLE)
+        with suppress(QueryRefused):
+            check_query(parse_sql(f"SELECT {piece} AS x FROM people", PEOPLE), PEOPLE)
             read.append(piece)
     assert read == []
 
 
 @pytest.mark.parametrize("hostile", [None, 1, b"SELECT COUNT(*) FROM people", ["SELECT"]])
 def test_what_is_no_text_is_refused(hostile: Any) -> None:
-    with pytest.raises(QuestionRefused):
-        parse(hostile, PEOPLE)
+    with pytest.raises(QueryRefused):
+        parse_sql(hostile, PEOPLE)
 
 
 def _in_duckdb() -> Opening:

@@ -8,14 +8,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet import BadParameter, QuestionRefused, SourceRefused, col, connect, count, select
+from discreet import BadParameter, QueryRefused, SourceRefused, col, connect, count, select
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.lookup import copy_lookup
-from discreet.query.bound import bound
-from discreet.query.measures import Rows
-from discreet.query.parse import parse
-from discreet.query.table import Column, Kind, Lookup, Table
-from discreet.query.write import written
+from discreet.engines.lookup import copy_public_table
+from discreet.query.bound import bound_contributions
+from discreet.query.measures import RowCount
+from discreet.query.parse import parse_sql
+from discreet.query.table import Column, Kind, PublicTable, Table
+from discreet.query.write import to_sql
 from discreet.session import Session
 from discreet.units import Neighbours
 from tests.query.law import breaches, neighbour
@@ -77,15 +77,15 @@ def test_a_lookup_table_with_repeated_keys_would_break_it() -> None:
     connection.execute("CREATE TABLE people AS SELECT 1 AS uid, 5 AS city")
     asked = "SELECT COUNT(*) AS n FROM people JOIN places USING (city)"
     for rows, most in (([(5,)], 1), ([(5,), (5,)], 2)):
-        place, lookup = copy_lookup(connection, "places", {"city": Kind.INTEGER}, rows)
+        place, lookup = copy_public_table(connection, "places", {"city": Kind.INTEGER}, rows)
         claimed = replace(table, public={"places": replace(lookup, unique=frozenset({"city"}))})
-        question = bound(parse(asked, claimed), claimed, Neighbours.ADD_REMOVE)
-        [(totals, _)] = DuckDB(connection, "people", {"places": place}).totals(question)
+        question = bound_contributions(parse_sql(asked, claimed), claimed, Neighbours.ADD_REMOVE)
+        [(totals, _)] = DuckDB(connection, "people", {"places": place}).read_totals(question)
         assert totals == (most,)
-        assert (breaches(question, {Rows(): {(): totals[0]}}, {Rows(): {}}) == []) is (most == 1)
+        assert (breaches(question, {RowCount(): {(): totals[0]}}, {RowCount(): {}}) == []) is (most == 1)
         if most == 2:
-            with pytest.raises(QuestionRefused, match="occurs twice"):
-                parse(asked, replace(table, public={"places": lookup}))
+            with pytest.raises(QueryRefused, match="occurs twice"):
+                parse_sql(asked, replace(table, public={"places": lookup}))
 
 
 def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
@@ -98,8 +98,8 @@ def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
         for _ in range(12):
             asked = joined_question(rng, replace(place, table=table), known, Neighbours.ADD_REMOVE).query
             try:
-                question = bound(parse(mangled(rng, written(asked)), table), table, Neighbours.ADD_REMOVE)
-            except QuestionRefused:
+                question = bound_contributions(parse_sql(mangled(rng, to_sql(asked)), table), table, Neighbours.ADD_REMOVE)
+            except QueryRefused:
                 continue
             engine.exactly(question, place)
             answered += 1
@@ -252,7 +252,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("said", REFUSED)
 def test_other_joins_are_refused(said: str, tmp_path: Path) -> None:
-    with pytest.raises(QuestionRefused) as refusal:
+    with pytest.raises(QueryRefused) as refusal:
         session(tmp_path).quote(f"SELECT COUNT(*) AS n FROM people {REFUSED[said]}", epsilon=1)
     assert said in str(refusal.value)
 
@@ -260,9 +260,9 @@ def test_other_joins_are_refused(said: str, tmp_path: Path) -> None:
 def test_names_are_resolved_or_refused(tmp_path: Path) -> None:
     place = session(tmp_path, public={"cities": tmp_path / "cities.csv", "towns": tmp_path / "cities.csv"})
     both = "FROM people JOIN cities USING (city) JOIN towns USING (city)"
-    with pytest.raises(QuestionRefused, match=r"cities.size, towns.size"):
+    with pytest.raises(QueryRefused, match=r"cities.size, towns.size"):
         place.quote(f"SELECT SUM(size) AS s {both}", epsilon=1)
-    with pytest.raises(QuestionRefused, match=r"cities.size, towns.size"):
+    with pytest.raises(QueryRefused, match=r"cities.size, towns.size"):
         place.quote(select(s=col("size").sum()).join("cities", on="city").join("towns", on="city"), epsilon=1)
     assert answers(place, f"SELECT SUM(towns.size) AS s {both} WHERE city = 'x'") == {(): [1.5]}
     for text in (
@@ -270,9 +270,9 @@ def test_names_are_resolved_or_refused(tmp_path: Path) -> None:
         "SELECT SUM(cities.size) AS s FROM people",
         f"SELECT SUM(x.size) AS s {both}",
     ):
-        with pytest.raises(QuestionRefused, match=r"not declared|not known"):
+        with pytest.raises(QueryRefused, match=r"not declared|not known"):
             place.quote(text, epsilon=1)
-    with pytest.raises(QuestionRefused, match="not a public table"):
+    with pytest.raises(QueryRefused, match="not a public table"):
         place.quote(select(n=count()).join("people", on="city"), epsilon=1)
 
 
@@ -282,7 +282,7 @@ def test_public_tables_that_cannot_be_opened_or_told_apart(tmp_path: Path) -> No
             session(tmp_path, public={"cities": source})
     with pytest.raises(BadParameter, match="same name"):
         session(tmp_path, public={"People": tmp_path / "cities.csv"})
-    lookup = Lookup("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
+    lookup = PublicTable("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
     table = Table("people", "id", {"id": Column(Kind.TEXT), "a.b": Column(Kind.TEXT)}, public={"a": lookup})
-    with pytest.raises(QuestionRefused, match=r"two columns called a\.b"):
-        parse("SELECT COUNT(*) AS n FROM people JOIN a ON id = b", table)
+    with pytest.raises(QueryRefused, match=r"two columns called a\.b"):
+        parse_sql("SELECT COUNT(*) AS n FROM people JOIN a ON id = b", table)

@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from discreet.query import plan
-from discreet.query.bound import Bounded, bound
-from discreet.query.measures import Counts, Measure, Rows, Total
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.measures import CellCounts, CentredSum, RowCount, Statistic
 from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours, Sensitivity
 from tests.query.law import as_stated, breaches, broken
@@ -53,10 +53,10 @@ class Uncapped(Oracle):
 class UncappedCells(Oracle):
     """The cap is on each cell, not on all of a unit's rows in the group."""
 
-    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: Counts) -> dict[int, int]:
+    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
         each = ([row] for row in rows)
         found = [super(UncappedCells, self).cells(one, unit, key, counts) for one in each]
-        return {cell: min(sum(f.get(cell, 0) for f in found), self.bounded.rows) for f in found for cell in f}
+        return {cell: min(sum(f.get(cell, 0) for f in found), self.bounded.max_rows) for f in found for cell in f}
 
 
 class ClampedFirst(Oracle):
@@ -72,10 +72,10 @@ class ClampedFirst(Oracle):
 class FloatSum(Oracle):
     """Doubles are added up as they come."""
 
-    def added(self, rows: list[Row], measure: Total) -> Any:
+    def added(self, rows: list[Row], measure: CentredSum) -> Any:
         if not isinstance(measure.value, plan.Ref) or measure.power != 1 or measure.centre != 0:
             return super().added(rows, measure)
-        grid, column = self.bounded.span(measure).grid, self.table.columns[measure.value.column]
+        grid, column = self.bounded.grid_range(measure).grid, self.table.columns[measure.value.column]
         assert column.lower is not None
         assert column.upper is not None
         values = [self.raw(row, measure.value.column) for row in rows]
@@ -90,14 +90,14 @@ def test_wrong_twins_break_it(twin: type[Oracle]) -> None:
 
 
 def test_a_sensitivity_of_one_group_less_breaks_it() -> None:
-    def fewer(question: Bounded, measure: Measure) -> Sensitivity:
-        return as_stated(replace(question, groups=max(1, question.groups - 1)), measure)
+    def fewer(question: BoundedQuery, measure: Statistic) -> Sensitivity:
+        return as_stated(replace(question, max_groups=max(1, question.max_groups - 1)), measure)
 
     assert broken(by(Oracle), SEEDS, 6, fewer, first=True)
 
 
 def test_a_sensitivity_without_the_change_of_sign_breaks_it() -> None:
-    def one_sided(question: Bounded, measure: Measure) -> Sensitivity:
+    def one_sided(question: BoundedQuery, measure: Statistic) -> Sensitivity:
         return as_stated(replace(question, neighbours=Neighbours.ADD_REMOVE), measure)
 
     assert broken(by(Oracle), SEEDS, 6, one_sided, first=True)
@@ -106,8 +106,8 @@ def test_a_sensitivity_without_the_change_of_sign_breaks_it() -> None:
 @pytest.mark.parametrize(("oracle", "kept"), [(Oracle, True), (FloatSum, False)])
 def test_a_float_sum_breaks_it(oracle: type[Oracle], kept: bool) -> None:
     """0.1 + 1 moves by a little more than 1 when the 1 goes."""
-    table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).within(-1, 1)})
-    question = bound(plan.Query("people", (("s", plan.Sum(plan.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
+    table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(-1, 1)})
+    question = bound_contributions(plan.Query("people", (("s", plan.Sum(plan.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
     place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
     before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
     assert (breaches(question, before, after) == []) is kept
@@ -116,9 +116,9 @@ def test_a_float_sum_breaks_it(oracle: type[Oracle], kept: bool) -> None:
 def test_a_replaced_unit_that_stays_in_its_groups_breaks_it() -> None:
     """Counts under replacement move in twice as many groups, though in no more than there are."""
 
-    def staying(question: Bounded, measure: Measure) -> Sensitivity:
-        kept = question if measure != Rows() else replace(question, neighbours=Neighbours.ADD_REMOVE)
+    def staying(question: BoundedQuery, measure: Statistic) -> Sensitivity:
+        kept = question if measure != RowCount() else replace(question, neighbours=Neighbours.ADD_REMOVE)
         return as_stated(kept, measure)
 
     [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)
-    assert breach.endswith("of Rows()")
+    assert breach.endswith("of RowCount()")

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
-from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.ledger.budget import amount
-from discreet.ledger.memory import MemoryAccount, budget
+from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
+from discreet.ledger.budget import compute_amount
+from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.opening import connect
-from discreet.pricing import Pricing, least_amount
-from discreet.publisher import Asked, Workload, publish
-from discreet.publisher.solve import solve
+from discreet.pricing import Calibrator, smallest_amount
+from discreet.publisher import Workload, WorkloadQuery, publish
+from discreet.publisher.solve import plan_workload
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.table import LEAST_EPSILON, Table
+from discreet.query.table import DEFAULT_LEAST_EPSILON, Table
 from discreet.session import Session
 from tests.console import run
 from tests.query.people import people
@@ -29,7 +29,7 @@ MEAN = "SELECT AVG(pay) AS m FROM people"
 PURE = Pure()
 CURRENCIES: list[Currency] = [PURE, Zcdp(), Gdp(), Rdp(Fraction(1000))]
 FACTORS = (Fraction(1, 1000), Fraction(999, 1000), Fraction(1), Fraction(4))
-LEASTS = [LEAST_EPSILON, Fraction(1, 8)]
+LEASTS = [DEFAULT_LEAST_EPSILON, Fraction(1, 8)]
 Asking = Callable[[Session, Fraction], object]
 
 WAYS: dict[str, tuple[Asking, Fraction]] = {  # how to ask, and the part of ε that its smallest debit pays
@@ -48,17 +48,17 @@ def declared() -> Session:
 def opened(least: Fraction, currency: Currency = PURE) -> Session:
     """A session that knows nothing of any other."""
     delta, found = Fraction(0) if currency == PURE else Fraction(1, 10**6), declared()
-    account = MemoryAccount(budget(1000, delta, currency))
+    account = MemoryAccount(create_budget(1000, delta, currency))
     table = replace(found.table, least_epsilon=least)
-    return replace(found, account=account, delta=delta, table=table, _found={}, _searched={})
+    return replace(found, account=account, delta=delta, table=table, _discovered_bounds={}, _columns_by_query={})
 
 
 def debits(session: Session) -> list[Fraction]:
     """What each debit of a session in memory cost, in its currency."""
-    from discreet.accounting.filters import price
+    from discreet.accounting.filters import compute_cost
 
     account: Any = session.account
-    return [Fraction(price(account.budget.currency, receipt.loss)[0]) for _, receipt in account._debits.values()]
+    return [Fraction(compute_cost(account.budget.currency, receipt.event)[0]) for _, receipt in account._debits.values()]
 
 
 @pytest.mark.parametrize("least", LEASTS, ids=str)
@@ -74,7 +74,7 @@ def test_no_debit_is_below_the_least(way: str, currency: Currency, least: Fracti
             assert debits(session) == []
         else:
             assert factor >= 1
-            floor = least_amount(currency, least, session.delta)
+            floor = smallest_amount(currency, least, session.delta)
             assert all(paid >= floor * (1 - Fraction(1, 1 << 20)) for paid in debits(session))
             assert debits(session)
 
@@ -84,7 +84,7 @@ def outcome(ask: Asking, session: Session, epsilon: Fraction) -> str:
     is paid."""
     try:
         ask(session, epsilon)
-    except (BadParameter, QuestionRefused) as refused:
+    except (BadParameter, QueryRefused) as refused:
         return str(refused)
     return ""
 
@@ -100,7 +100,8 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
     allowed = next(
         least * Fraction(k, 64)
         for k in range(64, 64 * 5)
-        if amount(currency, least * Fraction(k, 64), session.delta) * part >= amount(currency, least, session.delta)
+        if compute_amount(currency, least * Fraction(k, 64), session.delta) * part
+        >= compute_amount(currency, least, session.delta)
     )
     assert (allowed == least) == (part == 1)
     outcome(ask, session, allowed)
@@ -109,23 +110,23 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
     with pytest.raises(BadParameter, match="least_epsilon"):
         ask(refused, allowed - Fraction(1, 64) * least)
     assert debits(refused) == []
-    assert pricing.kept.spent == 0
+    assert pricing.budget.spent == 0
 
 
 def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its search for bounds reads rows for a quarter of the least ε."""
 
-    def check_whole(self: Pricing, least: Fraction, epsilon: Fraction, part: Fraction, name: str) -> None:
+    def check_whole(self: Calibrator, least: Fraction, epsilon: Fraction, part: Fraction, name: str) -> None:
         assert epsilon >= least
 
-    monkeypatch.setattr(Pricing, "_check_least", check_whole)
-    session = opened(LEAST_EPSILON)
-    outcome(WAYS["bounds in a query"][0], session, LEAST_EPSILON)
-    assert min(debits(session)) < LEAST_EPSILON
+    monkeypatch.setattr(Calibrator, "_check_least_epsilon", check_whole)
+    session = opened(DEFAULT_LEAST_EPSILON)
+    outcome(WAYS["bounds in a query"][0], session, DEFAULT_LEAST_EPSILON)
+    assert min(debits(session)) < DEFAULT_LEAST_EPSILON
 
 
 def test_asking_with_almost_no_epsilon_is_refused_unpaid() -> None:
-    session = opened(LEAST_EPSILON)
+    session = opened(DEFAULT_LEAST_EPSILON)
     with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001; give at"):
         session.ask(COUNT, epsilon=Fraction(1, 10**9))
     with pytest.raises(BadParameter, match="pilot is"):
@@ -139,15 +140,15 @@ def test_asking_with_almost_no_epsilon_is_refused_unpaid() -> None:
 def test_an_error_that_needs_less_is_raised_and_says_so(currency: Currency) -> None:
     least = Fraction(12345, 100_000)
     session = opened(least, currency)
-    needed = opened(Fraction(1, 10**6), currency).epsilon_for(COUNT, 10_000)
+    needed = opened(Fraction(1, 10**6), currency).find_epsilon(COUNT, 10_000)
     assert needed < least
-    assert session.epsilon_for(COUNT, 10_000) == least
+    assert session.find_epsilon(COUNT, 10_000) == least
     quoted = session.quote(COUNT, error=10_000)
     answer = session.ask(COUNT, error=10_000)
     said = "The wanted error needs an ε below the policy's least_epsilon, so ε was raised to 0.12345."
     assert said in quoted.notes
     assert said in answer.explanation
-    assert debits(session) == pytest.approx([float(amount(currency, least, session.delta))])
+    assert debits(session) == pytest.approx([float(compute_amount(currency, least, session.delta))])
     again = session.ask(COUNT, error=10_000)
     assert said in again.explanation
     assert again.rows == answer.rows
@@ -163,8 +164,9 @@ def plan(folder: Path, least: str, epsilon: str, error: str) -> Workload:
     )
     return Workload(
         source="examples/people.csv", policy=folder / "policy.toml", epsilon=Fraction(epsilon),
-        questions=(Asked(name="all", sql=COUNT, error=None if error == "" else Fraction(error)),
-                   Asked(name="more", sql="SELECT COUNT(*) AS m FROM people WHERE id > 5", error=Fraction(error or 100))),
+        questions=(WorkloadQuery(name="all", sql=COUNT, error=None if error == "" else Fraction(error)),
+                   WorkloadQuery(name="more", sql="SELECT COUNT(*) AS m FROM people WHERE id > 5",
+                                 error=Fraction(error or 100))),
     )  # fmt: skip
 
 
@@ -175,19 +177,19 @@ def test_a_publication_is_one_debit(tmp_path: Path, delta: Any, currency: str | 
     if currency and not delta:
         return
     workload = replace(plan(tmp_path, "0.25", "1", "10000"), delta=delta, currency=currency)
-    solved = solve(workload)
-    floor = least_amount(solved.terms.currency, Fraction(1, 4), solved.session.delta)
-    assert solved.raised
+    solved = plan_workload(workload)
+    floor = smallest_amount(solved.terms.currency, Fraction(1, 4), solved.session.delta)
+    assert solved.is_raised
     assert floor <= solved.charge <= floor * Fraction(101, 100)
     assert "least_epsilon" in " ".join(solved.notes)
-    assert not solve(replace(plan(tmp_path, "0.0001", "1", "10000"), delta=delta, currency=currency)).raised
-    whole = solve(replace(plan(tmp_path, "0.25", "1", ""), delta=delta, currency=currency))
-    assert not whole.raised
-    tight = solve(replace(plan(tmp_path, "0.25", "0.25", "10000"), delta=delta, currency=currency))
+    assert not plan_workload(replace(plan(tmp_path, "0.0001", "1", "10000"), delta=delta, currency=currency)).is_raised
+    whole = plan_workload(replace(plan(tmp_path, "0.25", "1", ""), delta=delta, currency=currency))
+    assert not whole.is_raised
+    tight = plan_workload(replace(plan(tmp_path, "0.25", "0.25", "10000"), delta=delta, currency=currency))
     assert tight.fits
     assert tight.charge >= floor * Fraction(999, 1000)
     with pytest.raises(BadParameter, match=r"budget\.epsilon is 0\.2: it is below the policy's least_epsilon = 0\.25"):
-        solve(replace(plan(tmp_path, "0.25", "0.2", "10000"), delta=delta, currency=currency))
+        plan_workload(replace(plan(tmp_path, "0.25", "0.2", "10000"), delta=delta, currency=currency))
 
 
 def test_a_raised_publication_says_so(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_a_raised_publication_says_so(tmp_path: Path) -> None:
 
 def test_a_policy_declares_it(tmp_path: Path) -> None:
     text = 'table = "people"\nunit = "id"\n[columns.id]\nkind = "integer"\n'
-    assert read_policy(text).least_epsilon == LEAST_EPSILON == Fraction(1, 10_000)
+    assert read_policy(text).least_epsilon == DEFAULT_LEAST_EPSILON == Fraction(1, 10_000)
     declared = read_policy(f"least_epsilon = 0.01\n{text}")
     assert declared.least_epsilon == Fraction(1, 100)
     assert read_policy(write_policy(declared)) == declared
@@ -224,7 +226,7 @@ def test_a_policy_declares_it(tmp_path: Path) -> None:
 def test_no_refusal_proposes_an_epsilon_that_is_below_the_least() -> None:
     for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "the budget is used up")):
         session = opened(Fraction(1, 8))
-        session = replace(session, account=MemoryAccount(budget(1 + left, 0)))
+        session = replace(session, account=MemoryAccount(create_budget(1 + left, 0)))
         session.ask(COUNT, epsilon=1)
         with pytest.raises(BudgetExceeded, match=said):
             session.ask(COUNT, epsilon=1, fresh=True)

@@ -11,21 +11,21 @@ import pytest
 from discreet import Neighbours, col, count, select
 from discreet.accounting.filters import Zcdp
 from discreet.accuracy import read_error
-from discreet.errors import BadParameter, DiscreetError, QuestionRefused
-from discreet.exact import from_text, positive, rational
-from discreet.formats import arrow_table, polars_frame
+from discreet.errors import BadParameter, DiscreetError, QueryRefused
+from discreet.exact import check_positive, parse_rational, to_rational
+from discreet.formats import to_arrow, to_polars
 from discreet.mechanisms import Laplace
-from discreet.mechanisms.quantile import LEAST_SURE, MOST_SURE
-from discreet.mechanisms.sums import sum_error
+from discreet.mechanisms.quantile import MAX_CONFIDENCE, MIN_CONFIDENCE
+from discreet.mechanisms.sums import weighted_sum_error
 from discreet.query import plan
-from discreet.query.bound import bound
-from discreet.query.constant import number_of
-from discreet.query.currency import named
-from discreet.query.measures import Rows, Total, Units, Values
-from discreet.query.parse import DUCKDB, parse
+from discreet.query.bound import bound_contributions
+from discreet.query.constant import to_number
+from discreet.query.currency import parse_currency
+from discreet.query.measures import CentredSum, RowCount, UnitCount, ValueCount
+from discreet.query.parse import DUCKDB, parse_sql
 from discreet.query.policy import read_policy
 from discreet.query.table import Column, Kind, Table
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, session
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -37,8 +37,8 @@ PEOPLE = Table(
         "id": Column(Kind.INTEGER),
         "dept": Column(Kind.TEXT, keys=("a", "b", "c")),
         "ok": Column(Kind.BOOLEAN),
-        "pay": Column(Kind.REAL).within(0, 200),
-        "drift": Column(Kind.REAL).within(-3, 5),
+        "pay": Column(Kind.REAL).with_bounds(0, 200),
+        "drift": Column(Kind.REAL).with_bounds(-3, 5),
     },
     max_groups=2,
     max_rows=3,
@@ -118,15 +118,16 @@ def test_a_quote_refuses_the_same_confidences() -> None:
         with pytest.raises(BadParameter, match="confidence is"):
             session().quote(MEDIAN, epsilon=1, confidence=confidence)  # type: ignore[arg-type]
         with pytest.raises(BadParameter, match="confidence is"):
-            session().epsilon_for(COUNT, 5, confidence=confidence)  # type: ignore[arg-type]
+            session().find_epsilon(COUNT, 5, confidence=confidence)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("confidence", "simultaneous", "delta"), [*product((LEAST_SURE, MOST_SURE, Fraction(1, 3)), (True, False), (0, 1e-6))]
+    ("confidence", "simultaneous", "delta"),
+    [*product((MIN_CONFIDENCE, MAX_CONFIDENCE, Fraction(1, 3)), (True, False), (0, 1e-6))],
 )
 def test_every_confidence_that_is_taken_can_be_kept(confidence: Fraction, simultaneous: bool, delta: float) -> None:
     asked = session(delta=delta, **({"keys": {}} if delta else {}))  # with a δ, keys are selected too
-    assert asked.quote(MEDIAN, epsilon=1, confidence=confidence).promises  # type: ignore[arg-type]
+    assert asked.quote(MEDIAN, epsilon=1, confidence=confidence).columns  # type: ignore[arg-type]
     answer = asked.ask(MEDIAN, epsilon=1, confidence=confidence, simultaneous=simultaneous)  # type: ignore[arg-type]
     for _, row in answer.rows:
         assert all(cell.lower <= cell.value <= cell.upper for cell in row)
@@ -136,7 +137,11 @@ def test_every_confidence_that_is_taken_can_be_kept(confidence: Fraction, simult
 def test_a_tiny_tail_is_shared_out_without_rounding_to_nothing() -> None:
     """The union of the parts is wider than the sum itself is at a tail that is a thousand times as likely, and finite."""
     noise, terms = Laplace(10), ((Fraction(1, 2), 20), (Fraction(1, 3), 3))
-    assert sum_error(noise, terms, 1e-22) > sum_error(noise, terms, 1e-19) > sum_error(noise, terms, 1e-5)
+    assert (
+        weighted_sum_error(noise, terms, 1e-22)
+        > weighted_sum_error(noise, terms, 1e-19)
+        > weighted_sum_error(noise, terms, 1e-5)
+    )
 
 
 def test_an_error_at_a_tiny_confidence_is_nothing_and_no_accident() -> None:
@@ -149,15 +154,15 @@ HUGE = "1e999999999"
 READERS: list[Callable[[], Any]] = [
     lambda: read_error(HUGE),
     lambda: read_error(HUGE + "%"),
-    lambda: named(f"rdp({HUGE})"),
-    lambda: number_of(HUGE),
-    lambda: number_of(Decimal(HUGE)),
-    lambda: rational(Decimal(HUGE)),
-    lambda: rational(Decimal("-1e-999999999")),
-    lambda: from_text(HUGE),
-    lambda: from_text("0." + "1" * 10**6),
-    lambda: from_text("1/0"),
-    lambda: positive(-(10**5000), "scale"),
+    lambda: parse_currency(f"rdp({HUGE})"),
+    lambda: to_number(HUGE),
+    lambda: to_number(Decimal(HUGE)),
+    lambda: to_rational(Decimal(HUGE)),
+    lambda: to_rational(Decimal("-1e-999999999")),
+    lambda: parse_rational(HUGE),
+    lambda: parse_rational("0." + "1" * 10**6),
+    lambda: parse_rational("1/0"),
+    lambda: check_positive(-(10**5000), "scale"),
     lambda: read_policy(f'table = "t"\nunit = "i"\n[columns.i]\nkind = "integer"\nlower = 0\nupper = {HUGE}'),
     lambda: read_policy(f"max_rows = {'9' * 5000}"),
     lambda: read_policy(f"max_rows = {HUGE}{HUGE[2:]}9999999999"),
@@ -166,27 +171,27 @@ READERS: list[Callable[[], Any]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_numbers_of_a_billion_digits_are_never_written_out(read: Callable[[], Any]) -> None:
-    with pytest.raises((BadParameter, QuestionRefused)):
+    with pytest.raises((BadParameter, QueryRefused)):
         read()
 
 
 def test_what_can_be_written_is_read() -> None:
-    assert from_text(" 1e-300 ") == Fraction(1, 10**300)
-    assert from_text("3/2") == Fraction(3, 2) == named("rdp(3/2)").order  # type: ignore[union-attr]
-    assert from_text(f"0{HUGE[1:]}") == 0
-    assert rational(Decimal("5e-324")) == Fraction(5, 10**324)
+    assert parse_rational(" 1e-300 ") == Fraction(1, 10**300)
+    assert parse_rational("3/2") == Fraction(3, 2) == parse_currency("rdp(3/2)").order  # type: ignore[union-attr]
+    assert parse_rational(f"0{HUGE[1:]}") == 0
+    assert to_rational(Decimal("5e-324")) == Fraction(5, 10**324)
 
 
 def moved(query: str, neighbours: Neighbours, measure: Any) -> Any:
-    return bound(parse(query, PEOPLE), PEOPLE, neighbours).sensitivity(measure)
+    return bound_contributions(parse_sql(query, PEOPLE), PEOPLE, neighbours).sensitivity(measure)
 
 
 GROUPED = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
-@pytest.mark.parametrize("measure", [Rows(), Values(plan.Ref("pay")), Units()])
+@pytest.mark.parametrize("measure", [RowCount(), ValueCount(plan.Ref("pay")), UnitCount()])
 def test_a_replaced_unit_moves_one_count_once(measure: Any) -> None:
-    most = 1 if measure == Units() else 3
+    most = 1 if measure == UnitCount() else 3
     one = moved(COUNT, Neighbours.REPLACE, measure)
     assert (one.l0, one.l1, one.linf) == (1, most, most)
     assert one == moved(COUNT, Neighbours.ADD_REMOVE, measure)
@@ -195,7 +200,7 @@ def test_a_replaced_unit_moves_one_count_once(measure: Any) -> None:
 
 
 def test_a_replaced_unit_moves_a_sum_by_its_range() -> None:
-    one_sided, signed = Total(plan.Ref("pay"), 0), Total(plan.Ref("drift"), 0)
+    one_sided, signed = CentredSum(plan.Ref("pay"), 0), CentredSum(plan.Ref("drift"), 0)
     assert moved(COUNT, Neighbours.REPLACE, one_sided) == moved(COUNT, Neighbours.ADD_REMOVE, one_sided)
     assert moved(COUNT, Neighbours.REPLACE, signed).linf == 2 * moved(COUNT, Neighbours.ADD_REMOVE, signed).linf
     assert moved(COUNT, Neighbours.REPLACE, signed).l0 == 1
@@ -203,13 +208,13 @@ def test_a_replaced_unit_moves_a_sum_by_its_range() -> None:
 
 @pytest.mark.parametrize("function", ["VAR_SAMP", "var_samp", "VARIANCE_SAMP", "STDDEV_SAMP"])
 def test_a_sample_is_no_population(function: str) -> None:
-    with pytest.raises(QuestionRefused, match="write VAR_POP or STDDEV_POP"):
-        parse(f"SELECT {function}(pay) AS v FROM people", PEOPLE)
+    with pytest.raises(QueryRefused, match="write VAR_POP or STDDEV_POP"):
+        parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE)
 
 
 @pytest.mark.parametrize("function", ["VAR_POP", "VARIANCE", "STDDEV", "STDDEV_POP"])
 def test_a_population_is_one(function: str) -> None:
-    assert isinstance(parse(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], plan.Variance)
+    assert isinstance(parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], plan.Variance)
 
 
 @pytest.mark.parametrize(
@@ -223,28 +228,31 @@ def test_a_population_is_one(function: str) -> None:
 )
 def test_no_two_columns_of_a_table_have_one_name(columns: str) -> None:
     grouped = " GROUP BY dept" * columns.startswith("dept")
-    with pytest.raises(QuestionRefused, match="another name"):
-        bound(parse(f"SELECT {columns} FROM people{grouped}", PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
+    with pytest.raises(QueryRefused, match="another name"):
+        bound_contributions(parse_sql(f"SELECT {columns} FROM people{grouped}", PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
 
 
 def test_edges_that_look_the_same_are_refused() -> None:
-    with pytest.raises(QuestionRefused, match="12 digits"):
+    with pytest.raises(QueryRefused, match="12 digits"):
         col("pay").histogram(1, "1.0000000000001", "1.0000000000002")
 
 
 def test_groupings_are_shown_once_and_in_the_order_of_select() -> None:
-    query = parse("SELECT ok AS fine, COUNT(*) AS n, dept FROM people GROUP BY dept, ok", PEOPLE)
+    query = parse_sql("SELECT ok AS fine, COUNT(*) AS n, dept FROM people GROUP BY dept, ok", PEOPLE)
     assert [group.name for group in query.groups] == ["fine", "dept"]
-    assert [g.name for g in parse("SELECT ok, COUNT(*) AS n FROM people GROUP BY dept, ok", PEOPLE).groups] == ["ok", "dept"]
+    assert [g.name for g in parse_sql("SELECT ok, COUNT(*) AS n FROM people GROUP BY dept, ok", PEOPLE).groups] == [
+        "ok",
+        "dept",
+    ]
     for twice in ("dept AS d, dept AS e", "dept, dept"):
-        with pytest.raises(QuestionRefused, match="show each grouping once"):
-            parse(f"SELECT {twice}, COUNT(*) AS n FROM people GROUP BY dept", PEOPLE)
+        with pytest.raises(QueryRefused, match="show each grouping once"):
+            parse_sql(f"SELECT {twice}, COUNT(*) AS n FROM people GROUP BY dept", PEOPLE)
 
 
 def test_what_no_frame_can_hold_becomes_a_double_outward() -> None:
     far, header = 10**30 + 1, ("n", "n_lower", "n_upper", "k")
     rows = [(far, far, far, 1), (1, 1, 1, 2)]
-    for found in (arrow_table(header, rows).to_pydict(), polars_frame(header, rows).to_dict(as_series=False)):
+    for found in (to_arrow(header, rows).to_pydict(), to_polars(header, rows).to_dict(as_series=False)):
         assert found["n"] == [1e30, 1.0]
         assert found["k"] == [1, 2]
         assert found["n_lower"][0] < far < found["n_upper"][0]
@@ -260,35 +268,35 @@ JOINS: list[Any] = [("a",), ("a", "b", "c"), 5, ("a", 5), ["a", "b"]]
 
 @pytest.mark.parametrize("on", JOINS)
 def test_a_join_is_by_two_names(on: Any) -> None:
-    with pytest.raises(QuestionRefused, match="by one column of either table"):
+    with pytest.raises(QueryRefused, match="by one column of either table"):
         select(n=count()).join("cities", on=on)
 
 
 @pytest.mark.parametrize("listed", ["abc", 5])
 def test_keys_of_a_grouping_are_a_list(listed: Any) -> None:
-    with pytest.raises(QuestionRefused, match="the keys of dept are no list"):
+    with pytest.raises(QueryRefused, match="the keys of dept are no list"):
         select(n=count()).group_by("dept", keys={"dept": listed})
 
 
 @pytest.mark.parametrize("column", [["pay"], 5, None, "nobody"])
 def test_bounds_are_found_of_a_column(column: Any) -> None:
     asked = session(bounds="auto")
-    with pytest.raises(QuestionRefused, match="not a column of numbers"):
+    with pytest.raises(QueryRefused, match="not a column of numbers"):
         asked.find_bounds(column, epsilon=1)
     assert asked.account.budget.spent == 0
 
 
 def test_an_rdp_account_says_that_it_has_no_delta_to_give() -> None:
     asked = session(delta=1e-6, currency="rdp(16)", keys={})
-    with pytest.raises(QuestionRefused, match="an rdp account has none to give; list the keys"):
+    with pytest.raises(QueryRefused, match="an rdp account has none to give; list the keys"):
         asked.quote(BY_DEPARTMENT, epsilon=1)
 
 
 def test_an_outline_needs_no_bounds_that_are_still_to_be_found() -> None:
     asked = session(bounds={"pay": "auto"})
-    assert asked.outline("SELECT SUM(pay) AS s FROM people").groups == 1
+    assert asked.bound_with_placeholders("SELECT SUM(pay) AS s FROM people").max_groups == 1
     assert asked.account.budget.spent == 0
-    assert asked.ask("SELECT SUM(pay) AS s FROM people", epsilon=8, bits=seeded(1)).rows
+    assert asked.ask("SELECT SUM(pay) AS s FROM people", epsilon=8, bits=seeded_bits(1)).rows
 
 
 def test_a_reader_that_cannot_be_taught_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,5 +309,5 @@ def test_a_reader_that_cannot_be_taught_says_so(monkeypatch: pytest.MonkeyPatch)
         tokenize, parser = DUCKDB.tokenize, Compiled
 
     monkeypatch.setattr("discreet.query.parse.DUCKDB", Dialect)
-    with pytest.raises(QuestionRefused, match="pip uninstall sqlglotc"):
+    with pytest.raises(QueryRefused, match="pip uninstall sqlglotc"):
         session().quote("SELECT COUNT(*) AS n FROM people", epsilon=1)

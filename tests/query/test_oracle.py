@@ -5,7 +5,7 @@ from random import Random
 import duckdb
 import pytest
 
-from discreet.query.parse import parse
+from discreet.query.parse import parse_sql
 from tests.query.oracle import reference
 from tests.query.worlds import bounded, by_duckdb, text, world
 
@@ -39,4 +39,4 @@ def test_a_written_question_reads_back_the_same() -> None:
         rng = Random(seed)
         place = world(rng)
         question, _ = bounded(rng, place)
-        assert parse(text(question.query), place.table) == question.query, text(question.query)
+        assert parse_sql(text(question.query), place.table) == question.query, text(question.query)

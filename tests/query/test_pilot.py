@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import Pure, Rdp, Zcdp, price
+from discreet.accounting.filters import Pure, Rdp, Zcdp, compute_cost
 from discreet.accounting.zcdp import zcdp
-from discreet.errors import BadParameter, BudgetExceeded, QuestionRefused
-from discreet.exact import Number, rational
+from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
+from discreet.exact import Number, to_rational
 from discreet.ledger.memory import MemoryAccount
 from discreet.loss import Composition
 from discreet.query.release import Receipt
 from discreet.session import Session
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, session
 from tests.query.test_quote import blind
 
@@ -26,19 +26,19 @@ MEANS = "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"
 class Forgetful(MemoryAccount):
     """The wrong twin: the first entry is written and not charged."""
 
-    def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
-        paid = super()._pay(loss, at)
+    def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
+        paid = super()._pay(event, certified_delta)
         if paid.entry == 1:
             self._budget = replace(self._budget, spent=Fraction(0))
         return paid
 
 
 def all_is_charged(asked: Session, question: str) -> bool:
-    answer = asked.ask(question, error="5%", pilot=1, bits=seeded(1))
-    assert answer.price is not None
-    owed, _ = price(asked.account.budget.currency, answer.loss)
-    kept = rational(owed)  # an account keeps 128 bits of it, rounded up
-    return owed == answer.price.amount and kept <= asked.account.budget.spent <= kept * (1 + Fraction(1, 1 << 100))
+    answer = asked.ask(question, error="5%", pilot=1, bits=seeded_bits(1))
+    assert answer.cost is not None
+    owed, _ = compute_cost(asked.account.budget.currency, answer.event)
+    kept = to_rational(owed)  # an account keeps 128 bits of it, rounded up
+    return owed == answer.cost.amount and kept <= asked.account.budget.spent <= kept * (1 + Fraction(1, 1 << 100))
 
 
 @pytest.mark.parametrize("question", [MEAN, MEANS, BY_DEPARTMENT])
@@ -46,7 +46,7 @@ def all_is_charged(asked: Session, question: str) -> bool:
 def test_the_pilot_and_the_question_are_charged(question: str, kept: Any) -> None:
     asked = session(delta=0 if kept is None else 1e-6, epsilon=5, currency=kept)
     assert all_is_charged(asked, question)
-    assert asked.account.budget.left >= 0
+    assert asked.account.budget.remaining >= 0
 
 
 def test_the_law_notices_a_pilot_that_is_not_charged() -> None:
@@ -58,8 +58,8 @@ def test_the_law_notices_a_pilot_that_is_not_charged() -> None:
 def test_the_size_is_the_lower_end_and_the_price_follows_from_it(question: str, size: int) -> None:
     asked = session(epsilon=2000)
     answer = asked.ask(question, error="5%", pilot=1000)  # so much that nothing is left to chance
-    assert answer.price is not None
-    assert answer.price.amount == 1000 + asked.epsilon_for(question, "5%", size=size)
+    assert answer.cost is not None
+    assert answer.cost.amount == 1000 + asked.find_epsilon(question, "5%", size=size)
     assert f"at least {size:,} rows" in answer.explanation
     assert "found privately" in answer.explanation
     assert ("that could be told, c" in answer.explanation) == ("GROUP BY" in question)
@@ -72,12 +72,12 @@ def test_groups_that_cannot_be_told_are_passed_over() -> None:
 
 def test_the_epsilon_of_both_is_what_the_currency_promises() -> None:
     asked = session(epsilon=5, delta=1e-6)
-    answer = asked.ask(MEAN, error="5%", pilot=Fraction(1, 2), bits=seeded(2))
-    assert answer.price is not None
-    assert answer.price.amount == zcdp(answer.loss)
-    assert answer.price.epsilon.upper == replace(asked.account.budget, limit=answer.price.amount).epsilon(Fraction(1e-6))
-    assert answer.price.epsilon.upper < 5
-    assert answer.price.left == asked.account.budget.left
+    answer = asked.ask(MEAN, error="5%", pilot=Fraction(1, 2), bits=seeded_bits(2))
+    assert answer.cost is not None
+    assert answer.cost.amount == zcdp(answer.event)
+    assert answer.cost.epsilon.upper == replace(asked.account.budget, limit=answer.cost.amount).epsilon(Fraction(1e-6))
+    assert answer.cost.epsilon.upper < 5
+    assert answer.cost.remaining == asked.account.budget.remaining
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -98,7 +98,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("question", "wrong"), REFUSED)
 def test_what_can_be_refused_is_refused_before_the_pilot_is_paid_for(question: str, wrong: dict[str, Any]) -> None:
     asked = blind(delta=1e-6)
-    with pytest.raises((BadParameter, QuestionRefused)):
+    with pytest.raises((BadParameter, QueryRefused)):
         asked.ask(question, **wrong)
     assert asked.account.budget.spent == 0
 
@@ -111,13 +111,13 @@ def spent(asked: Session, refused: type[Exception], act: Callable[[Session], Any
 
 def test_a_pilot_stays_paid_when_the_question_is_refused() -> None:
     small = session(epsilon=1, keys={"dept": ("nobody", "none")})
-    assert spent(small, QuestionRefused, lambda s: s.ask(MEANS, error="5%", pilot=0.5, bits=seeded(1))) == Fraction(1, 2)
+    assert spent(small, QueryRefused, lambda s: s.ask(MEANS, error="5%", pilot=0.5, bits=seeded_bits(1))) == Fraction(1, 2)
     dear = session(epsilon=1)
     assert spent(dear, BudgetExceeded, lambda s: s.ask(MEAN, error="0.1%", pilot=0.5)) == Fraction(1, 2)
 
 
 def test_a_quote_runs_no_pilot_and_without_one_both_ways_are_named() -> None:
-    with pytest.raises(QuestionRefused, match="reads no row"):
+    with pytest.raises(QueryRefused, match="reads no row"):
         session().quote(MEAN, error="5%", pilot=0.1)
-    with pytest.raises(QuestionRefused, match=r"size=.*pilot="):
+    with pytest.raises(QueryRefused, match=r"size=.*pilot="):
         session().ask(MEAN, error="5%")

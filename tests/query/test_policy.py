@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import BadParameter, QuestionRefused, SourceRefused
+from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.opening import connect
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.table import Column, Kind, Table
@@ -40,7 +40,7 @@ def test_a_policy_declares_and_only_what_it_declares_can_be_asked(tmp_path: Path
     assert asked.table.max_groups == 2
     assert [keys for keys, _ in asked.ask(BY_DEPARTMENT, epsilon=1).rows] == [("a",), ("b",), (None,)]
     assert not asked.notes
-    with pytest.raises(QuestionRefused, match="not declared"):
+    with pytest.raises(QueryRefused, match="not declared"):
         asked.quote("SELECT COUNT(age) AS n FROM people", epsilon=1)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from discreet.accounting import approx, epsilon, pure, zcdp
-from discreet.accounting.filters import Filter, price
+from discreet.accounting import basic_composition, epsilon, pure, zcdp
+from discreet.accounting.filters import Filter, compute_cost
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import rational
+from discreet.exact import to_rational
 from discreet.loss import Composition
 from discreet.query import currency, quote
-from discreet.query.currency import EVERY, name_of, named, prices
+from discreet.query.currency import ALL_CURRENCIES, compare_costs, currency_name, parse_currency
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 CASES = [(0, {}), (1e-6, {}), (1e-6, {"keys": {}})]
@@ -24,21 +24,21 @@ CASES = [(0, {}), (1e-6, {}), (1e-6, {"keys": {}})]
 @pytest.mark.parametrize(("delta", "more"), CASES)
 def test_each_price_is_the_budget_that_it_just_fits(delta: float, more: Any) -> None:
     quoted = session(delta=delta, **more).quote(BY_DEPARTMENT, epsilon=1)
-    readings = {reading.name: reading for reading in quoted.prices}
-    assert list(readings) == ["epsilon", *map(name_of, EVERY)]
-    for kept in EVERY:
-        reading = readings[name_of(kept)]
+    readings = {reading.name: reading for reading in quoted.costs}
+    assert list(readings) == ["epsilon", *map(currency_name, ALL_CURRENCIES)]
+    for kept in ALL_CURRENCIES:
+        reading = readings[currency_name(kept)]
         if reading.value.upper == inf:
-            assert price(kept, quoted.loss)[0] == inf
+            assert compute_cost(kept, quoted.event)[0] == inf
             continue
-        limit = Fraction(reading.value.upper) ** (2 if name_of(kept) == "gdp" else 1)
-        assert fits(quoted.loss, Filter(kept, limit, reading.delta))
-        assert not fits(quoted.loss, Filter(kept, limit * Fraction(999, 1000), reading.delta))  # the cheap twin
+        limit = Fraction(reading.value.upper) ** (2 if currency_name(kept) == "gdp" else 1)
+        assert fits(quoted.event, Filter(kept, limit, reading.delta))
+        assert not fits(quoted.event, Filter(kept, limit * Fraction(999, 1000), reading.delta))  # the cheap twin
 
 
 def fits(loss: Composition, budget: Filter) -> bool:
     try:
-        budget.after(loss)
+        budget.charge(loss)
     except BudgetExceeded:
         return False
     return True
@@ -46,12 +46,12 @@ def fits(loss: Composition, budget: Filter) -> bool:
 
 def test_epsilon_is_read_at_the_sessions_delta_or_at_the_usual_one() -> None:
     without, with_delta = (session(delta=delta).quote(BY_DEPARTMENT, epsilon=1) for delta in (0, Fraction(1, 1000)))
-    assert without.prices[0].delta == Fraction(1, 10**6)
-    assert with_delta.prices[0].delta == Fraction(1, 1000)
+    assert without.costs[0].delta == Fraction(1, 10**6)
+    assert with_delta.costs[0].delta == Fraction(1, 1000)
     for quoted in (without, with_delta):
-        assert quoted.prices[0].value == epsilon(quoted.loss, quoted.prices[0].delta)
-    assert without.prices[1].value.upper == pure(without.loss) == approx(without.loss).epsilon == 1
-    assert Fraction(without.prices[2].value.upper) >= rational(zcdp(without.loss))
+        assert quoted.costs[0].value == epsilon(quoted.event, quoted.costs[0].delta)
+    assert without.costs[1].value.upper == pure(without.event) == basic_composition(without.event).epsilon == 1
+    assert Fraction(without.costs[2].value.upper) >= to_rational(zcdp(without.event))
 
 
 def test_plain_values_and_words() -> None:
@@ -74,7 +74,7 @@ def test_an_answer_never_pays_for_the_search(monkeypatch: pytest.MonkeyPatch) ->
     def looked(*_: Any) -> Any:
         raise AssertionError("searched")
 
-    monkeypatch.setattr(quote, "prices", looked)
+    monkeypatch.setattr(quote, "compare_costs", looked)
     asked = session()
     quoted = asked.quote(BY_DEPARTMENT, epsilon=1)
     asked.ask(BY_DEPARTMENT, epsilon=1).to_dict()
@@ -83,18 +83,18 @@ def test_an_answer_never_pays_for_the_search(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_names_go_both_ways() -> None:
-    assert [named(name_of(kept)) for kept in EVERY] == list(EVERY)
+    assert [parse_currency(currency_name(kept)) for kept in ALL_CURRENCIES] == list(ALL_CURRENCIES)
     for wrong in ("", "rdp", "rdp()", "rdp(1)", "rdp(1/0)", "rdp(x)", "16", "rdp(16", "euro"):
         with pytest.raises(BadParameter, match="take pure, zcdp, gdp"):
-            named(wrong)
-    assert currency.prices is prices
+            parse_currency(wrong)
+    assert currency.compare_costs is compare_costs
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.7, 1])
 def test_an_exact_price_is_shown_as_the_decimal_that_was_typed(epsilon: float) -> None:
     asked = session(epsilon=5, delta=0)
     for times in range(1, 4):
-        price = asked.ask("SELECT COUNT(*) AS n FROM people", epsilon=epsilon, fresh=True).price
+        price = asked.ask("SELECT COUNT(*) AS n FROM people", epsilon=epsilon, fresh=True).cost
         assert price is not None
         shown = price.to_dict()
         assert (shown["epsilon"], shown["amount"]) == ({"lower": epsilon, "upper": epsilon}, epsilon)

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms.sums import sum_error
-from discreet.query.measures import Counts, tree_of
+from discreet.mechanisms.sums import weighted_sum_error
+from discreet.query.measures import CellCounts, build_quantile_tree
 from discreet.query.plan import Bin, Ref
-from discreet.query.quantiles import Reader, nodes
+from discreet.query.quantiles import QuantileEstimator, sum_tree_levels
 from discreet.query.table import Column, Kind, Table
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from tests.query.people import session
 from tests.query.test_release import DRAWS, many
 
 SIX = 6 * sqrt(0.05 * 0.95 / DRAWS)
-TREE = Counts(Bin(Ref("x"), 1), 0, (8, 8))
+TREE = CellCounts(Bin(Ref("x"), 1), 0, (8, 8))
 
 
 def pmf(scale: Fraction, reach: int) -> Any:
@@ -39,7 +39,7 @@ def test_the_error_of_a_sum_is_that_of_the_lattice_law(scale: Fraction, left: in
         law = np.convolve(law, part)
     middle = len(law) // 2
     for tail in (0.1, 0.025, 1e-4):
-        t = sum_error(Laplace(scale), ((Fraction(1), left), (Fraction(apart), right)), tail)
+        t = weighted_sum_error(Laplace(scale), ((Fraction(1), left), (Fraction(apart), right)), tail)
         assert law[middle + int(t) + 1 :].sum() <= tail, "too small"
         tight = next(k for k in range(len(law)) if law[middle + k + 1 :].sum() <= tail)
         assert t <= tight * 1.03 + 1
@@ -47,8 +47,8 @@ def test_the_error_of_a_sum_is_that_of_the_lattice_law(scale: Fraction, left: in
 
 def test_the_error_of_a_gaussian_sum_covers_rounding() -> None:
     noise, terms = Gaussian(20), ((Fraction(1, 2), 7), (Fraction(1, 2), 8))
-    draws = sum(noise.release(np.zeros(DRAWS, np.int64), seeded(70 + i)) / 2 for i in range(15))
-    t = sum_error(noise, terms, 0.025)
+    draws = sum(noise.release(np.zeros(DRAWS, np.int64), seeded_bits(70 + i)) / 2 for i in range(15))
+    t = weighted_sum_error(noise, terms, 0.025)
     assert 0.5 * 0.025 < float((draws > t).mean()) <= 0.025 + 6 * sqrt(0.025 / DRAWS)
 
 
@@ -58,24 +58,26 @@ def test_ranks_are_what_they_say(q: Fraction) -> None:
     cells = rng.integers(0, 50, (3, 64))
     upto = cells.cumsum(axis=1)
     expected = float(1 - q) * upto - float(q) * (upto[:, -1:] - upto)
-    assert np.allclose(Reader(TREE, q).ranks(nodes(TREE, cells)), expected)
-    assert nodes(TREE, cells).shape == (3, TREE.nodes)
+    assert np.allclose(QuantileEstimator(TREE, q).ranks(sum_tree_levels(TREE, cells)), expected)
+    assert sum_tree_levels(TREE, cells).shape == (3, TREE.nodes)
 
 
 def covered(q: str, epsilon: Any, delta: Any, seed: int) -> tuple[float, float]:
     """How often 100,000 intervals hold the truth, and their mean width, for 1,000 people aged 20 to 69, 20 of each age."""
     asked = session(epsilon=100, delta=delta, bounds={"age": (10, 73)})
-    planned = asked.measurement(f"SELECT QUANTILE(age, {q}) AS a FROM people", epsilon=epsilon)
-    [tree] = planned.bounded.spreads
+    planned = asked.calibrate(f"SELECT QUANTILE(age, {q}) AS a FROM people", epsilon=epsilon)
+    [tree] = planned.bounded.cell_counts
     cells = np.zeros((1, tree.cells), np.int64)
-    for count, cell, _ in asked.engine.counts(planned.bounded, tree):
-        cells[0, cell - tree.first] = count
+    for count, cell, _ in asked.engine.read_histogram(planned.bounded, tree):
+        cells[0, cell - tree.first_cell] = count
     noise = planned.noise(tree)
-    noisy = noise.release(np.tile(nodes(tree, cells), (DRAWS, 1)), seeded(seed))
-    found = Reader(tree, Fraction(q)).places(noisy, noise, 0.025)
+    noisy = noise.release(np.tile(sum_tree_levels(tree, cells), (DRAWS, 1)), seeded_bits(seed))
+    found = QuantileEstimator(tree, Fraction(q)).locate(noisy, noise, 0.025)
     truth = 9 + ceil(1000 * Fraction(q) / 20)  # the cell of the first age that so many have not passed
-    assert bool(((found.first <= found.cell) & (found.cell <= found.last)).all())
-    return float(((found.first <= truth) & (truth <= found.last)).mean()), float((found.last - found.first).mean())
+    assert bool(((found.first_cell <= found.cell) & (found.cell <= found.last_cell)).all())
+    return float(((found.first_cell <= truth) & (truth <= found.last_cell)).mean()), float(
+        (found.last_cell - found.first_cell).mean()
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 0), (2, 1e-6)])
@@ -88,13 +90,13 @@ def test_intervals_of_quantiles_cover_at_least_as_often_as_they_say(q: str, epsi
 
 def test_half_the_error_covers_too_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrong twin: a bound that is half as wide."""
-    whole = Reader.errors
-    monkeypatch.setattr(Reader, "errors", lambda self, noise, tail: whole(self, noise, tail) / 2)
+    whole = QuantileEstimator.errors
+    monkeypatch.setattr(QuantileEstimator, "errors", lambda self, noise, tail: whole(self, noise, tail) / 2)
     assert covered("0.5", 1, 0, 22)[0] < 0.95 - SIX
 
 
 def test_histogram_cells_cover_like_counts() -> None:
-    planned, answer, _ = many("HISTOGRAM(age, 20, 40, 70) AS h", 1, 0, seeded(23))
+    planned, answer, _ = many("HISTOGRAM(age, 20, 40, 70) AS h", 1, 0, seeded_bits(23))
     assert answer.columns == ("h[20,40)", "h[40,70]")
     [(_, noise)] = planned.noises
     a = exp(-1 / float(noise.scale))  # type: ignore[union-attr]
@@ -127,11 +129,16 @@ def test_every_value_of_a_column_has_a_cell() -> None:
             "u",
             {
                 "u": Column(Kind.INTEGER),
-                "x": Column(Kind.INTEGER).within(low, low + rng.choice([1, 7, 63, 64, 511, 512, 10**6, 2**40])),
+                "x": Column(Kind.INTEGER).with_bounds(low, low + rng.choice([1, 7, 63, 64, 511, 512, 10**6, 2**40])),
             },
         )
-        tree, column = tree_of(Ref("x"), table), table.columns["x"]
+        tree, column = build_quantile_tree(Ref("x"), table), table.columns["x"]
         assert isinstance(tree.cell, Bin)
         assert column.lower is not None
         assert column.upper is not None
-        assert tree.first <= column.lower // tree.cell.width <= column.upper // tree.cell.width < tree.first + tree.cells
+        assert (
+            tree.first_cell
+            <= column.lower // tree.cell.width
+            <= column.upper // tree.cell.width
+            < tree.first_cell + tree.cells
+        )

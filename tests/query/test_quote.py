@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from discreet.accounting.filters import Rdp
-from discreet.errors import BadParameter, QuestionRefused
+from discreet.errors import BadParameter, QueryRefused
 from discreet.exact import ceil_float
-from discreet.query.measure import measure
+from discreet.query.measure import calibrate_query
 from discreet.session import Session
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
@@ -21,9 +21,9 @@ from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 class Blind:
     """An engine that fails on every look."""
 
-    identity, origins, turn = "nowhere", ("nowhere",), nullcontext()
+    identity, origins, lock = "nowhere", ("nowhere",), nullcontext()
 
-    def exact(self, bounded: Any) -> Any:
+    def run(self, bounded: Any) -> Any:
         raise AssertionError("a quote looked at the data")
 
 
@@ -37,25 +37,25 @@ def test_no_row_is_read_and_nothing_is_paid(delta: float) -> None:
     before = asked.account.budget
     quoted = asked.quote(EVERYTHING, epsilon=1)
     assert asked.account.budget == before
-    assert quoted.price.epsilon.upper <= 1
+    assert quoted.cost.epsilon.upper <= 1
     with pytest.raises(AssertionError, match="looked"):
         asked.ask(EVERYTHING, epsilon=1)
 
 
 def test_the_price_object_is_the_one_of_every_edge() -> None:
     asked = session(delta=1e-6)
-    quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.price
-    assert answered.price is not None
-    for price in (quoted.price.to_dict(), answered.price.to_dict(), budget.to_dict()):
+    quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.budget
+    assert answered.cost is not None
+    for price in (quoted.cost.to_dict(), answered.cost.to_dict(), budget.to_dict()):
         assert list(price) == ["epsilon", "delta", "currency", "amount", "left"]
         assert list(price["epsilon"]) == ["lower", "upper"]
-    assert quoted.price.to_dict() | {"left": 0} == answered.price.to_dict() | {"left": 0}
+    assert quoted.cost.to_dict() | {"left": 0} == answered.cost.to_dict() | {"left": 0}
     assert json.loads(quoted.to_json()) == quoted.to_dict()
 
 
 def test_half_widths_of_counts_and_sums_are_those_of_the_answer() -> None:
     asked = session(epsilon=100, delta=1e-6)
-    quoted = {promise.column: promise for promise in asked.quote(EVERYTHING, epsilon=2).promises}
+    quoted = {promise.column: promise for promise in asked.quote(EVERYTHING, epsilon=2).columns}
     for _, row in asked.ask(EVERYTHING, epsilon=2).rows:
         for name, cell in zip(("n", "u", "years"), row, strict=False):
             assert cell.upper - cell.value == quoted[name].half_widths[0][1]
@@ -66,13 +66,13 @@ def test_an_average_over_a_known_size_is_as_good_as_quoted(delta: float) -> None
     asked = session(epsilon=1000, delta=delta)
     rows = asked.ask(EVERYTHING, epsilon=100).rows
     for name, i in (("mean", 4), ("v", 5), ("d", 6)):
-        quoted = {p.column: p for p in asked.quote(EVERYTHING, epsilon=100, size=99).promises}[name].half_widths
+        quoted = {p.column: p for p in asked.quote(EVERYTHING, epsilon=100, size=99).columns}[name].half_widths
         for _, row in rows:
             assert max(row[i].upper - row[i].value, row[i].value - row[i].lower) <= quoted[0][1]
 
 
 def test_without_a_size_averages_get_a_small_table() -> None:
-    [promise] = session().quote("SELECT AVG(pay) AS m FROM people", epsilon=1).promises
+    [promise] = session().quote("SELECT AVG(pay) AS m FROM people", epsilon=1).columns
     assert [size for size, _ in promise.half_widths] == [100, 1_000, 10_000]
     widths = [half for _, half in promise.half_widths]
     assert widths == sorted(widths, reverse=True)
@@ -106,23 +106,23 @@ def test_a_person_can_read_it() -> None:
 )
 def test_the_least_price_for_an_error(question: str, error: Any, size: int | None, delta: float) -> None:
     asked = session(epsilon=1000, delta=delta)
-    found = asked.epsilon_for(question, error, size=size)
+    found = asked.find_epsilon(question, error, size=size)
     allowed, relative = (float(error[:-1]) / 100, True) if isinstance(error, str) else (error, False)
 
     def worst(epsilon: Any) -> float:
-        promises = asked.quote(question, epsilon=epsilon, size=size or 1).promises
+        promises = asked.quote(question, epsilon=epsilon, size=size or 1).columns
         return max(p.half_widths[0][1] / (p.relative_to[0][1] if relative else 1) for p in promises)
 
     assert worst(found) <= allowed * (1 + 1e-12)
     assert worst(found * 98 / 100) > allowed
-    assert asked.quote(question, error=error, size=size).price.epsilon.upper <= ceil_float(found)
+    assert asked.quote(question, error=error, size=size).cost.epsilon.upper <= ceil_float(found)
 
 
 def test_a_price_is_found_where_small_ones_buy_nothing() -> None:
     asked = session(epsilon=50, delta=1e-6, currency=Rdp(Fraction(16)))
     with pytest.raises(BadParameter, match="too small"):
         asked.quote(BY_DEPARTMENT, epsilon=0.5)
-    assert 0.5 < asked.epsilon_for(BY_DEPARTMENT, "50%", size=1000) < 1
+    assert 0.5 < asked.find_epsilon(BY_DEPARTMENT, "50%", size=1000) < 1
 
 
 def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,14 +130,14 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
 
     def spied(*given: Any) -> Any:
         seen.append(given[-1])
-        return measure(*given)
+        return calibrate_query(*given)
 
-    monkeypatch.setattr("discreet.pricing.measure", spied)
+    monkeypatch.setattr("discreet.pricing.calibrate_query", spied)
     asked = session()
     question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
     asked.quote(question, epsilon=1, weights={"n": 2.5})
     asked.ask(question, epsilon=1, weights={"mean": Fraction(1, 3)})
-    asked.epsilon_for(question, 2, size=1000, weights={"n": 2, "mean": 1})
+    asked.find_epsilon(question, 2, size=1000, weights={"n": 2, "mean": 1})
     asked.quote(question, epsilon=1)
     assert seen[0] == {"n": Fraction(5, 2), "mean": 1}
     assert seen[1] == {"n": 1, "mean": Fraction(1, 3)}
@@ -154,8 +154,8 @@ def test_a_column_that_weighs_more_is_nearer_and_the_price_is_the_same(delta: fl
 
     def halves(**weights: int) -> list[float]:
         quoted = session(delta=delta).quote(question, epsilon=1, size=1000, weights=weights)
-        prices.append(quoted.price.amount)
-        return [promise.half_widths[0][1] for promise in quoted.promises]
+        prices.append(quoted.cost.amount)
+        return [promise.half_widths[0][1] for promise in quoted.columns]
 
     prices: list[Any] = []
     equal, count, mean = halves(), halves(n=5), halves(mean=5)
@@ -165,9 +165,9 @@ def test_a_column_that_weighs_more_is_nearer_and_the_price_is_the_same(delta: fl
 
 
 def test_a_relative_error_needs_a_size() -> None:
-    with pytest.raises(QuestionRefused, match="size"):
+    with pytest.raises(QueryRefused, match="size"):
         session().ask(BY_DEPARTMENT, error="5%")
-    with pytest.raises(QuestionRefused, match="size"):
+    with pytest.raises(QueryRefused, match="size"):
         session().ask("SELECT AVG(pay) AS m FROM people", error=2)
     for wrong in (
         {},
@@ -179,5 +179,5 @@ def test_a_relative_error_needs_a_size() -> None:
     ):
         with pytest.raises(BadParameter):
             session().ask(BY_DEPARTMENT, **wrong)
-    with pytest.raises(QuestionRefused, match="no ε up to"):
+    with pytest.raises(QueryRefused, match="no ε up to"):
         session().ask("SELECT AVG(pay) AS m FROM people", error=1e-9, size=100)

@@ -14,10 +14,10 @@ import pytest
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
-from discreet.query.groups import Exact
+from discreet.query.groups import ExactTotals
 from discreet.query.measure import Measurement
-from discreet.query.release import Receipt, Release, release
-from discreet.testing import seeded
+from discreet.query.release import Answer, Receipt, release
+from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 DRAWS = 100_000
@@ -25,22 +25,25 @@ DRAWS = 100_000
 
 def many(
     question: str, epsilon: Any, delta: Any, bits: Bits, draws: int = DRAWS
-) -> tuple[Measurement, Release, dict[str, int]]:
+) -> tuple[Measurement, Answer, dict[str, int]]:
     """`draws` independent releases of the same exact integers: as so many groups that all hold the same totals."""
     asked = session(epsilon=1000, delta=delta, keys={"dept": tuple(map(str, range(draws)))})
-    planned = asked.measurement(f"SELECT dept, {question} FROM people GROUP BY dept", epsilon=epsilon)
-    one = session(epsilon=1000).measurement(f"SELECT {question} FROM people", epsilon=1)
+    planned = asked.calibrate(f"SELECT dept, {question} FROM people GROUP BY dept", epsilon=epsilon)
+    one = session(epsilon=1000).calibrate(f"SELECT {question} FROM people", epsilon=1)
     engine = session().engine
-    totals = next((totals for totals, _ in engine.totals(one.bounded)), ())
-    cells = {counts: [(n, cell) for n, cell, _ in engine.counts(one.bounded, counts)] for counts in one.bounded.spreads}
-    rows = Exact(
+    totals = next((totals for totals, _ in engine.read_totals(one.bounded)), ())
+    cells = {
+        counts: [(n, cell) for n, cell, _ in engine.read_histogram(one.bounded, counts)]
+        for counts in one.bounded.cell_counts
+    }
+    rows = ExactTotals(
         [(totals, (str(i),)) for i in range(draws)],
         {counts: ((n, cell, (str(i),)) for i in range(draws) for n, cell in found) for counts, found in cells.items()},
     )
     truth = dict(zip(planned.bounded.scalars, totals, strict=True))
     return (
         planned,
-        release(planned, rows, Receipt(1, planned.loss), bits=bits),
+        release(planned, rows, Receipt(1, planned.event), bits=bits),
         {"": 0} | {repr(k): v for k, v in truth.items()},
     )
 
@@ -55,7 +58,7 @@ def lattice_coverage(planned: Measurement) -> float:
     return erf((t + 0.5) / (float(noise.sigma) * sqrt(2)))
 
 
-def covered(answer: Release, truth: float) -> float:
+def covered(answer: Answer, truth: float) -> float:
     return sum(row[0].lower <= truth <= row[0].upper for _, row in answer.rows) / len(answer)
 
 
@@ -71,11 +74,11 @@ def matches(share: float, expected: float, draws: int = DRAWS) -> bool:
 def test_intervals_of_totals_cover_exactly_as_often_as_the_lattice_law_says(
     question: str, truth: float, epsilon: float, delta: float
 ) -> None:
-    planned, answer, exact = many(question, epsilon, delta, seeded(11))
+    planned, answer, exact = many(question, epsilon, delta, seeded_bits(11))
     [value] = [v for k, v in exact.items() if k]
     if "pay" not in question:
         assert value == truth
-    grid = 1 if "pay" not in question else float(planned.bounded.span(planned.noises[0][0]).grid)  # type: ignore[arg-type]
+    grid = 1 if "pay" not in question else float(planned.bounded.grid_range(planned.noises[0][0]).grid)  # type: ignore[arg-type]
     assert value * grid == pytest.approx(truth, abs=1)
     share, expected = covered(answer, value * grid), lattice_coverage(planned)
     assert expected >= 0.95
@@ -85,7 +88,7 @@ def test_intervals_of_totals_cover_exactly_as_often_as_the_lattice_law_says(
 
 
 def test_the_coverage_test_notices_an_interval_that_is_one_step_short() -> None:
-    planned, answer, _ = many("COUNT(*) AS n", 1, 0, seeded(12))
+    planned, answer, _ = many("COUNT(*) AS n", 1, 0, seeded_bits(12))
     short = sum(row[0].lower < 1000 < row[0].upper for _, row in answer.rows) / len(answer)
     assert not matches(short, lattice_coverage(planned))
 
@@ -102,7 +105,7 @@ def test_the_coverage_test_notices_an_interval_that_is_one_step_short() -> None:
 def test_intervals_of_averages_cover_at_least_as_often_as_they_say(
     question: str, statistic: Callable[..., float], epsilon: float, delta: float
 ) -> None:
-    _, answer, _ = many(question, epsilon, delta, seeded(13))
+    _, answer, _ = many(question, epsilon, delta, seeded_bits(13))
     values = [50 + i % 101 for i in range(1000)]
     truth = statistic(sum(values), sum(v * v for v in values), 1000)
     assert covered(answer, truth) >= 0.95 - 6 * sqrt(0.05 * 0.95 / DRAWS)
@@ -110,7 +113,7 @@ def test_intervals_of_averages_cover_at_least_as_often_as_they_say(
 
 
 def test_repeated_averages_centre_on_the_bounded_truth() -> None:
-    _, answer, _ = many("AVG(pay) AS m", 4, 0, seeded(14))
+    _, answer, _ = many("AVG(pay) AS m", 4, 0, seeded_bits(14))
     values = [row[0].value for _, row in answer.rows]
     mean = sum(values) / len(values)
     spread = sqrt(sum((v - mean) ** 2 for v in values) / len(values))
@@ -119,14 +122,16 @@ def test_repeated_averages_centre_on_the_bounded_truth() -> None:
 
 
 def test_simultaneous_intervals_hold_together() -> None:
-    planned = session(epsilon=1000).measurement(EVERYTHING, epsilon=3)
-    rows = Exact(list(session().engine.totals(planned.bounded)), {})
-    exact = release(session(epsilon=10**9).measurement(EVERYTHING, epsilon=10**8), rows, _paid(10**8), bits=seeded(1)).rows
+    planned = session(epsilon=1000).calibrate(EVERYTHING, epsilon=3)
+    rows = ExactTotals(list(session().engine.read_totals(planned.bounded)), {})
+    exact = release(
+        session(epsilon=10**9).calibrate(EVERYTHING, epsilon=10**8), rows, _paid(10**8), bits=seeded_bits(1)
+    ).rows
     truth = {key: [cell.value for cell in row] for key, row in exact}
-    bits, draws = seeded(15), 300
+    bits, draws = seeded_bits(15), 300
 
     def all_hold(simultaneous: bool) -> float:
-        receipt, held = Receipt(1, planned.loss), 0
+        receipt, held = Receipt(1, planned.event), 0
         for _ in range(draws):
             answer = release(planned, rows, receipt, simultaneous=simultaneous, bits=bits)
             held += all(
@@ -139,15 +144,15 @@ def test_simultaneous_intervals_hold_together() -> None:
 
 
 def _paid(epsilon: int) -> Receipt:
-    return Receipt(1, session(epsilon=10**9).measurement(EVERYTHING, epsilon=epsilon).loss)
+    return Receipt(1, session(epsilon=10**9).calibrate(EVERYTHING, epsilon=epsilon).event)
 
 
 @pytest.fixture(scope="module")
-def answer() -> Release:
+def answer() -> Answer:
     return session(delta=1e-6).ask(EVERYTHING, epsilon=2)
 
 
-def test_cells_are_plain_numbers_and_counts_are_ints(answer: Release) -> None:
+def test_cells_are_plain_numbers_and_counts_are_ints(answer: Answer) -> None:
     for _, row in answer.rows:
         assert [type(cell.value) for cell in row] == [int, int, int, float, float, float, float]
         for cell in row:
@@ -155,7 +160,7 @@ def test_cells_are_plain_numbers_and_counts_are_ints(answer: Release) -> None:
             assert type(cell.reliable) is bool
 
 
-def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
+def test_json_is_in_the_form_of_the_command_line(answer: Answer) -> None:
     shown = json.loads(answer.to_json())
     assert list(shown) == ["rows", "price", "explanation", "pipeline"]
     assert [row["dept"] for row in shown["rows"]] == ["a", "b", "c"]
@@ -165,7 +170,7 @@ def test_json_is_in_the_form_of_the_command_line(answer: Release) -> None:
     assert "bounded total" in shown["explanation"]
 
 
-def test_frames_and_files_hold_the_same_rows(answer: Release, tmp_path: Path) -> None:
+def test_frames_and_files_hold_the_same_rows(answer: Answer, tmp_path: Path) -> None:
     import pandas
     import polars
 
@@ -182,7 +187,7 @@ def test_frames_and_files_hold_the_same_rows(answer: Release, tmp_path: Path) ->
     assert next(csv.reader(io.StringIO(answer.to_csv()))) == list(answer.header)
 
 
-def test_a_missing_library_is_said_so(answer: Release, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_said_so(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     for library, method in (
@@ -196,7 +201,7 @@ def test_a_missing_library_is_said_so(answer: Release, monkeypatch: pytest.Monke
             getattr(answer, method)()
 
 
-def test_pictures_and_notebooks(answer: Release, tmp_path: Path) -> None:
+def test_pictures_and_notebooks(answer: Answer, tmp_path: Path) -> None:
     axes = answer.plot("mean")
     axes.figure.savefig(tmp_path / "bars.png")
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
@@ -234,14 +239,14 @@ def test_post_processing_makes_a_new_release_and_says_so() -> None:
         raw.integers("x")
 
 
-def test_an_answer_says_what_ran(answer: Release) -> None:
+def test_an_answer_says_what_ran(answer: Answer) -> None:
     asked = session(delta=1e-6, keys={}, unique=False, max_groups=2)
-    planned = asked.measurement(BY_DEPARTMENT, epsilon=1)
+    planned = asked.calibrate(BY_DEPARTMENT, epsilon=1)
     statement, *noise = asked.ask(BY_DEPARTMENT, epsilon=1).pipeline
-    assert statement == asked.engine.statement(planned.bounded)
+    assert statement == asked.engine.compile_totals(planned.bounded)
     assert noise[0].startswith("total0: rows + ")
     assert "units + Laplace noise" in noise[1]
-    assert len(answer.pipeline) == 1 + len(session().measurement(EVERYTHING, epsilon=1).noises)
+    assert len(answer.pipeline) == 1 + len(session().calibrate(EVERYTHING, epsilon=1).noises)
     assert answer.to_dict()["pipeline"] == list(answer.pipeline)
 
 
@@ -258,13 +263,13 @@ def test_spreads_of_counts_have_a_statement_of_their_own() -> None:
 def test_what_ran_does_not_show_the_owners_salt() -> None:
     plain = session(unique=False, max_groups=2)
     salted = replace(plain, table=replace(plain.table, salt="pepper 7"))
-    assert "pepper 7" in salted.engine.statement(salted.measurement(BY_DEPARTMENT, epsilon=1).bounded)
+    assert "pepper 7" in salted.engine.compile_totals(salted.calibrate(BY_DEPARTMENT, epsilon=1).bounded)
     assert "pepper 7" not in salted.ask(BY_DEPARTMENT, epsilon=1).to_json()
 
 
 def test_a_tainted_answer_stays_tainted_and_is_not_passed_off_as_a_real_one() -> None:
     asked = session(epsilon=5)
-    first, again = (asked.ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)) for _ in range(2))
+    first, again = (asked.ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1)) for _ in range(2))
     assert again.rows == first.rows
     assert again.tainted
     real = asked.ask(BY_DEPARTMENT, epsilon=1)
@@ -273,9 +278,9 @@ def test_a_tainted_answer_stays_tainted_and_is_not_passed_off_as_a_real_one() ->
 
 
 def test_reproducible_bits_taint_the_release() -> None:
-    assert session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)).tainted
+    assert session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1)).tainted
     assert not session().ask(BY_DEPARTMENT, epsilon=1).tainted
-    assert "never for publication" in _printed(session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded(1)))
+    assert "never for publication" in _printed(session().ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1)))
 
 
 def test_an_average_of_nothing_is_not_reliable() -> None:

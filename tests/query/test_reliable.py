@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from discreet import connect
-from discreet.mechanisms.quantile import LEAST_SURE, MOST_SURE, confident, exact_confidence
+from discreet.mechanisms.quantile import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_confidence
 from discreet.query import cells
-from discreet.query.cells import Average, Cell
-from discreet.query.groups import Exact
-from discreet.query.release import Receipt, Release, release
-from discreet.query.tidy import nearest
+from discreet.query.cells import Average, Estimate
+from discreet.query.groups import ExactTotals
+from discreet.query.release import Answer, Receipt, release
+from discreet.query.tidy import project_to_total
 from discreet.session import Session
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 from tests.query.people import session
 
@@ -57,19 +57,19 @@ def repeated(
     delta: float = 0,
     bounds: tuple[int, int] = WIDE,
     question: str = EVERYTHING,
-) -> Release:
+) -> Answer:
     """So many independent answers about the same values: as groups that all hold them."""
     asked = opened(values, draws, delta, bounds)
-    planned = asked.measurement(question, epsilon=epsilon)
-    found = asked.engine.exact(planned.bounded)
+    planned = asked.calibrate(question, epsilon=epsilon)
+    found = asked.engine.run(planned.bounded)
     rows = [row for row, keys in found.totals if keys == ("0",)]
-    spreads = {c: [(n, cell) for n, cell, _ in counts] for c, counts in found.spreads.items()}
+    spreads = {c: [(n, cell) for n, cell, _ in counts] for c, counts in found.cell_counts.items()}
     names = [(str(i),) for i in range(draws)]
-    everywhere = Exact(
+    everywhere = ExactTotals(
         [(row, keys) for row in rows for keys in names],
         {c: [(n, cell, keys) for keys in names for n, cell in counts] for c, counts in spreads.items()},
     )
-    return release(planned, everywhere, Receipt(1, planned.loss), bits=seeded(seed))
+    return release(planned, everywhere, Receipt(1, planned.event), bits=seeded_bits(seed))
 
 
 def truths(values: Sequence[int]) -> dict[str, float | None]:
@@ -89,7 +89,7 @@ def truths(values: Sequence[int]) -> dict[str, float | None]:
     }  # fmt: skip
 
 
-def wrong(cell: Cell, truth: float | None) -> bool:
+def wrong(cell: Estimate, truth: float | None) -> bool:
     """Whether the interval misses the truth; a hair is left to the doubles of the truth itself."""
     return truth is None or not cell.lower - 1e-9 <= truth <= cell.upper + 1e-9
 
@@ -97,7 +97,7 @@ def wrong(cell: Cell, truth: float | None) -> bool:
 Tally = dict[str, tuple[int, int]]
 
 
-def tallied(answer: Release, values: Sequence[int]) -> Tally:
+def tallied(answer: Answer, values: Sequence[int]) -> Tally:
     """Per column: how many cells are flagged, and how many of these are wrong."""
     true = truths(values)
     assert set(true) >= set(answer.columns)
@@ -166,7 +166,7 @@ def test_quantiles_of_three_rows_are_not_reliable(monkeypatch: pytest.MonkeyPatc
         return tallied(repeated(values, 5_000, 5, epsilon=2, bounds=NARROW, question=question), values)["high"]
 
     assert flags() == (0, 0)
-    monkeypatch.setattr(cells, "enough", lambda count, off: True)
+    monkeypatch.setattr(cells, "is_reliable_count", lambda count, off: True)
     flagged, missed = flags()
     assert flagged == missed > 10
 
@@ -175,30 +175,30 @@ def test_a_variance_that_collapsed_is_not_reliable() -> None:
     """Its interval lies below 0 and is clamped to a point; the same for a mean beyond the declared range."""
     average = Average(0, 200, 100, 0)
     for root in (False, True):
-        collapsed = average.variance(0, -(10**6), 1_000, 10, 10, 10, root=root)
-        assert collapsed == Cell(0.0, 0.0, 0.0, False)
+        collapsed = average.estimate_variance(0, -(10**6), 1_000, 10, 10, 10, root=root)
+        assert collapsed == Estimate(0.0, 0.0, 0.0, False)
     for total, end in ((10**6, 200.0), (-(10**6), 0.0)):
-        assert average.mean(total, 1_000, 10, 10) == Cell(end, end, end, False)
-    assert average.variance(0, 5_000_000, 1_000, 10, 100, 10, root=False).reliable
-    assert average.mean(20_000, 1_000, 10, 10).reliable
+        assert average.estimate_mean(total, 1_000, 10, 10) == Estimate(end, end, end, False)
+    assert average.estimate_variance(0, 5_000_000, 1_000, 10, 100, 10, root=False).reliable
+    assert average.estimate_mean(20_000, 1_000, 10, 10).reliable
 
 
 def test_counts_and_sums_on_the_impossible_side_are_not_reliable() -> None:
     """They are misses for sure, however narrow their intervals are beside them."""
-    span = cells.Span
-    assert not cells._whole(-100, 5).reliable
-    assert cells._whole(100, 5).reliable
+    span = cells.GridRange
+    assert not cells._estimate_count(-100, 5).reliable
+    assert cells._estimate_count(100, 5).reliable
     for n, bounds, sure in ((-100, (0, 9), False), (100, (-9, 0), False), (-100, (-9, 0), True), (-100, (-9, 9), True)):
-        assert cells._sum(n, 5, span(*bounds)).reliable is sure
+        assert cells._estimate_sum(n, 5, span(*bounds)).reliable is sure
 
 
 # -- post-processing --------------------------------------------------------------------------------------------------------
 
-Step = Callable[[Release], Release]
+Step = Callable[[Answer], Answer]
 
 
 def total_of(share: Fraction) -> Step:
-    def moved(answer: Release) -> Release:
+    def moved(answer: Answer) -> Answer:
         name = answer.columns[0]
         own = sum(max(row[0].value, 0) for _, row in answer.rows)
         return answer.consistent(total={name: Fraction(round(own)) * share})
@@ -207,24 +207,24 @@ def total_of(share: Fraction) -> Step:
 
 
 STEPS: dict[str, Step] = {
-    "non_negative": Release.non_negative,
-    "integers": Release.integers,
+    "non_negative": Answer.non_negative,
+    "integers": Answer.integers,
     "integers of all": lambda answer: answer.integers(*answer.columns),
-    "consistent": Release.consistent,
+    "consistent": Answer.consistent,
     "half the total": total_of(Fraction(1, 2)),
     "twice the total": total_of(Fraction(2)),
     "no total": total_of(Fraction(0)),
 }
 
 
-def answers() -> Iterator[Release]:
+def answers() -> Iterator[Answer]:
     """Large and small groups, with and without noise to speak of."""
     keys = ("a", "b", "c", *(f"nobody {i}" for i in range(6)))
     question = EVERYTHING.replace("HISTOGRAM(age, 0, 100, 200)", "HISTOGRAM(age, 0, 40, 100)")
     for seed, epsilon in enumerate((0.5, 5, 40)):
         for bounds in ((0, 100), (-50, 100)):
             asked = session(epsilon=10**4, keys={"dept": keys}, bounds={"age": bounds})
-            yield asked.ask(question, epsilon=epsilon, bits=seeded(seed))
+            yield asked.ask(question, epsilon=epsilon, bits=seeded_bits(seed))
 
 
 def flags_are_kept() -> bool:
@@ -250,15 +250,15 @@ def test_a_reliable_value_lies_in_its_own_interval_after_every_post_processing()
 
 
 def test_the_property_notices_a_flag_that_is_kept_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cell, "moved", lambda self, value, lower, upper: Cell(value, lower, upper, self.reliable))
+    monkeypatch.setattr(Estimate, "adjust", lambda self, value, lower, upper: Estimate(value, lower, upper, self.reliable))
     assert not flags_are_kept()
 
 
 def test_values_that_consistent_moved_outside_of_their_interval_are_not_reliable() -> None:
-    raw = session().ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=5, bits=seeded(1))
+    raw = session().ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=5, bits=seeded_bits(1))
     assert all(row[0].reliable for _, row in raw.rows)
     moved = raw.consistent(total={"n": 2_000})
-    values = nearest([Fraction(row[0].value) for _, row in raw.rows], Fraction(2_000), positive=True)
+    values = project_to_total([Fraction(row[0].value) for _, row in raw.rows], Fraction(2_000), positive=True)
     assert [row[0].value for _, row in moved.rows] == [pytest.approx(float(value)) for value in values]
     assert not any(row[0].reliable for _, row in moved.rows)
     assert all(row[0].reliable for _, row in raw.consistent().rows), "those that stayed are as they were"
@@ -278,13 +278,13 @@ def test_values_that_consistent_moved_outside_of_their_interval_are_not_reliable
 def test_the_explanation_names_as_many_groups_as_can_change(keys: int, relation: str, said: str) -> None:
     """The same number as in the sensitivity of every total, in the answer and in the quote."""
     asked = session(
-        unique=False, max_groups=2, max_rows=3, neighbours=Neighbours.named(relation), keys={"dept": tuple("abcde"[:keys])}
+        unique=False, max_groups=2, max_rows=3, neighbours=Neighbours.parse(relation), keys={"dept": tuple("abcde"[:keys])}
     )
     question = "SELECT dept, COUNT(*) AS n, SUM(pay) AS s FROM people GROUP BY dept"
     assert asked.quote(question, epsilon=1).explanation.startswith(said)
     assert asked.ask(question, epsilon=1).explanation.startswith(said)
-    bounded = asked.measurement(question, epsilon=1).bounded
-    assert {bounded.sensitivity(measure).l0 for measure in bounded.measures} == {bounded.changed_groups}
+    bounded = asked.calibrate(question, epsilon=1).bounded
+    assert {bounded.sensitivity(measure).l0 for measure in bounded.statistics} == {bounded.changed_groups}
 
 
 def test_without_groups_rows_go_and_others_come() -> None:
@@ -303,8 +303,9 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "confidence", [Fraction(1, 3), Fraction(2, 3), Fraction(19, 20), 1 - Fraction(3, 10**11), MOST_SURE, LEAST_SURE, 0.999]
+    "confidence",
+    [Fraction(1, 3), Fraction(2, 3), Fraction(19, 20), 1 - Fraction(3, 10**11), MAX_CONFIDENCE, MIN_CONFIDENCE, 0.999],
 )
 def test_a_confidence_is_never_taken_for_less(confidence: Any) -> None:
-    assert exact_confidence(confident(confidence)) >= exact_confidence(confidence)
-    assert confident(confident(confidence)) == confident(confidence)
+    assert read_confidence(check_confidence(confidence)) >= read_confidence(confidence)
+    assert check_confidence(check_confidence(confidence)) == check_confidence(confidence)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.bound import Bounded
-from discreet.query.cells import Cell
-from discreet.query.measures import Total, Values, centre_of, measures_of
-from discreet.query.release import Release
+from discreet.query.bound import BoundedQuery
+from discreet.query.cells import Estimate
+from discreet.query.measures import CentredSum, ValueCount, midpoint_of, statistics_of
+from discreet.query.release import Answer
 from tests.query.oracle import Oracle, Row
 from tests.query.samples import Sample, census, web_log
 
@@ -34,32 +34,32 @@ VARIANTS: dict[str, Callable[[Sequence[Row]], Sequence[Row]]] = {
 }
 
 
-def shape(answer: Release) -> Any:
+def shape(answer: Answer) -> Any:
     """All that is not a number: keys, names, kinds of numbers, words."""
     kinds = [
         (keys, [tuple(type(v) for v in (c.value, c.lower, c.upper, c.reliable)) for c in row]) for keys, row in answer.rows
     ]
-    return answer.groups, answer.columns, kinds, answer.explanation, answer.loss
+    return answer.groups, answer.columns, kinds, answer.explanation, answer.event
 
 
-def bounded_value(aggregate: plan.Aggregate, bounded: Bounded, totals: dict[Any, int]) -> tuple[Fraction, bool] | None:
+def bounded_value(aggregate: plan.Aggregate, bounded: BoundedQuery, totals: dict[Any, int]) -> tuple[Fraction, bool] | None:
     """What the interval must contain, squared if the column is a root; None for an average of nothing."""
-    found = [totals[measure] for measure in measures_of(aggregate, bounded.table)]
+    found = [totals[measure] for measure in statistics_of(aggregate, bounded.table)]
     match aggregate:
         case plan.Sum(value=value):
-            return found[0] * bounded.span(Total(value, 0)).grid, False
+            return found[0] * bounded.grid_range(CentredSum(value, 0)).grid, False
         case plan.Mean(value=value) | plan.Variance(value=value):
-            grid, n = bounded.span(Total(value, 0)).grid, totals[Values(value)]
+            grid, n = bounded.grid_range(CentredSum(value, 0)).grid, totals[ValueCount(value)]
             if n == 0:
                 return None
             if isinstance(aggregate, plan.Mean):
-                return (centre_of(value, bounded.table) + Fraction(found[0], n)) * grid, False
+                return (midpoint_of(value, bounded.table) + Fraction(found[0], n)) * grid, False
             return (Fraction(found[1], n) - Fraction(found[0], n) ** 2) * grid**2, aggregate.root
         case _:
             return Fraction(found[0]), False
 
 
-def contains(cell: Cell, truth: tuple[Fraction, bool] | None) -> bool:
+def contains(cell: Estimate, truth: tuple[Fraction, bool] | None) -> bool:
     if truth is None:
         return cell.lower <= cell.value <= cell.upper
     value, root = truth
@@ -67,7 +67,7 @@ def contains(cell: Cell, truth: tuple[Fraction, bool] | None) -> bool:
     return lower <= value <= upper
 
 
-def missed(answer: Release, bounded: Bounded, rows: Sequence[Row]) -> list[Any]:
+def missed(answer: Answer, bounded: BoundedQuery, rows: Sequence[Row]) -> list[Any]:
     """The cells whose interval does not contain what the plain reference computes from `rows`."""
     exact, nothing = Oracle(bounded).answer(rows), (0,) * len(bounded.totals)
     wrong = []
@@ -86,7 +86,7 @@ def missed(answer: Release, bounded: Bounded, rows: Sequence[Row]) -> list[Any]:
 def test_the_interval_contains_the_bounded_truth(sample: Sample, question: str, variant: str) -> None:
     rows = VARIANTS[variant](sample.rows)
     session, text = sample.session(rows, epsilon=ENORMOUS), question.format(where="")
-    bounded = session.measurement(text, epsilon=ENORMOUS).bounded
+    bounded = session.calibrate(text, epsilon=ENORMOUS).bounded
     assert missed(session.ask(text, epsilon=ENORMOUS), bounded, rows) == []
 
 
@@ -115,9 +115,9 @@ def test_the_reference_notices_what_is_left_out(sample: Sample) -> None:
     if not sample.declared.get("unique"):
         others += [{"max_rows": 9}, {"max_groups": 2}]
     for changed in others:
-        twin = sample.session([], epsilon=ENORMOUS, **changed).measurement(text, epsilon=ENORMOUS).bounded
+        twin = sample.session([], epsilon=ENORMOUS, **changed).calibrate(text, epsilon=ENORMOUS).bounded
         assert missed(answer, twin, sample.rows), changed
-    right = sample.session([], epsilon=ENORMOUS).measurement(text, epsilon=ENORMOUS).bounded
+    right = sample.session([], epsilon=ENORMOUS).calibrate(text, epsilon=ENORMOUS).bounded
     assert missed(answer, right, sample.rows) == []
     assert missed(answer, right, sample.rows[100:])
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for(sample: Sample, q
     refused = []
     try:
         session.ask(question.format(where=""), epsilon=Fraction(1, 10_000))
-    except QuestionRefused as refusal:
-        refused.append(refusal.way_out)
-    assert all("pay more" in way_out for way_out in refused)
+    except QueryRefused as refusal:
+        refused.append(refusal.hint)
+    assert all("pay more" in hint for hint in refused)
     assert (session.account.budget.spent == 0) == bool(refused)

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import discreet
-from discreet.errors import BadParameter, QuestionRefused, SourceQuarantined, SourceRefused
+from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
 from discreet.ledger.failures import FailureKind
 from discreet.ledger.quarantine import FileQuarantine, default_state_path
 from discreet.opening import connect
@@ -85,7 +85,7 @@ def test_undeclared_limits_are_one() -> None:
 
 
 def test_unknown_keys_need_a_delta() -> None:
-    with pytest.raises(QuestionRefused, match="δ"):
+    with pytest.raises(QueryRefused, match="δ"):
         session(keys={}).quote(BY_DEPARTMENT, epsilon=1)
     found = session(keys={}, epsilon=1000, delta=1e-6).ask(BY_DEPARTMENT, epsilon=20)
     assert [keys[0] for keys, _ in found.rows] == ["a", "b", "c"]
@@ -189,7 +189,7 @@ def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pyt
     source = connect(CSV, unit="id", epsilon=1)
     [origin] = source.engine.origins
     FileQuarantine(default_state_path()).record_failure(origin, FailureKind.DECODING)
-    monkeypatch.setattr("discreet.declare.validate", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr("discreet.declare.validate_source", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(SourceQuarantined):
         connect(CSV, unit="id", epsilon=1)
 
@@ -198,7 +198,7 @@ def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pyt
 def test_the_table_is_named_as_it_must_be_written(name: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.csv").write_text("id\n1\n")
     session = connect(tmp_path / f"{name}.csv", unit="id", epsilon=1)
-    with pytest.raises(QuestionRefused, match=re.escape(f"write FROM {hint}")):
+    with pytest.raises(QueryRefused, match=re.escape(f"write FROM {hint}")):
         session.quote("SELECT COUNT(*) AS n FROM elsewhere", epsilon=1)
     session.quote(f"SELECT COUNT(*) AS n FROM {hint}", epsilon=1)
 

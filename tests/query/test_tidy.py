@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
-from discreet.query.release import Release
-from discreet.query.tidy import apportioned, nearest
-from discreet.testing import seeded
+from discreet.query.release import Answer
+from discreet.query.tidy import apportion, project_to_total
+from discreet.testing import seeded_bits
 from tests.query.people import session
 
 COUNTED = "SELECT dept, COUNT(*) AS n, SUM(pay) AS cost, AVG(pay) AS mean FROM people GROUP BY dept"
@@ -22,7 +22,7 @@ columns = st.lists(numbers, min_size=1, max_size=12)
 
 
 def onto_positive(values: Sequence[Fraction], total: Fraction) -> list[Fraction]:
-    return nearest(values, total, positive=True)
+    return project_to_total(values, total, positive=True)
 
 
 def is_projection(project: Project, values: list[Fraction], total: Fraction) -> bool:
@@ -38,7 +38,7 @@ def is_projection(project: Project, values: list[Fraction], total: Fraction) -> 
 @given(columns, st.integers(0, 16_000).map(lambda eighths: Fraction(eighths, 8)))
 def test_values_move_to_the_nearest_that_add_up(values: list[Fraction], total: Fraction) -> None:
     assert is_projection(onto_positive, values, total)
-    free = nearest(values, total, positive=False)
+    free = project_to_total(values, total, positive=False)
     assert sum(free) == total
     assert len({v - x for v, x in zip(values, free, strict=True)}) == 1
 
@@ -62,17 +62,17 @@ def test_the_law_notices_a_sum_that_is_not_kept_and_a_point_that_is_not_nearest(
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12), st.integers(0, 11))
 def test_whole_numbers_keep_the_total_and_move_less_than_one(values: list[float], more: int) -> None:
     total = sum(map(floor, values)) + more % len(values)
-    found = apportioned(values, total)
+    found = apportion(values, total)
     assert sum(found) == total
     assert all(abs(x - v) <= 1 for x, v in zip(found, values, strict=True))
 
 
-def answered(nobodies: int = 60, epsilon: float = 0.5, question: str = COUNTED) -> Release:
+def answered(nobodies: int = 60, epsilon: float = 0.5, question: str = COUNTED) -> Answer:
     keys = ("a", "b", "c", *(f"nobody {i}" for i in range(nobodies)))
-    return session(keys={"dept": keys}).ask(question, epsilon=epsilon, bits=seeded(5))
+    return session(keys={"dept": keys}).ask(question, epsilon=epsilon, bits=seeded_bits(5))
 
 
-def column(answer: Release, i: int) -> list[float]:
+def column(answer: Answer, i: int) -> list[float]:
     return [row[i].value for _, row in answer.rows]
 
 
@@ -89,7 +89,7 @@ def test_counts_and_sums_add_up_and_are_not_negative() -> None:
     assert "add up to their total (post-processing): n, cost." in tidy.explanation
     assert "intervals stay where they were" in tidy.explanation
     assert "not shown" not in tidy.explanation
-    assert tidy.loss == raw.loss
+    assert tidy.event == raw.event
     tidy.__rich__()
 
 

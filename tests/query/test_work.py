@@ -10,16 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import QuestionRefused
-from discreet.accounting.filters import Currency, Rdp, Zcdp, price
-from discreet.accounting.search import least
-from discreet.accuracy import smallest_epsilon
+from discreet import QueryRefused
+from discreet.accounting.filters import Currency, Rdp, Zcdp, compute_cost
+from discreet.accounting.search import smallest_where
+from discreet.accuracy import find_smallest_epsilon
 from discreet.exact import sqrt_up
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.expression import col
 from discreet.query.frame import count, select
-from discreet.query.measure import JUDGED_AT, NEARNESS, quietest
-from discreet.query.work import MOST_COLUMNS, MOST_GROUPINGS, MOST_SEARCHED, MOST_TOKENS, MOST_TOTALS, TOTALS_OF_A_QUANTILE
+from discreet.query.measure import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, least_error_mechanism
+from discreet.query.work import (
+    MAX_COLUMNS,
+    MAX_GROUPINGS,
+    MAX_SEARCHED_STATISTICS,
+    MAX_STATISTICS,
+    MAX_TOKENS,
+    STATISTICS_PER_QUANTILE,
+)
 from discreet.session import Session
 from discreet.units import Sensitivity
 from tests.query.people import session
@@ -44,12 +51,14 @@ def tree(leaves: int) -> str:
     return "age" if leaves == 1 else f"({tree(leaves // 2)}+{tree(leaves - leaves // 2)})"
 
 
-SUMS = columns(*(f"SUM(age + {i})" for i in range(MOST_TOTALS)))
-VARIANCES = columns(*(f"VARIANCE(age + {i})" for i in range(MOST_TOTALS // 3)))
-QUANTILES = columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range((MOST_TOTALS - 1) // TOTALS_OF_A_QUANTILE)))
-FEW_SUMS = columns(*(f"SUM(age + {i})" for i in range(MOST_SEARCHED)))
-FEW_TREES = columns(*(f"SUM({tree(60)} + {i})" for i in range(MOST_SEARCHED)))
-FEW_QUANTILES = columns(*(f"QUANTILE(pay, 0.{i + 1}7)" for i in range((MOST_SEARCHED - 1) // TOTALS_OF_A_QUANTILE)))
+SUMS = columns(*(f"SUM(age + {i})" for i in range(MAX_STATISTICS)))
+VARIANCES = columns(*(f"VARIANCE(age + {i})" for i in range(MAX_STATISTICS // 3)))
+QUANTILES = columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range((MAX_STATISTICS - 1) // STATISTICS_PER_QUANTILE)))
+FEW_SUMS = columns(*(f"SUM(age + {i})" for i in range(MAX_SEARCHED_STATISTICS)))
+FEW_TREES = columns(*(f"SUM({tree(60)} + {i})" for i in range(MAX_SEARCHED_STATISTICS)))
+FEW_QUANTILES = columns(
+    *(f"QUANTILE(pay, 0.{i + 1}7)" for i in range((MAX_SEARCHED_STATISTICS - 1) // STATISTICS_PER_QUANTILE))
+)
 WHERE = "SELECT COUNT(*) AS n FROM people WHERE "
 AT_THE_LIMIT: dict[str, tuple[str, dict[str, Any]]] = {
     "sums": (SUMS, {"epsilon": 1}),
@@ -58,7 +67,7 @@ AT_THE_LIMIT: dict[str, tuple[str, dict[str, Any]]] = {
     "an error for sums": (FEW_SUMS, {"error": 100}),
     "an error for wide sums": (FEW_TREES, {"error": "1%", "size": 1000}),
     "an error for quantiles": (FEW_QUANTILES, {"error": "0.2%", "size": 1000}),
-    "a list": (WHERE + f"age IN ({','.join('1' * (MOST_TOKENS // 2 - 10))})", {"epsilon": 1}),
+    "a list": (WHERE + f"age IN ({','.join('1' * (MAX_TOKENS // 2 - 10))})", {"epsilon": 1}),
     "conditions": (WHERE + " AND ".join(["age<9"] * 1900), {"epsilon": 1}),
     "cases": (columns("SUM(CASE " + " ".join(f"WHEN age > {i} THEN {i}" for i in range(800)) + " END)"), {"epsilon": 1}),
     "depth": (columns(*(f"SUM({'(' * 25}age{'+1)' * 25} + {i})" for i in range(90))), {"epsilon": 1}),
@@ -82,17 +91,19 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
 @pytest.mark.parametrize(
     ("sql", "price_of", "told"),
     [
-        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns; ask for at most {MOST_COLUMNS}"),
+        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns; ask for at most {MAX_COLUMNS}"),
         (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, "700 columns"),
         (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 totals; ask for fewer"),
         (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 total and 60 quantiles"),
-        (columns(*(f"SUM(age + {i})" for i in range(MOST_SEARCHED + 1))), {"error": 9}, "fewer columns.* or give epsilon="),
-        (columns(*(f"SUM(age + {i})" for i in range(31))), {"error": 9}, f"31 totals .*at most {MOST_SEARCHED}, or"),
+        (columns(*(f"SUM(age + {i})" for i in range(MAX_SEARCHED_STATISTICS + 1))), {"error": 9},
+         "fewer columns.* or give epsilon="),
+        (columns(*(f"SUM(age + {i})" for i in range(31))), {"error": 9},
+         f"31 totals .*at most {MAX_SEARCHED_STATISTICS}, or"),
         (WHERE + "age" + "[1]" * 4000 + " = 1", {"epsilon": 1}, "words and signs"),
         (WHERE + "dept = '" + "x" * 20_000 + "'", {"epsilon": 1}, "20,000 characters"),
         (WHERE + "\x00" * 10**6, {"epsilon": 1}, "20,000 characters"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(900)), {"epsilon": 1},
-         f"grouped by 900 columns; group by at most {MOST_GROUPINGS}"),
+         f"grouped by 900 columns; group by at most {MAX_GROUPINGS}"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(9)), {"epsilon": 1},
          "more than 1,000,000 combinations"),
     ],
@@ -106,15 +117,15 @@ def test_more_is_refused_at_once_and_unpaid(sql: str, price_of: dict[str, Any], 
 
 def _refused(asked: Session, sql: str, price_of: dict[str, Any], told: str) -> None:
     for ask in (asked.quote, asked.ask):
-        with pytest.raises(QuestionRefused, match=told):
+        with pytest.raises(QueryRefused, match=told):
             ask(sql, **price_of)
 
 
 def test_questions_in_python_have_the_same_limits() -> None:
-    many = {f"a{i}": (col("age") + i).sum() for i in range(MOST_COLUMNS + 1)}
-    with pytest.raises(QuestionRefused, match="301 columns"):
+    many = {f"a{i}": (col("age") + i).sum() for i in range(MAX_COLUMNS + 1)}
+    with pytest.raises(QueryRefused, match="301 columns"):
         session().quote(select(**many), epsilon=1)
-    with pytest.raises(QuestionRefused, match="304 totals"):
+    with pytest.raises(QueryRefused, match="304 totals"):
         session().quote(select(n=count(), **{f"a{i}": (col("age") + i).variance() for i in range(101)}), epsilon=1)
 
 
@@ -146,16 +157,16 @@ def test_the_search_finds_the_least_of_three_digits_in_few_looks(
         rounded = ratio if step is None else max(step, ratio // step * step)
         return max(rounded, 1.0000001) if epsilon < threshold else min(rounded, 1.0)
 
-    assert smallest_epsilon(excess) == brute_force(threshold)
+    assert find_smallest_epsilon(excess) == brute_force(threshold)
     assert looks <= 40
 
 
 def test_the_search_refuses_what_no_epsilon_reaches_and_stops_at_the_least() -> None:
-    with pytest.raises(QuestionRefused, match="up to 1024"):
-        smallest_epsilon(lambda epsilon: 2.0)
-    with pytest.raises(QuestionRefused, match="up to 1024"):
-        smallest_epsilon(lambda epsilon: inf)
-    assert smallest_epsilon(lambda epsilon: 0.0) == Fraction(1, 10**9)
+    with pytest.raises(QueryRefused, match="up to 1024"):
+        find_smallest_epsilon(lambda epsilon: 2.0)
+    with pytest.raises(QueryRefused, match="up to 1024"):
+        find_smallest_epsilon(lambda epsilon: inf)
+    assert find_smallest_epsilon(lambda epsilon: 0.0) == Fraction(1, 10**9)
 
 
 @settings(deadline=None)
@@ -168,9 +179,9 @@ def test_a_guess_changes_nothing_but_the_number_of_looks(end: float, start: floa
         looks += 1
         return x >= end
 
-    alone = least(holds, start)
+    alone = smallest_where(holds, start)
     before, looks = looks, 0
-    assert least(holds, start, near=end * (1 + off * (1e-15 if good else 0.5))) == alone
+    assert smallest_where(holds, start, guess=end * (1 + off * (1e-15 if good else 0.5))) == alone
     assert looks <= (10 if good else before + 6)
 
 
@@ -185,6 +196,10 @@ def test_the_noise_is_the_one_that_a_plain_search_chooses(
     moved, share = Sensitivity(l0=l0, linf=1 << bits), digits * Fraction(10) ** (power - 2)
     order = 1 if isinstance(currency, Zcdp) else currency.order  # type: ignore[union-attr]
     gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
-    scale = least(lambda s: price(currency, Laplace(s).loss(moved))[0] <= share, float(gaussian.sigma), NEARNESS)
+    scale = smallest_where(
+        lambda s: compute_cost(currency, Laplace(s).event(moved))[0] <= share, float(gaussian.sigma), SCALE_TOLERANCE
+    )
     laplace = Laplace(Fraction(scale))
-    assert quietest(moved, currency, share) == min((laplace, gaussian), key=lambda noise: noise.error(JUDGED_AT))
+    assert least_error_mechanism(moved, currency, share) == min(
+        (laplace, gaussian), key=lambda noise: noise.error(COMPARISON_CONFIDENCE)
+    )

@@ -13,10 +13,10 @@ import duckdb
 
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.bound import Bounded, bound
-from discreet.query.measures import Measure
+from discreet.query.bound import BoundedQuery, bound_contributions
+from discreet.query.measures import Statistic
 from discreet.query.table import Column, Kind, Table
 from discreet.units import Neighbours
 from tests.query.oracle import Row
@@ -106,20 +106,20 @@ def policy(rng: Random, *, unique: bool, text_units: bool) -> Table:
         if rng.random() < 0.4:
             return column
         listed = rng.sample(choices, rng.randint(1, len(choices)))
-        return column.shown_as((*listed, None) if rng.random() < 0.3 else tuple(listed))
+        return column.with_keys((*listed, None) if rng.random() < 0.3 else tuple(listed))
 
     reals = rng.choice([(0, 1), (-1, 1), (Fraction(-1, 10), Fraction(3, 10)), (0, 200), (-5, Fraction(1, 3)), (100, 107)])
     columns = {
         "uid": Column(Kind.TEXT if text_units else Kind.INTEGER),
         "age": maybe_keys(
-            Column(Kind.INTEGER).within(*rng.choice([(0, 100), (-17, 23), (-50, -3), (Fraction(1, 2), 9)])), [0, 9, 10]
+            Column(Kind.INTEGER).with_bounds(*rng.choice([(0, 100), (-17, 23), (-50, -3), (Fraction(1, 2), 9)])), [0, 9, 10]
         ),
-        "wide": maybe_keys(Column(Kind.INTEGER).within(*rng.choice([(-10, 10), (0, 2**30), (-(2**50), 2**50)])), WIDE),
-        "huge": maybe_keys(Column(Kind.INTEGER).within(-11, 1000), [0, 1, 7, -(2**62)]),
-        "big": Column(Kind.INTEGER).within(-5, 10**9),
-        "pay": Column(Kind.REAL).within(*reals),
-        "small": Column(Kind.REAL).within(-3, 50),
-        "price": Column(Kind.REAL).within(0, 1000),
+        "wide": maybe_keys(Column(Kind.INTEGER).with_bounds(*rng.choice([(-10, 10), (0, 2**30), (-(2**50), 2**50)])), WIDE),
+        "huge": maybe_keys(Column(Kind.INTEGER).with_bounds(-11, 1000), [0, 1, 7, -(2**62)]),
+        "big": Column(Kind.INTEGER).with_bounds(-5, 10**9),
+        "pay": Column(Kind.REAL).with_bounds(*reals),
+        "small": Column(Kind.REAL).with_bounds(-3, 50),
+        "price": Column(Kind.REAL).with_bounds(0, 1000),
         "ok": maybe_keys(Column(Kind.BOOLEAN), [True, False]),
         "dept": maybe_keys(Column(Kind.TEXT), TEXTS),
         "day": maybe_keys(Column(Kind.DATE), DAYS),
@@ -256,13 +256,13 @@ def question(rng: Random) -> plan.Query:
     )
 
 
-def bounded(rng: Random, place: World, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> tuple[Bounded, int]:
+def bounded(rng: Random, place: World, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> tuple[BoundedQuery, int]:
     """A question of this table that is not refused, and how many were refused on the way."""
     refused = 0
     while True:
         try:
-            return bound(question(rng), place.table, neighbours), refused
-        except QuestionRefused:
+            return bound_contributions(question(rng), place.table, neighbours), refused
+        except QueryRefused:
             refused += 1
 
 
@@ -340,9 +340,9 @@ def stored(place: World, connection: duckdb.DuckDBPyConnection, name: str = "peo
     return DuckDB(connection, name)
 
 
-Moved = dict[Measure, dict[tuple[Any, ...], Any]]
+Moved = dict[Statistic, dict[tuple[Any, ...], Any]]
 """Per measure, what is not zero: by key, and for a spread by key and cell."""
-Answering = Callable[[Bounded, World], Moved]
+Answering = Callable[[BoundedQuery, World], Moved]
 
 
 def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
@@ -350,7 +350,7 @@ def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
 
     last: list[World] = []
 
-    def answer(question: Bounded, place: World) -> Moved:
+    def answer(question: BoundedQuery, place: World) -> Moved:
         if not last or last[0] is not place:
             stored(place, connection)
             last[:] = [place]
@@ -359,8 +359,10 @@ def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
     return answer
 
 
-def exactly(engine: Engine, question: Bounded) -> Moved:
+def exactly(engine: Engine, question: BoundedQuery) -> Moved:
     """What an engine returns for a question, per measure."""
-    totals = list(engine.totals(question))
+    totals = list(engine.read_totals(question))
     found: Moved = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}
-    return found | {c: {(*keys, cell): n for n, cell, keys in engine.counts(question, c) if n} for c in question.spreads}
+    return found | {
+        c: {(*keys, cell): n for n, cell, keys in engine.read_histogram(question, c) if n} for c in question.cell_counts
+    }

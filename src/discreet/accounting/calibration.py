@@ -7,36 +7,38 @@ from math import exp, log, log1p
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.gaussian import gaussian_mu
 from discreet.errors import BadParameter
-from discreet.exact import Number, open_unit, positive, rational
-from discreet.loss import Loss
+from discreet.exact import Number, check_positive, check_probability, to_rational
+from discreet.loss import Event
 
-CLOSE = 1e-7
+SCALE_TOLERANCE = 1e-7
 """Relative distance between the scale that is returned and one that was seen to fail."""
 
 _FLOOR = -20.0
 
 
-def least_scale(fact: Callable[[Fraction], Loss], epsilon: Number, delta: Number, start: float = 1.0) -> Fraction:
+def find_smallest_scale(
+    make_event: Callable[[Fraction], Event], epsilon: Number, delta: Number, start: float = 1.0
+) -> Fraction:
     """The least scale s, within CLOSE, whose certified ε at delta is at most epsilon; more noise must never cost more.
 
     The answer is a scale whose *upper* bound was seen to meet the target. ln ε is close to linear in ln s near the end, so
     false position (Illinois' variant, which cannot stall) needs few readings of the curve.
 
-    >>> from discreet.loss import GaussianLoss
+    >>> from discreet.loss import GaussianEvent
     >>> from discreet.units import count
-    >>> round(float(least_scale(lambda s: GaussianLoss(s, count()) * 1000, 1, 1e-6)), 4)
+    >>> round(float(find_smallest_scale(lambda s: GaussianEvent(s, count()) * 1000, 1, 1e-6)), 4)
     133.5961
     """
-    eps, target = positive(epsilon, "epsilon"), open_unit(delta, "delta")
+    eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
 
     def excess(log_scale: float) -> float:
-        reached = certified_epsilon(fact(Fraction(exp(log_scale))), target).upper / float(eps)
+        reached = certified_epsilon(make_event(Fraction(exp(log_scale))), target).upper / float(eps)
         return min(-_FLOOR, max(_FLOOR, log(reached))) if reached > 0 else _FLOOR
 
-    (a, f_a), (b, f_b) = _bracket(excess, log(start))
-    while b - a > CLOSE:
+    (a, f_a), (b, f_b) = _find_bracket(excess, log(start))
+    while b - a > SCALE_TOLERANCE:
         middle = a + (b - a) * f_a / (f_a - f_b)
-        middle = min(max(middle, a + CLOSE / 2), b - CLOSE / 2)
+        middle = min(max(middle, a + SCALE_TOLERANCE / 2), b - SCALE_TOLERANCE / 2)
         f = excess(middle)
         if f > 0:
             a, f_a, f_b = middle, f, f_b / 2
@@ -45,15 +47,15 @@ def least_scale(fact: Callable[[Fraction], Loss], epsilon: Number, delta: Number
     return Fraction(exp(b))
 
 
-def likely_scale(sensitivity: float, epsilon: Number, delta: Number, times: int, rate: Number | None) -> float:
+def guess_scale(sensitivity: float, epsilon: Number, delta: Number, times: int, rate: Number | None) -> float:
     """Where to start looking: the central limit, in which `times` rounds are one Gaussian of ratio μ. A round's ratio is
     sensitivity/scale, or rate·√(e^{(sensitivity/scale)²} − 1) on a sample [BDLS20]. Nothing rests on it but speed."""
     mu = gaussian_mu(epsilon, delta) / max(times, 1) ** 0.5
-    ratio = mu if not rate else log1p((mu / float(rational(rate, "rate"))) ** 2) ** 0.5
+    ratio = mu if not rate else log1p((mu / float(to_rational(rate, "rate"))) ** 2) ** 0.5
     return sensitivity / ratio if ratio > 0 else 1.0
 
 
-def _bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def _find_bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Two logarithms of scales, the first failing and the second meeting the target."""
     at, value = start, excess(start)
     step = -0.05 if value <= 0 else 0.05

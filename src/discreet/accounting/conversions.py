@@ -10,10 +10,19 @@ from math import exp, inf, log, log1p, sqrt
 
 from discreet.accounting.elementary import exp_bounds, log_bounds, sqrt_down
 from discreet.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from discreet.accounting.search import most
+from discreet.accounting.search import largest_where
 from discreet.accounting.zcdp import pure_rho
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, floor_float, nearest_float, open_unit, positive, rational, sqrt_up
+from discreet.exact import (
+    Number,
+    ceil_float,
+    check_positive,
+    check_probability,
+    floor_float,
+    nearest_float,
+    sqrt_up,
+    to_rational,
+)
 
 
 def epsilon_from_rdp_classic(order: Number, divergence: Number, delta: Number) -> float:
@@ -24,8 +33,8 @@ def epsilon_from_rdp_classic(order: Number, divergence: Number, delta: Number) -
     """
     if divergence == inf:
         return inf
-    alpha = _order(order)
-    return ceil_float(_amount(divergence) - log_bounds(open_unit(delta, "delta"))[0] / (alpha - 1))
+    alpha = _check_order(order)
+    return ceil_float(_check_amount(divergence) - log_bounds(check_probability(delta, "delta"))[0] / (alpha - 1))
 
 
 def epsilon_from_rdp(order: Number, divergence: Number, delta: Number) -> float:
@@ -36,26 +45,26 @@ def epsilon_from_rdp(order: Number, divergence: Number, delta: Number) -> float:
     """
     if divergence == inf:
         return inf
-    alpha = _order(order)
-    tail = (log_bounds(open_unit(delta, "delta"))[0] + log_bounds(alpha)[0]) / (alpha - 1)
-    return max(0.0, ceil_float(_amount(divergence) - tail + log_bounds(1 - 1 / alpha)[1]))
+    alpha = _check_order(order)
+    tail = (log_bounds(check_probability(delta, "delta"))[0] + log_bounds(alpha)[0]) / (alpha - 1)
+    return max(0.0, ceil_float(_check_amount(divergence) - tail + log_bounds(1 - 1 / alpha)[1]))
 
 
 def delta_from_rdp(order: Number, divergence: Number, epsilon: Number) -> float:
     """e^{(α−1)(ε̄−ε)}/(α − 1)·(1 − 1/α)^α, at most 1: the same theorem read the other way."""
     if divergence == inf:
         return 1.0
-    alpha, eps = _order(order), _amount(epsilon)
-    exponent = (alpha - 1) * (_amount(divergence) - eps) + alpha * log_bounds(1 - 1 / alpha)[1]
+    alpha, eps = _check_order(order), _check_amount(epsilon)
+    exponent = (alpha - 1) * (_check_amount(divergence) - eps) + alpha * log_bounds(1 - 1 / alpha)[1]
     exponent -= log_bounds(alpha - 1)[0]
     return 1.0 if exponent >= 0 else ceil_float(exp_bounds(exponent)[1])
 
 
 def divergence_within(order: Number, epsilon: Number, delta: Number) -> Fraction:
     """The largest ε̄ at this order that `epsilon_from_rdp` turns into at most (ε, δ), rounded down; negative if none is."""
-    alpha = _order(order)
-    tail = (log_bounds(open_unit(delta, "delta"))[0] + log_bounds(alpha)[0]) / (alpha - 1)
-    return _amount(epsilon) + tail - log_bounds(1 - 1 / alpha)[1]
+    alpha = _check_order(order)
+    tail = (log_bounds(check_probability(delta, "delta"))[0] + log_bounds(alpha)[0]) / (alpha - 1)
+    return _check_amount(epsilon) + tail - log_bounds(1 - 1 / alpha)[1]
 
 
 def epsilon_from_zcdp_classic(rho: Number, delta: Number) -> float:
@@ -66,8 +75,8 @@ def epsilon_from_zcdp_classic(rho: Number, delta: Number) -> float:
     """
     if rho == inf:
         return inf
-    amount = _amount(rho)
-    return ceil_float(amount + 2 * sqrt_up(amount * -log_bounds(open_unit(delta, "delta"))[0]))
+    amount = _check_amount(rho)
+    return ceil_float(amount + 2 * sqrt_up(amount * -log_bounds(check_probability(delta, "delta"))[0]))
 
 
 def epsilon_from_zcdp(rho: Number, delta: Number) -> float:
@@ -78,7 +87,7 @@ def epsilon_from_zcdp(rho: Number, delta: Number) -> float:
     """
     if rho == inf:
         return inf
-    amount, target = _amount(rho), open_unit(delta, "delta")
+    amount, target = _check_amount(rho), check_probability(delta, "delta")
     alpha = Fraction(1 + _best_excess(nearest_float(amount), nearest_float(-log_bounds(target)[0])))
     return epsilon_from_rdp(alpha, alpha * amount, target)
 
@@ -89,13 +98,13 @@ def rho_within(epsilon: Number, delta: Number) -> float:
     >>> round(rho_within(1, Fraction(1, 10**6)), 14)
     0.02435597035954
     """
-    eps, target = positive(epsilon, "epsilon"), open_unit(delta, "delta")
-    return most(lambda rho: epsilon_from_zcdp(rho, target) <= eps, start=nearest_float(eps) / 40)
+    eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
+    return largest_where(lambda rho: epsilon_from_zcdp(rho, target) <= eps, start=nearest_float(eps) / 40)
 
 
 def rho_within_classic(epsilon: Number, delta: Number) -> float:
     """(√(ε + ln(1/δ)) − √ln(1/δ))², the inverse of the classic form, rounded down."""
-    eps, target = positive(epsilon, "epsilon"), open_unit(delta, "delta")
+    eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
     low, high = (-bound for bound in reversed(log_bounds(target)))
     root = sqrt_down(eps + low) - sqrt_up(high)
     return floor_float(root**2) if root > 0 else 0.0
@@ -107,7 +116,7 @@ def epsilon_from_tcdp(rho: Number, omega: Number, delta: Number) -> float:
     """
     if rho == inf or omega == inf:
         return epsilon_from_zcdp_classic(rho, delta)
-    amount, top, target = _amount(rho), _order(omega), open_unit(delta, "delta")
+    amount, top, target = _check_amount(rho), _check_order(omega), check_probability(delta, "delta")
     if -log_bounds(target)[0] <= (top - 1) ** 2 * amount:
         return epsilon_from_zcdp_classic(amount, target)
     return epsilon_from_rdp_classic(top, amount * top, target)  # D_α ≤ ρα for all α < ω, hence at the limit ω
@@ -127,23 +136,23 @@ def mu_within(epsilon: Number, delta: Number) -> float:
 
 def rho_from_pure(epsilon: Number) -> Fraction | float:
     """ε·tanh(ε/2), rounded up, which randomised response attains [BS16, Prop. 3.3]."""
-    return inf if epsilon == inf else pure_rho(_amount(epsilon))
+    return inf if epsilon == inf else pure_rho(_check_amount(epsilon))
 
 
 def rho_from_pure_classic(epsilon: Number) -> Fraction | float:
     """ε²/2 [BS16, Prop. 1.4]."""
-    return inf if epsilon == inf else _amount(epsilon) ** 2 / 2
+    return inf if epsilon == inf else _check_amount(epsilon) ** 2 / 2
 
 
 def rho_from_gdp(mu: Number) -> Fraction | float:
     """μ²/2: a μ-GDP pair is post-processing of two Gaussians [DRS22, Thm 2.10], and those have D_α = αμ²/2."""
-    return inf if mu == inf else _amount(mu) ** 2 / 2
+    return inf if mu == inf else _check_amount(mu) ** 2 / 2
 
 
 def pure_within(rho: Number) -> float:
     """The largest ε for which every ε-private mechanism is ρ-zCDP, rounded down."""
-    target = positive(rho, "rho")
-    return most(lambda epsilon: pure_rho(Fraction(epsilon)) <= target)
+    target = check_positive(rho, "rho")
+    return largest_where(lambda epsilon: pure_rho(Fraction(epsilon)) <= target)
 
 
 def _best_excess(rho: float, log_inverse: float) -> float:
@@ -166,15 +175,15 @@ def _minimise(bound: Callable[[float], float], start: float) -> float:
     return exp((low + high) / 2)
 
 
-def _order(order: Number) -> Fraction:
-    exact = rational(order, "order")
+def _check_order(order: Number) -> Fraction:
+    exact = to_rational(order, "order")
     if exact <= 1:
         raise BadParameter("order", order, "must exceed 1", "take an order above 1")
     return exact
 
 
-def _amount(value: Number) -> Fraction:
-    exact = rational(value, "amount of privacy loss")
+def _check_amount(value: Number) -> Fraction:
+    exact = to_rational(value, "amount of privacy loss")
     if exact < 0:
         raise BadParameter("amount of privacy loss", value, "must not be negative", "give 0 or more")
     return exact

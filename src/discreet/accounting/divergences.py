@@ -13,7 +13,7 @@ from discreet.accounting import shifts
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, log_bounds
 from discreet.accounting.shifts import GaussianAt, LaplaceAt
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, ceil_float, floor_float, rational
+from discreet.exact import Bounds, Number, ceil_float, floor_float, to_rational
 
 Discrete: TypeAlias = Mapping[Hashable, Number] | Sequence[Number]
 Distribution: TypeAlias = Discrete | LaplaceAt | GaussianAt
@@ -26,13 +26,13 @@ def max_divergence(p: Distribution, q: Distribution) -> Bounds:
     0.6931471805599453
     """
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.max_divergence(*shifts.same_law(p, q))
+        return shifts.shift_max_divergence(*shifts.check_same_family(p, q))
     worst = Fraction(0)
-    for a, b in pairs(p, q):
+    for a, b in iterate_outcomes(p, q):
         if b == 0:
             return Bounds(inf, inf)
         worst = max(worst, a / b)
-    return _log(worst, worst)
+    return _bound_log(worst, worst)
 
 
 def renyi_divergence(p: Distribution, q: Distribution, order: Number) -> Bounds:
@@ -46,24 +46,24 @@ def renyi_divergence(p: Distribution, q: Distribution, order: Number) -> Bounds:
         return kl_divergence(p, q)
     if order == inf:
         return max_divergence(p, q)
-    alpha = _order(order)
+    alpha = _check_order(order)
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.renyi_divergence(*shifts.same_law(p, q), alpha)
+        return shifts.shift_renyi_divergence(*shifts.check_same_family(p, q), alpha)
     low = high = Fraction(0)
-    for a, b in pairs(p, q):
+    for a, b in iterate_outcomes(p, q):
         if b == 0:
             return Bounds(inf, inf)
         below, above = (exp_bounds((alpha - 1) * bound) for bound in log_bounds(a / b))
         low, high = low + a * below[0], high + a * above[1]
-    return _log(low, high, alpha - 1)
+    return _bound_log(low, high, alpha - 1)
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Bounds:
     """Σ p·ln(p/q), the mean privacy loss."""
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.kl_divergence(*shifts.same_law(p, q))
+        return shifts.shift_kl_divergence(*shifts.check_same_family(p, q))
     low = high = Fraction(0)
-    for a, b in pairs(p, q):
+    for a, b in iterate_outcomes(p, q):
         if b == 0:
             return Bounds(inf, inf)
         below, above = log_bounds(a / b)
@@ -77,44 +77,44 @@ def hockey_stick(p: Distribution, q: Distribution, epsilon: Number) -> Bounds:
     >>> hockey_stick({"yes": Fraction(2, 3), "no": Fraction(1, 3)}, {"yes": Fraction(1, 3), "no": Fraction(2, 3)}, 0)
     Bounds(lower=0.3333333333333333, upper=0.33333333333333337)
     """
-    eps = rational(epsilon, "epsilon")
+    eps = to_rational(epsilon, "epsilon")
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.hockey_stick(*shifts.same_law(p, q), eps)
+        return shifts.shift_hockey_stick(*shifts.check_same_family(p, q), eps)
     if eps == 0:
-        exact = sum((max(Fraction(0), a - b) for a, b in pairs(p, q)), Fraction(0))
+        exact = sum((max(Fraction(0), a - b) for a, b in iterate_outcomes(p, q)), Fraction(0))
         return Bounds(floor_float(exact), ceil_float(exact))
     below, above = exp_bounds(min(eps, Fraction(LARGEST_EXPONENT)))
-    high = sum((max(Fraction(0), a - below * b) for a, b in pairs(p, q)), Fraction(0))
+    high = sum((max(Fraction(0), a - below * b) for a, b in iterate_outcomes(p, q)), Fraction(0))
     if eps > LARGEST_EXPONENT:  # e^ε has no bound above: only what Q never gives is certain
-        return Bounds(floor_float(sum((a for a, b in pairs(p, q) if b == 0), Fraction(0))), ceil_float(high))
-    low = sum((max(Fraction(0), a - above * b) for a, b in pairs(p, q)), Fraction(0))
+        return Bounds(floor_float(sum((a for a, b in iterate_outcomes(p, q) if b == 0), Fraction(0))), ceil_float(high))
+    low = sum((max(Fraction(0), a - above * b) for a, b in iterate_outcomes(p, q)), Fraction(0))
     return Bounds(floor_float(low), ceil_float(high))
 
 
-def pairs(p: Discrete, q: Discrete) -> Iterator[tuple[Fraction, Fraction]]:
+def iterate_outcomes(p: Discrete, q: Discrete) -> Iterator[tuple[Fraction, Fraction]]:
     """(p, q) for every outcome that P can give."""
-    first, second = _table(p, "p"), _table(q, "q")
+    first, second = _to_table(p, "p"), _to_table(q, "q")
     if not isinstance(p, Mapping) and not isinstance(q, Mapping) and len(first) != len(second):
         raise BadParameter("q", f"{len(second)} long", f"p has {len(first)} outcomes", "list the same outcomes in both")
     return ((a, second.get(outcome, Fraction(0))) for outcome, a in first.items() if a > 0)
 
 
-def _table(distribution: Discrete, name: str) -> dict[Hashable, Fraction]:
+def _to_table(distribution: Discrete, name: str) -> dict[Hashable, Fraction]:
     items = distribution.items() if isinstance(distribution, Mapping) else enumerate(distribution)
-    table: dict[Hashable, Fraction] = {outcome: rational(mass, name) for outcome, mass in items}
+    table: dict[Hashable, Fraction] = {outcome: to_rational(mass, name) for outcome, mass in items}
     if any(mass < 0 for mass in table.values()) or abs(sum(table.values(), Fraction(-1))) > Fraction(1, 10**9):
         raise BadParameter(name, "no distribution", "probabilities are ≥ 0 and add up to 1", "normalise them, as Fractions")
     return table
 
 
-def _order(order: Number) -> Fraction:
-    exact = rational(order, "order")
+def _check_order(order: Number) -> Fraction:
+    exact = to_rational(order, "order")
     if exact <= 1:
         raise BadParameter("order", order, "must be at least 1", "take an order from 1 to infinity")
     return exact
 
 
-def _log(low: Fraction, high: Fraction, divisor: Fraction = Fraction(1)) -> Bounds:
+def _bound_log(low: Fraction, high: Fraction, divisor: Fraction = Fraction(1)) -> Bounds:
     """ln over the divisor, rounded outward; no divergence between probabilities is negative."""
     below = max(Fraction(0), log_bounds(low)[0] / divisor) if low > 0 else Fraction(0)
     return Bounds(floor_float(below), ceil_float(max(Fraction(0), log_bounds(high)[1] / divisor)))

@@ -61,7 +61,7 @@ def sqrt_down(exact: Fraction) -> Fraction:
     return exact / sqrt_up(exact) if exact else Fraction(0)
 
 
-def shorter(exact: Fraction) -> Fraction:
+def round_up_bits(exact: Fraction) -> Fraction:
     """At or just above `exact` > 0, with `PRECISION` leading bits: sums of many such stay short."""
     places = PRECISION + exact.denominator.bit_length() - exact.numerator.bit_length()
     if places <= 0 or exact.denominator.bit_length() <= PRECISION:

@@ -18,13 +18,13 @@ from typing import TypeAlias, assert_never
 
 from discreet.accounting.conversions import epsilon_from_gdp, epsilon_from_rdp, epsilon_from_zcdp
 from discreet.accounting.gdp import mu_squared
-from discreet.accounting.leak import split
+from discreet.accounting.leak import split_delta
 from discreet.accounting.pure import pure as pure_epsilon
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp as zcdp_rho
-from discreet.errors import LEAKS, BadParameter, BudgetExceeded
-from discreet.exact import Number, ceil_float, open_unit, rational, read_decimal, read_positive, sqrt_up
-from discreet.loss import Loss
+from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
+from discreet.exact import Number, ceil_float, check_probability, read_decimal, read_positive, sqrt_up, to_rational
+from discreet.loss import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Gdp:
     """Prices are μ²."""
 
 
-SHORT = 128
+MAX_DENOMINATOR_BITS = 128
 """A fraction whose denominator has at most so many bits is kept as it is."""
 
 Currency: TypeAlias = Pure | Zcdp | Rdp | Gdp
@@ -59,67 +59,67 @@ Currency: TypeAlias = Pure | Zcdp | Rdp | Gdp
 class Filter:
     """A budget in one currency, and what has been spent of it. Paying makes a new filter.
 
-    >>> from discreet.loss import GaussianLoss
-    >>> from discreet.units import sensitivity
-    >>> budget, release = zcdp(Fraction(1, 100)), GaussianLoss(Fraction(10), sensitivity(1))  # ρ = 1/200
-    >>> budget.after(release).after(release).left
+    >>> from discreet.loss import GaussianEvent
+    >>> from discreet.units import to_sensitivity
+    >>> budget, release = zcdp_filter(Fraction(1, 100)), GaussianEvent(Fraction(10), to_sensitivity(1))  # ρ = 1/200
+    >>> budget.charge(release).charge(release).remaining
     Fraction(0, 1)
-    >>> budget.after(release * 3)
+    >>> budget.charge(release * 3)
     Traceback (most recent call last):
     discreet.errors.BudgetExceeded: this costs 0.015 (zCDP ρ) but 0.01 is left; ask for less, or for a coarser answer
     """
 
     currency: Currency
     limit: Fraction
-    leak_limit: Fraction = Fraction(0)
+    delta_limit: Fraction = Fraction(0)
     spent: Fraction = Fraction(0)
-    leaked: Fraction = Fraction(0)
+    delta_spent: Fraction = Fraction(0)
 
     @property
-    def left(self) -> Fraction:
+    def remaining(self) -> Fraction:
         """What is left in the currency."""
         return self.limit - self.spent
 
     @property
-    def leak_left(self) -> Fraction:
+    def delta_remaining(self) -> Fraction:
         """What is left of the δ for leaks."""
-        return self.leak_limit - self.leaked
+        return self.delta_limit - self.delta_spent
 
-    def after(self, loss: Loss) -> "Filter":
+    def charge(self, event: Event) -> "Filter":
         """The filter once `loss` is paid; refused, and unchanged, if it does not fit."""
-        return self.paid(*price(self.currency, loss))
+        return self.charge_cost(*compute_cost(self.currency, event))
 
-    def paid(self, amount: Fraction | float, leak: Fraction) -> "Filter":
+    def charge_cost(self, amount: Fraction | float, delta: Fraction) -> "Filter":
         """The filter once a known price is paid."""
-        if amount > self.left:
-            raise BudgetExceeded(_NAMES[type(self.currency)], asked=amount, left=self.left)
-        if leak > self.leak_left:
-            raise BudgetExceeded(LEAKS, asked=leak, left=self.leak_left)
-        return replace(self, spent=self.spent + rational(amount), leaked=self.leaked + leak)
+        if amount > self.remaining:
+            raise BudgetExceeded(_SYMBOLS[type(self.currency)], cost=amount, remaining=self.remaining)
+        if delta > self.delta_remaining:
+            raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
+        return replace(self, spent=self.spent + to_rational(amount), delta_spent=self.delta_spent + delta)
 
-    def short(self) -> "Filter":
+    def shorten(self) -> "Filter":
         """The same with what is spent raised to 128 bits where it is longer: a long history makes no long fractions."""
         # The exact sums fit, so rounding them up need not pass the limit.
-        spent, leaked = rounded_up(self.spent), rounded_up(self.leaked)
-        return replace(self, spent=min(spent, self.limit), leaked=min(leaked, self.leak_limit))
+        spent, leaked = round_up(self.spent), round_up(self.delta_spent)
+        return replace(self, spent=min(spent, self.limit), delta_spent=min(leaked, self.delta_limit))
 
     def epsilon(self, delta: Number) -> float:
         """The ε that the whole *budget* promises at δ, of which `leak_limit` is kept for leaks; rounded up."""
         target = read_decimal(delta, "delta")
         if isinstance(self.currency, Pure):
-            return ceil_float(self.limit) if target >= self.leak_limit else inf
-        rest = open_unit(target, "delta") - self.leak_limit
-        return inf if rest <= 0 else converted(self.currency, self.limit, rest)
+            return ceil_float(self.limit) if target >= self.delta_limit else inf
+        rest = check_probability(target, "delta") - self.delta_limit
+        return inf if rest <= 0 else to_epsilon(self.currency, self.limit, rest)
 
 
-def price(currency: Currency, loss: Loss) -> tuple[Fraction | float, Fraction]:
+def compute_cost(currency: Currency, event: Event) -> tuple[Fraction | float, Fraction]:
     """What a release costs in this currency, and its leak δ; an infinite price never fits.
 
     >>> from discreet.loss import Claim
-    >>> price(Pure(), Claim(Fraction(1), Fraction(1, 1000)))
+    >>> compute_cost(Pure(), Claim(Fraction(1), Fraction(1, 1000)))
     (Fraction(1, 1), Fraction(1, 1000))
     """
-    core, leak = split(loss)
+    core, leak = split_delta(event)
     match currency:
         case Pure():
             return pure_epsilon(core), leak
@@ -133,29 +133,29 @@ def price(currency: Currency, loss: Loss) -> tuple[Fraction | float, Fraction]:
             assert_never(currency)
 
 
-def rounded_up(exact: Fraction) -> Fraction:
+def round_up(exact: Fraction) -> Fraction:
     """The same number while it is short, else raised to 128 significant bits.
 
-    >>> rounded_up(Fraction(1, 3)), rounded_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
+    >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
     (Fraction(1, 3), True)
     """
-    if exact.denominator.bit_length() <= SHORT:
+    if exact.denominator.bit_length() <= MAX_DENOMINATOR_BITS:
         return exact
-    shift = SHORT - (exact.numerator.bit_length() - exact.denominator.bit_length())
+    shift = MAX_DENOMINATOR_BITS - (exact.numerator.bit_length() - exact.denominator.bit_length())
     return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
 
 
-def pure(epsilon: Number, delta: Number = 0) -> Filter:
+def pure_filter(epsilon: Number, delta: Number = 0) -> Filter:
     """Σε ≤ epsilon and Σδ ≤ delta."""
-    return Filter(Pure(), read_positive(epsilon, "epsilon"), _leak(delta))
+    return Filter(Pure(), read_positive(epsilon, "epsilon"), _check_delta_limit(delta))
 
 
-def zcdp(rho: Number, delta: Number = 0) -> Filter:
+def zcdp_filter(rho: Number, delta: Number = 0) -> Filter:
     """Σρ ≤ rho, and Σδ ≤ delta for releases that leak."""
-    return Filter(Zcdp(), read_positive(rho, "rho"), _leak(delta))
+    return Filter(Zcdp(), read_positive(rho, "rho"), _check_delta_limit(delta))
 
 
-def rdp(order: Number, divergence: Number) -> Filter:
+def rdp_filter(order: Number, divergence: Number) -> Filter:
     """ΣD_α ≤ divergence at this one order; releases that leak are refused."""
     alpha = read_decimal(order, "order")
     if alpha <= 1:
@@ -163,12 +163,12 @@ def rdp(order: Number, divergence: Number) -> Filter:
     return Filter(Rdp(alpha), read_positive(divergence, "divergence"))
 
 
-def gdp(mu: Number, delta: Number = 0) -> Filter:
+def gdp_filter(mu: Number, delta: Number = 0) -> Filter:
     """Σμ² ≤ mu², and Σδ ≤ delta for releases that leak."""
-    return Filter(Gdp(), read_positive(mu, "mu") ** 2, _leak(delta))
+    return Filter(Gdp(), read_positive(mu, "mu") ** 2, _check_delta_limit(delta))
 
 
-def _leak(delta: Number) -> Fraction:
+def _check_delta_limit(delta: Number) -> Fraction:
     exact = read_decimal(delta, "delta")
     if not 0 <= exact < 1:
         raise BadParameter(
@@ -177,7 +177,7 @@ def _leak(delta: Number) -> Fraction:
     return exact
 
 
-def converted(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
+def to_epsilon(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
     """The ε that so much of a currency promises at δ, rounded up."""
     match currency:
         case Zcdp():
@@ -190,4 +190,4 @@ def converted(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> f
             assert_never(currency)
 
 
-_NAMES = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}
+_SYMBOLS = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}

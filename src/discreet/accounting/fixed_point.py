@@ -11,7 +11,7 @@ from math import inf, log, pi, sqrt
 
 from discreet.accounting.elementary import PRECISION, log_bounds
 from discreet.accounting.gaussian import SPECIAL_ERROR
-from discreet.accounting.search import least
+from discreet.accounting.search import smallest_where
 from discreet.exact import floor_float, nearest_float, sqrt_up
 from discreet.noise import fixed
 
@@ -32,18 +32,22 @@ def mu_squared_at(c: Fraction) -> Fraction | float:
     if c <= 0:
         return inf
     gap, log_c = Fraction(1, 2) - c, floor_float(log_bounds(c)[0])
-    x = least(lambda x: _small(x, gap) if x <= SERIES_UP_TO else _large(x, log_c), start=1.0, near=_about(c, gap))
+    x = smallest_where(
+        lambda x: _holds_by_series(x, gap) if x <= SERIES_UP_TO else _holds_by_tail(x, log_c),
+        start=1.0,
+        guess=_approximate(c, gap),
+    )
     return inf if x == inf else (2 * Fraction(x)) ** 2
 
 
-def _about(c: Fraction, gap: Fraction) -> float:
+def _approximate(c: Fraction, gap: Fraction) -> float:
     """−Φ⁻¹(c), to a double's precision or nearly. Nothing rests on it but speed."""
     from scipy.special import erfinv, ndtri
 
     return float(sqrt(2) * erfinv(nearest_float(2 * gap)) if gap < Fraction(1, 4) else -ndtri(nearest_float(c)))
 
 
-def _small(x: float, gap: Fraction) -> bool:
+def _holds_by_series(x: float, gap: Fraction) -> bool:
     """½ − Φ(−x) ≥ gap?"""
     exact = Fraction(x)
     half_square, term, total = exact**2 / 2, Fraction(1), Fraction(1)
@@ -55,7 +59,7 @@ def _small(x: float, gap: Fraction) -> bool:
     return exact * total >= gap * _ROOT_TWO_PI
 
 
-def _large(x: float, log_c: float) -> bool:
+def _holds_by_tail(x: float, log_c: float) -> bool:
     """ln Φ(−x) ≤ ln c, with every rounding against us?"""
     from scipy.special import erfcx  # imported here: it takes longer than all the rest of discreet
 

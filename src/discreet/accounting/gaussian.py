@@ -9,9 +9,9 @@ doubles that are provably on the cautious side, and to bound the errors of erfcx
 from fractions import Fraction
 from math import exp, isinf, pi, sqrt
 
-from discreet.accounting.search import least, most
+from discreet.accounting.search import largest_where, smallest_where
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, nearest_float, open_unit, positive, rational
+from discreet.exact import Bounds, Number, check_positive, check_probability, nearest_float, to_rational
 
 SPECIAL_ERROR = 32 * 2.0**-52
 """Relative error assumed of scipy's erfcx (about 1e-15 is claimed for it); the tests measure it against Arb."""
@@ -23,7 +23,7 @@ def gaussian_delta(mu: Number, epsilon: Number) -> Bounds:
     >>> 1e-6 in gaussian_delta(Fraction(1, 10), Fraction(0.3968573776440836))
     True
     """
-    ratio, eps = positive(mu, "mu"), rational(epsilon, "epsilon")
+    ratio, eps = check_positive(mu, "mu"), to_rational(epsilon, "epsilon")
     if eps < 0:
         raise BadParameter("epsilon", epsilon, "must not be negative", "give 0 or more")
     return Bounds(_delta(ratio, eps, upper=False), _delta(ratio, eps, upper=True))
@@ -36,9 +36,9 @@ def gaussian_epsilon(mu: Number, delta: Number) -> Bounds:
     >>> round(bounds.lower, 12), round(bounds.upper, 12)
     (0.396857377644, 0.396857377644)
     """
-    ratio, target = positive(mu, "mu"), open_unit(delta, "delta")
-    upper = least(lambda e: _delta(ratio, Fraction(e), upper=True) <= target)
-    lower = least(lambda e: _delta(ratio, Fraction(e), upper=False) < target)
+    ratio, target = check_positive(mu, "mu"), check_probability(delta, "delta")
+    upper = smallest_where(lambda e: _delta(ratio, Fraction(e), upper=True) <= target)
+    lower = smallest_where(lambda e: _delta(ratio, Fraction(e), upper=False) < target)
     # `least` stops just above the change from true to false, so `lower` steps back over what it may have missed.
     below = 0.0 if _delta(ratio, Fraction(0), upper=False) < target else lower * (1 - 2.0**-49)
     return Bounds(below, 0.0 if _delta(ratio, Fraction(0), upper=True) <= target else upper)
@@ -50,8 +50,8 @@ def gaussian_mu(epsilon: Number, delta: Number) -> float:
     >>> round(1 / gaussian_mu(1, 1e-6), 6)
     4.224679
     """
-    eps, target = positive(epsilon, "epsilon"), open_unit(delta, "delta")
-    return most(lambda mu: _delta(Fraction(mu), eps, upper=True) <= target)
+    eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
+    return largest_where(lambda mu: _delta(Fraction(mu), eps, upper=True) <= target)
 
 
 def _delta(mu: Fraction, epsilon: Fraction, *, upper: bool) -> float:
@@ -95,8 +95,8 @@ def _density(a: float) -> tuple[float, float]:
     return exp(-a * a / 2) / sqrt(2 * pi), 2.0**-52 * (a * a + 16)
 
 
-def _mills(x: float, side: int) -> float:
+def _mills(x: float, sign: int) -> float:
     """R(x) for x ≥ 0, moved by its error bound: the argument's rounding moves it by at most 2^-51 relatively."""
     from scipy.special import erfcx  # imported here: it takes longer than all the rest of discreet
 
-    return sqrt(pi / 2) * float(erfcx(x / sqrt(2))) * (1 + side * SPECIAL_ERROR)
+    return sqrt(pi / 2) * float(erfcx(x / sqrt(2))) * (1 + sign * SPECIAL_ERROR)

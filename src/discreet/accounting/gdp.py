@@ -17,95 +17,101 @@ from typing import assert_never
 
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.fixed_point import mu_squared_at
-from discreet.accounting.group import pushed
-from discreet.accounting.pure import amplified, pure
-from discreet.exact import rational, sqrt_up
+from discreet.accounting.group import push_group
+from discreet.accounting.pure import amplify, pure
+from discreet.exact import sqrt_up, to_rational
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     check_event,
 )
 from discreet.units import Sensitivity
 
 
-def gdp(loss: Loss) -> Fraction | float:
+def gdp(event: Event) -> Fraction | float:
     """μ such that the release is μ-GDP [DRS22, Def. 2.6]; ∞ where there is none. Rounded up.
 
-    >>> from discreet.units import sensitivity
-    >>> gdp(GaussianLoss(Fraction(10), sensitivity(1)) * 4)
+    >>> from discreet.units import to_sensitivity
+    >>> gdp(GaussianEvent(Fraction(10), to_sensitivity(1)) * 4)
     Fraction(1, 5)
     """
-    squared = mu_squared(loss)
-    return inf if squared == inf else sqrt_up(rational(squared))
+    squared = mu_squared(event)
+    return inf if squared == inf else sqrt_up(to_rational(squared))
 
 
-def mu_squared(loss: Loss) -> Fraction | float:
+def mu_squared(event: Event) -> Fraction | float:
     """μ², which adds up under composition and stays rational for Gaussians."""
-    check_event(loss)
-    match loss:
-        case GaussianLoss(sigma=sigma, sensitivity=moved):
+    check_event(event)
+    match event:
+        case GaussianEvent(sigma=sigma, sensitivity=moved):
             return moved.l2_squared / sigma**2  # [DRS22, Thm 2.7]
-        case LaplaceLoss(scale=scale, sensitivity=moved):
+        case LaplaceEvent(scale=scale, sensitivity=moved):
             return _laplace(scale, moved)
-        case DiscreteLaplaceLoss(scale=scale, sensitivity=moved) | TruncatedGeometricLoss(scale=scale, sensitivity=moved):
+        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
             return _discrete_laplace(scale, moved)  # clamping is post-processing
-        case ResponseLoss() | ExponentialLoss() | PermuteAndFlipLoss() | KeepLoss() | Claim():
-            return _from_pure(pure(loss))
-        case DiscreteGaussianLoss() | BinomialLoss() | ThresholdLoss():
+        case (
+            RandomizedResponseEvent()
+            | ExponentialEvent()
+            | PermuteAndFlipEvent()
+            | OptimalPartitionSelectionEvent()
+            | Claim()
+        ):
+            return _from_pure(pure(event))
+        case DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
             return inf
         case Composition(parts=parts):
             return sum((times * mu_squared(part) for part, times in parts if times), Fraction(0))  # [DRS22, Cor. 3.3]
         case Parallel(branches=branches):
             return max((mu_squared(branch) for branch in branches), default=Fraction(0))
         case Group(size=size):
-            inner = pushed(loss)
+            inner = push_group(event)
             # [DRS22, Thm 2.14 at μ-GDP]: a group of K is Kμ-GDP.
-            return size**2 * mu_squared(loss.loss) if isinstance(inner, Group) else mu_squared(inner)
-        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
+            return size**2 * mu_squared(event.event) if isinstance(inner, Group) else mu_squared(inner)
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             # Mixing with the other law only lifts the trade-off curve: (1−q)(1−α) + q·f(α) ≥ f(α), and so its inverse.
-            return Fraction(0) if rate == 0 else min(mu_squared(inner), _from_pure(amplified(pure(inner), rate)))
+            return Fraction(0) if rate == 0 else min(mu_squared(inner), _from_pure(amplify(pure(inner), rate)))
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
 def _from_pure(epsilon: Fraction | float) -> Fraction | float:
     if epsilon == inf:
         return inf
-    low, high = exp_bounds(-rational(epsilon))
+    low, high = exp_bounds(-to_rational(epsilon))
     return mu_squared_at(low / (1 + high))
 
 
-def _laplace(scale: Fraction, moved: Sensitivity) -> Fraction | float:
+def _laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
     """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is read."""
 
     def one(shift: Fraction) -> Fraction | float:
         return mu_squared_at(exp_bounds(-shift / scale / 2)[0] / 2)
 
-    whole = inf if moved.l1 is None else one(moved.l1)
-    return whole if moved.l0 is None else min(whole, moved.l0 * one(moved.linf))
+    whole = inf if sensitivity.l1 is None else one(sensitivity.l1)
+    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * one(sensitivity.linf))
 
 
-def _discrete_laplace(scale: Fraction, moved: Sensitivity) -> Fraction | float:
+def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
     _, high = exp_bounds(-1 / scale)
 
     def one(shift: Fraction) -> Fraction | float:
         return mu_squared_at(exp_bounds(-(ceil(shift) + 1) / scale / 2)[0] / (1 + high))
 
-    whole = inf if moved.l1 is None else min(one(moved.l1), _from_pure(moved.l1 / scale))
-    return whole if moved.l0 is None else min(whole, moved.l0 * one(moved.linf))
+    whole = inf if sensitivity.l1 is None else min(one(sensitivity.l1), _from_pure(sensitivity.l1 / scale))
+    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * one(sensitivity.linf))

@@ -8,54 +8,54 @@ from fractions import Fraction
 
 import msgspec
 
-from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, shorter
+from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, round_up_bits
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    LaplaceLoss,
-    Loss,
-    PermuteAndFlipLoss,
-    TruncatedGeometricLoss,
+    LaplaceEvent,
+    PermuteAndFlipEvent,
+    TruncatedGeometricEvent,
     compose,
     repeat,
 )
 from discreet.units import Sensitivity
 
 
-def pushed(group: Group) -> Loss:
+def push_group(group: Group) -> Event:
     """The same guarantee without `Group` where that is possible.
 
-    >>> fact = GaussianLoss(Fraction(10), Sensitivity(l2=1))
-    >>> pushed(Group(fact, 3)) == GaussianLoss(Fraction(10), Sensitivity(l2=3))
+    >>> fact = GaussianEvent(Fraction(10), Sensitivity(l2=1))
+    >>> push_group(Group(fact, 3)) == GaussianEvent(Fraction(10), Sensitivity(l2=3))
     True
     """
     size = group.size
-    match group.loss:
-        case Group(loss=inner, size=inside):
-            return pushed(Group(inner, inside * size))
+    match group.event:
+        case Group(event=inner, size=inside):
+            return push_group(Group(inner, inside * size))
         case inner if size == 1:
             return inner
         case (
-            LaplaceLoss()
-            | DiscreteLaplaceLoss()
-            | TruncatedGeometricLoss()
-            | GaussianLoss()
-            | DiscreteGaussianLoss()
-            | BinomialLoss() as noise
+            LaplaceEvent()
+            | DiscreteLaplaceEvent()
+            | TruncatedGeometricEvent()
+            | GaussianEvent()
+            | DiscreteGaussianEvent()
+            | BinomialEvent() as noise
         ):
-            return msgspec.structs.replace(noise, sensitivity=_many(noise.sensitivity, size))
-        case ExponentialLoss() | PermuteAndFlipLoss() as choice:
+            return msgspec.structs.replace(noise, sensitivity=_scale_sensitivity(noise.sensitivity, size))
+        case ExponentialEvent() | PermuteAndFlipEvent() as choice:
             return msgspec.structs.replace(choice, epsilon=choice.epsilon * size)
         case Claim(epsilon=epsilon, delta=delta):
             return Claim(size * epsilon, group_delta(epsilon, delta, size))
         case Composition(parts=parts):
-            return compose(*(repeat(pushed(Group(part, size)), times) for part, times in parts))
+            return compose(*(repeat(push_group(Group(part, size)), times) for part, times in parts))
         case _:
             return group
 
@@ -73,10 +73,10 @@ def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
     # (e^{Kε} − 1)/(e^ε − 1) = e^{(K−1)ε}·(1 − e^{−Kε})/(1 − e^{−ε}), and no more than K·e^{(K−1)ε}.
     most = exp_bounds((size - 1) * epsilon)[1]
     share = (1 - exp_bounds(-size * epsilon)[0]) / (1 - exp_bounds(-epsilon)[1]) if epsilon > 2**-60 else size
-    return min(Fraction(1), shorter(delta * most * min(share, Fraction(size))))
+    return min(Fraction(1), round_up_bits(delta * most * min(share, Fraction(size))))
 
 
-def _many(one: Sensitivity, size: int) -> Sensitivity:
+def _scale_sensitivity(one: Sensitivity, size: int) -> Sensitivity:
     """Norms that stand for a sum of `size` changes.
 
     The changes may hit different coordinates, so a bound on their number is lost, except where each hits one: symmetric

@@ -6,45 +6,45 @@ from math import exp, fsum, inf, log
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Law
+from discreet.accounting.laws import EPS, Floats, Pld
 
-Parts = Sequence[tuple[Law, int]]
+Parts = Sequence[tuple[Pld, int]]
 """Independent losses, each as often as its number says."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class CgfTable:
     """K of a whole composition at real points, rounded up: what Chernoff bounds and the choice of c need."""
 
     c: Floats
     k: Floats
 
     @classmethod
-    def of(cls, parts: Parts, c: Floats) -> "Ladder":
+    def of(cls, parts: Parts, c: Floats) -> "CgfTable":
         total = np.zeros_like(c)
         for law, times in parts:
-            value, error = law.real(c)
+            value, error = law.cgf(c)
             total = total + float(times) * (value + error + 2 * EPS * np.abs(value))
         return cls(c, total + 4 * EPS * len(parts) * np.abs(total))
 
-    def plus(self, other: "Ladder") -> "Ladder":
+    def plus(self, other: "CgfTable") -> "CgfTable":
         """K of both together, on the same points."""
         total = self.k + other.k
-        return Ladder(self.c, total + 2 * EPS * np.abs(total))
+        return CgfTable(self.c, total + 2 * EPS * np.abs(total))
 
-    def epsilons(self, delta: float) -> Floats:
+    def chernoff_epsilons(self, delta: float) -> Floats:
         """For every c the ε at which its Chernoff bound is delta: all of them are upper bounds."""
         with np.errstate(invalid="ignore"):
             above = (self.chernoff(0.0) - log(delta) + 1e-13 * abs(log(delta))) / self.c
         return np.where(np.isfinite(above), above * (1 + 2**-48 * np.sign(above)), inf)
 
-    def epsilon(self, delta: float) -> float:
+    def chernoff_epsilon(self, delta: float) -> float:
         """The least of them, and not below 0."""
-        return max(0.0, float(np.min(self.epsilons(delta))))
+        return max(0.0, float(np.min(self.chernoff_epsilons(delta))))
 
-    def best(self, delta: float) -> float:
+    def best_c(self, delta: float) -> float:
         """The c of the least of them."""
-        return float(self.c[np.argmin(self.epsilons(delta))])
+        return float(self.c[np.argmin(self.chernoff_epsilons(delta))])
 
     def chernoff(self, epsilon: float) -> Floats:
         """ln of a bound on the finite δ(ε), for every c."""
@@ -56,12 +56,12 @@ def log_peak(c: Floats) -> Floats:
     return np.asarray(-c * np.log1p(1 / c) - np.log1p(c) + 8 * EPS * (1 + np.log1p(c)))
 
 
-def largest(parts: Parts) -> float:
+def total_max_loss(parts: Parts) -> float:
     """No finite loss is above this."""
-    most = fsum(times * abs(law.most) for law, times in parts)
-    return fsum(times * law.most for law, times in parts) + 1e-14 * most if most < inf else inf
+    most = fsum(times * abs(law.max_loss) for law, times in parts)
+    return fsum(times * law.max_loss for law, times in parts) + 1e-14 * most if most < inf else inf
 
 
-def envelope(parts: Parts, c: float, s: float) -> float:
+def total_decay_bound(parts: Parts, c: float, s: float) -> float:
     """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s."""
-    return exp(min(0.0, fsum(times * law.envelope(c, s) for law, times in parts)))
+    return exp(min(0.0, fsum(times * law.decay_bound(c, s) for law, times in parts)))

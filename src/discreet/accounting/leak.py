@@ -10,85 +10,85 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
-from discreet.accounting.elementary import PRECISION, exp_bounds, shorter
-from discreet.accounting.group import group_delta, pushed
-from discreet.accounting.pure import amplified, pure
-from discreet.exact import rational
+from discreet.accounting.elementary import PRECISION, exp_bounds, round_up_bits
+from discreet.accounting.group import group_delta, push_group
+from discreet.accounting.pure import amplify, pure
+from discreet.exact import to_rational
 from discreet.loss import (
-    NOTHING,
-    BinomialLoss,
+    NO_EVENT,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     check_event,
     compose,
     repeat,
 )
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 
 
-def split(loss: Loss) -> tuple[Loss, Fraction]:
+def split_delta(event: Event) -> tuple[Event, Fraction]:
     """A core without any leak of the named kinds, and δ, rounded up, at most 1.
 
-    >>> split(Claim(Fraction(1), Fraction(1, 1000)))
+    >>> split_delta(Claim(Fraction(1), Fraction(1, 1000)))
     (Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(1, 1000))
     """
-    check_event(loss)
-    match loss:
+    check_event(event)
+    match event:
         case Claim(epsilon=epsilon, delta=delta):
             return Claim(epsilon, Fraction(0)), min(Fraction(1), delta)
-        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
-            return repeat(Claim(epsilon, Fraction(0)), groups), any_of(delta, groups)
-        case ThresholdLoss(scale=scale, threshold=threshold, groups=groups):
+        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
+            return repeat(Claim(epsilon, Fraction(0)), groups), probability_of_any(delta, groups)
+        case ThresholdEvent(scale=scale, threshold=threshold, groups=groups):
             # One unit is in at most `groups` keys. Where others hold the key too, the decision is post-processing of a
             # count plus discrete Laplace noise. Where it is alone, the key is shown with probability p if it is there and
             # never if it is not: a leak p and a core in which nothing is shown. Charging both to every key covers both.
-            count = DiscreteLaplaceLoss(scale, sensitivity(1))
-            return repeat(count, groups), any_of(singleton_shown(scale, threshold), groups)
+            count = DiscreteLaplaceEvent(scale, to_sensitivity(1))
+            return repeat(count, groups), probability_of_any(singleton_probability(scale, threshold), groups)
         case Composition(parts=parts):
-            splits = [(split(part), times) for part, times in parts]
+            splits = [(split_delta(part), times) for part, times in parts]
             total = sum((delta * times for (_, delta), times in splits), Fraction(0))
             return compose(*(repeat(core, times) for (core, _), times in splits)), min(Fraction(1), total)
         case Parallel(branches=branches):
-            cores = [split(branch) for branch in branches]
+            cores = [split_delta(branch) for branch in branches]
             return Parallel(tuple(core for core, _ in cores)), max((delta for _, delta in cores), default=Fraction(0))
         case Group():
-            return _split_group(loss)
-        case Subsampled(loss=inner, rate=rate):
-            return _split_sample(inner, rate)
-        case SampledWithoutReplacement(loss=inner, rate=rate):
-            return _split_share(inner, rate)
+            return _split_group(event)
+        case Subsampled(event=inner, rate=rate):
+            return _split_poisson(inner, rate)
+        case SampledWithoutReplacement(event=inner, rate=rate):
+            return _split_without_replacement(inner, rate)
         case (
-            LaplaceLoss()
-            | DiscreteLaplaceLoss()
-            | TruncatedGeometricLoss()
-            | GaussianLoss()
-            | DiscreteGaussianLoss()
-            | BinomialLoss()
-            | ResponseLoss()
-            | ExponentialLoss()
-            | PermuteAndFlipLoss()
+            LaplaceEvent()
+            | DiscreteLaplaceEvent()
+            | TruncatedGeometricEvent()
+            | GaussianEvent()
+            | DiscreteGaussianEvent()
+            | BinomialEvent()
+            | RandomizedResponseEvent()
+            | ExponentialEvent()
+            | PermuteAndFlipEvent()
         ):
-            return loss, Fraction(0)
+            return event, Fraction(0)
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def any_of(delta: Fraction, times: int) -> Fraction:
+def probability_of_any(delta: Fraction, times: int) -> Fraction:
     """1 − (1 − δ)^times, the probability that at least one of independent leaks happens, rounded up."""
     if delta >= 1 or delta == 0 or times == 0:
         return Fraction(1 if delta and times else 0)
@@ -100,48 +100,48 @@ def any_of(delta: Fraction, times: int) -> Fraction:
         power = power * power >> places
         if bit == "1":
             power = power * factor >> places
-    return min(Fraction(1), shorter(Fraction((1 << places) - power, 1 << places)))
+    return min(Fraction(1), round_up_bits(Fraction((1 << places) - power, 1 << places)))
 
 
-def singleton_shown(scale: Fraction, threshold: int) -> Fraction:
+def singleton_probability(scale: Fraction, threshold: int) -> Fraction:
     """P(1 + noise ≥ τ) = a^{τ−1}/(1 + a), a = e^{−1/scale}, rounded up; 1 for a threshold below 1, which guards nothing."""
     if threshold < 1:
         return Fraction(1)
     low, _ = exp_bounds(-1 / scale)
-    return shorter(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))
+    return round_up_bits(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))
 
 
-def _split_group(loss: Group) -> tuple[Loss, Fraction]:
-    inner = pushed(loss)
+def _split_group(event: Group) -> tuple[Event, Fraction]:
+    inner = push_group(event)
     if not isinstance(inner, Group):
-        return split(inner)
-    core, delta = split(inner.loss)
+        return split_delta(inner)
+    core, delta = split_delta(inner.event)
     if delta == 0:
         return Group(core, inner.size), delta
     epsilon = pure(core)
     if epsilon == inf:  # no group rule is proven for a leak with an unbounded core
-        return NOTHING, Fraction(1)
-    exact = rational(epsilon)
+        return NO_EVENT, Fraction(1)
+    exact = to_rational(epsilon)
     return Claim(inner.size * exact, Fraction(0)), group_delta(exact, delta, inner.size)
 
 
-def _split_sample(inner: Loss, rate: Fraction) -> tuple[Loss, Fraction]:
-    core, delta = split(inner)
+def _split_poisson(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
+    core, delta = split_delta(inner)
     if delta == 0:
         return Subsampled(core, rate), delta
     epsilon = pure(core)
     if epsilon == inf:  # (1−q)Q + qP is the same mixture with the same δ, and its core is the sampled core
         return Subsampled(core, rate), delta
-    return Claim(rational(amplified(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 8]
+    return Claim(to_rational(amplify(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 8]
 
 
-def _split_share(inner: Loss, rate: Fraction) -> tuple[Loss, Fraction]:
+def _split_without_replacement(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
     """Given the others who are sampled the pair is (1 − q)·(R, R) + q·(P, P'), R being the release without the replaced
     unit. If δ of (P, P') leaks, then qδ of this does, and what is left mixes the core with (R, R), which tells nothing."""
-    core, delta = split(inner)
+    core, delta = split_delta(inner)
     if delta == 0:
         return SampledWithoutReplacement(core, rate), delta
     epsilon = pure(core)
     if epsilon == inf:
         return core, rate * delta
-    return Claim(rational(amplified(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 9]
+    return Claim(to_rational(amplify(epsilon, rate)), Fraction(0)), rate * delta  # [BBG18, Thm 9]

@@ -10,38 +10,38 @@ from fractions import Fraction
 
 from discreet.accounting.approx import Point
 from discreet.accounting.elementary import exp_bounds, log_bounds
-from discreet.accounting.leak import any_of
+from discreet.accounting.leak import probability_of_any
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, open_unit, positive, rational, shown, whole
+from discreet.exact import Number, ceil_float, check_int, check_positive, check_probability, format_rational, to_rational
 
 LARGEST_K = 20_000
 _BITS = 192
 
 
-def optimal(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
+def optimal_composition(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
     """The least ε' at δ for k releases that are (epsilon, each)-private; rounded up.
 
-    >>> round(optimal(1, 500, 1e-5).epsilon, 9)
+    >>> round(optimal_composition(1, 500, 1e-5).epsilon, 9)
     311.76760464
     """
-    eps, times, target = positive(epsilon, "epsilon"), whole(k, "k", 1), open_unit(delta, "delta")
+    eps, times, target = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     if times > LARGEST_K:
         raise BadParameter("k", times, f"sums of more than {LARGEST_K} terms are slow", "ask the certified curve instead")
-    leak = rational(each, "each")
+    leak = to_rational(each, "each")
     if not 0 <= leak <= 1:
         raise BadParameter(
-            "each", shown(leak), "must lie between 0 and 1", "give the delta of one release, for example 1e-6"
+            "each", format_rational(leak), "must lie between 0 and 1", "give the delta of one release, for example 1e-6"
         )
-    leaked = any_of(leak, times)
+    leaked = probability_of_any(leak, times)
     if leaked >= target:
         return Point(float("inf"), target)
     if eps > 2048:
         return Point(times * eps, target)  # no k of them is worth an integer with millions of digits
     spare = 1 - (1 - target) / (1 - leaked)  # the δ left for the part without a leak, exactly
-    return Point(_least(eps, times, spare), target)
+    return Point(_find_smallest_epsilon(eps, times, spare), target)
 
 
-def _least(eps: Fraction, k: int, delta: Fraction) -> float:
+def _find_smallest_epsilon(eps: Fraction, k: int, delta: Fraction) -> float:
     """δ'(ε') is the largest of A_i − e^{ε'}·B_i over i (the likeliest i outcomes as an event), so ε' is the largest
     ln((A_i − δ)/B_i) = kε + ln((ΣT − δZ)/ΣS), T_l = C(k,l)a^l, S_l = C(k,l)a^{−l}, Z = (1+a)^k, over l < i.
     An outcome whose loss is below the ratio so far only lowers it: the first such outcome ends the search."""

@@ -19,190 +19,190 @@ from typing import assert_never
 
 import msgspec
 
-from discreet.accounting.changes import Change, Shifted, reached_change
-from discreet.accounting.either import EitherLaw
+from discreet.accounting.changes import AdditiveNoiseEvent, Change, find_attained_change
+from discreet.accounting.either import CgfEnvelope
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.laws import EPS
-from discreet.accounting.laws.atoms import AtomsLaw
-from discreet.accounting.laws.binomial import binomial_law
-from discreet.accounting.laws.bounded_range import BoundedRangeLaw
-from discreet.accounting.laws.concentrated import ConcentratedLaw
-from discreet.accounting.laws.gaussian import DiscreteGaussianLaw, GaussianLaw
-from discreet.accounting.laws.laplace import DiscreteLaplaceLaw, LaplaceLaw
-from discreet.accounting.laws.response import pure_law, response_law
-from discreet.accounting.pieces import HOPELESS, UNKNOWN, Ceiling, Part, Piece, log_kept
-from discreet.accounting.resolve import threshold_claim
+from discreet.accounting.laws.atoms import DiscretePld
+from discreet.accounting.laws.binomial import build_binomial_pld
+from discreet.accounting.laws.bounded_range import BoundedRangePld
+from discreet.accounting.laws.concentrated import ZcdpCgfBound
+from discreet.accounting.laws.gaussian import DiscreteGaussianPld, GaussianPld
+from discreet.accounting.laws.laplace import DiscreteLaplacePld, LaplacePld
+from discreet.accounting.laws.response import build_pure_pld, build_response_pld
+from discreet.accounting.pieces import DISTINGUISHABLE, UNKNOWN, Component, Part, UpperBound, log_finite
+from discreet.accounting.resolve import claim_of_threshold
 from discreet.exact import nearest_float
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
 )
 from discreet.units import Sensitivity
 
-NOBODY = AtomsLaw.of([0.0], [0.0])
+IDENTICAL = DiscretePld.of([0.0], [0.0])
 """Neighbours that give the same answers: they bound every curve from below."""
 
 
-def piece(loss: Loss) -> Piece:
+def build_component(event: Event) -> Component:
     """The law of one plain fact."""
-    if not in_range(loss):
+    if not is_in_range(event):
         return UNKNOWN
-    moved = getattr(loss, "sensitivity", None)
-    if moved is not None and moved.linf < 1 and isinstance(loss, _WHOLE):
+    moved = getattr(event, "sensitivity", None)
+    if moved is not None and moved.linf < 1 and isinstance(event, _INTEGER_NOISE):
         # Whole answers that move by less than one do not move at all; who states that may have meant another unit, so
         # the upper end is that of a move by one.
-        one = piece(msgspec.structs.replace(loss, sensitivity=_stretched(moved)))
-        return Piece(((NOBODY, 1),), 1, ceilings=tuple(ceiling.repeat(one.times) for ceiling in one.above))
-    return _piece(loss)
+        one = build_component(msgspec.structs.replace(event, sensitivity=_widen_to_one(moved)))
+        return Component(((IDENTICAL, 1),), 1, dominated_by=tuple(ceiling.repeat(one.times) for ceiling in one.upper_bounds))
+    return _build_plain_component(event)
 
 
-_WHOLE = (DiscreteLaplaceLoss, TruncatedGeometricLoss, DiscreteGaussianLoss, BinomialLoss)
-_BITS = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
+_INTEGER_NOISE = (DiscreteLaplaceEvent, TruncatedGeometricEvent, DiscreteGaussianEvent, BinomialEvent)
+_MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
 
 
-def _stretched(moved: Sensitivity) -> Sensitivity:
+def _widen_to_one(sensitivity: Sensitivity) -> Sensitivity:
     """The same shape with every moved coordinate moving by one."""
-    if moved.l0 is not None:
-        return Sensitivity(l0=moved.l0, linf=1)
-    if moved.l1 is not None:
-        return Sensitivity(l1=max(Fraction(1), moved.l1), linf=1)
-    return Sensitivity(l2_squared=max(Fraction(1), moved.l2_squared), linf=1)
+    if sensitivity.l0 is not None:
+        return Sensitivity(l0=sensitivity.l0, linf=1)
+    if sensitivity.l1 is not None:
+        return Sensitivity(l1=max(Fraction(1), sensitivity.l1), linf=1)
+    return Sensitivity(l2_squared=max(Fraction(1), sensitivity.l2_squared), linf=1)
 
 
-def in_range(loss: Loss) -> bool:
+def is_in_range(event: Event) -> bool:
     """Whether the ratios that become doubles are ordinary ones."""
-    match loss:
-        case LaplaceLoss(scale=scale, sensitivity=moved) | DiscreteLaplaceLoss(scale=scale, sensitivity=moved):
+    match event:
+        case LaplaceEvent(scale=scale, sensitivity=moved) | DiscreteLaplaceEvent(scale=scale, sensitivity=moved):
             ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
-        case TruncatedGeometricLoss(scale=scale, sensitivity=moved):
+        case TruncatedGeometricEvent(scale=scale, sensitivity=moved):
             ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
-        case GaussianLoss(sigma=sigma, sensitivity=moved) | DiscreteGaussianLoss(sigma=sigma, sensitivity=moved):
+        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
             ratios = [sigma**2, moved.l2_squared / sigma**2]
-        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon) | Claim(epsilon=epsilon):
+        case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon) | Claim(epsilon=epsilon):
             ratios = [epsilon] if epsilon else []
-        case KeepLoss(epsilon=epsilon):
+        case OptimalPartitionSelectionEvent(epsilon=epsilon):
             ratios = [epsilon] if epsilon else []
-        case ThresholdLoss(scale=scale):
+        case ThresholdEvent(scale=scale):
             ratios = [scale]
         case _:
             ratios = []
-    return all(abs(ratio.numerator.bit_length() - ratio.denominator.bit_length()) < _BITS for ratio in ratios)
+    return all(abs(ratio.numerator.bit_length() - ratio.denominator.bit_length()) < _MAX_LOG2 for ratio in ratios)
 
 
-def _piece(loss: Loss) -> Piece:
-    match loss:
-        case LaplaceLoss() | DiscreteLaplaceLoss() | TruncatedGeometricLoss() | DiscreteGaussianLoss() | BinomialLoss():
-            return _shifted(loss)
-        case GaussianLoss():
+def _build_plain_component(event: Event) -> Component:
+    match event:
+        case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
+            return _build_additive(event)
+        case GaussianEvent():
             raise AssertionError("`sides` adds these up")
-        case ResponseLoss(truth=truth, choices=choices) if truth in (0, 1):
+        case RandomizedResponseEvent(truth=truth, choices=choices) if truth in (0, 1):
             return _certain_response(truth, choices)
-        case ResponseLoss(truth=truth, choices=choices):
-            return Piece(((response_law(truth, choices), 1),))
-        case PermuteAndFlipLoss(epsilon=epsilon):
+        case RandomizedResponseEvent(truth=truth, choices=choices):
+            return Component(((build_response_pld(truth, choices), 1),))
+        case PermuteAndFlipEvent(epsilon=epsilon):
             return _permute_and_flip(epsilon)
-        case ExponentialLoss(epsilon=epsilon):
+        case ExponentialEvent(epsilon=epsilon):
             return _exponential(epsilon)
-        case ThresholdLoss(groups=groups):
-            claim = threshold_claim(loss)
-            return claim_piece(claim.epsilon, claim.delta, groups)
-        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
-            return claim_piece(epsilon, delta, groups)
+        case ThresholdEvent(groups=groups):
+            claim = claim_of_threshold(event)
+            return build_claim_component(claim.epsilon, claim.delta, groups)
+        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
+            return build_claim_component(epsilon, delta, groups)
         case Claim(epsilon=epsilon, delta=delta):
-            return claim_piece(epsilon, delta, 1)
+            return build_claim_component(epsilon, delta, 1)
         case Subsampled() | SampledWithoutReplacement() | Composition() | Parallel() | Group():
             raise AssertionError("`sides` takes these apart")
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def _shifted(loss: Shifted) -> Piece:
+def _build_additive(event: AdditiveNoiseEvent) -> Component:
     """Noise on every coordinate: a change that all norms allow from below, changes that dominate from above."""
-    shapes = _shapes(loss.sensitivity, whole=isinstance(loss, _WHOLE))
-    change = reached_change(loss)
+    shapes = _dominating_changes(event.sensitivity, whole=isinstance(event, _INTEGER_NOISE))
+    change = find_attained_change(event)
     if len(change) == 1 and change[0] in shapes:
         shift, count = change[0]
-        one = _coordinate(loss, shift)
-        return Piece(one.parts, count, one.infinite)
-    moved = [(_coordinate(loss, shift), count) for shift, count in change]
+        one = _build_coordinate(event, shift)
+        return Component(one.parts, count, one.infinity_mass)
+    moved = [(_build_coordinate(event, shift), count) for shift, count in change]
     parts = tuple((law, count) for one, count in moved for law, _ in one.parts)
-    told = -expm1(fsum(count * log_kept(one.infinite[0]) for one, count in moved)) * (1 - 8 * EPS)
-    ceilings = tuple(_all_coordinates(loss, (shape,)) for shape in shapes if _worthwhile(loss, shape))
-    return Piece(parts or ((NOBODY, 1),), 1, (told, 1.0), (*ceilings, *_further(loss)))
+    told = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in moved)) * (1 - 8 * EPS)
+    ceilings = tuple(_bound_coordinates(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape))
+    return Component(parts or ((IDENTICAL, 1),), 1, (told, 1.0), (*ceilings, *_extra_bounds(event)))
 
 
-def _coordinate(loss: Shifted, shift: Fraction) -> Piece:
+def _build_coordinate(event: AdditiveNoiseEvent, shift: Fraction) -> Component:
     """One coordinate that moves by `shift`."""
-    match loss:
-        case LaplaceLoss(scale=scale):
-            return Piece(((LaplaceLaw(shift / scale), 1),))
-        case DiscreteLaplaceLoss(scale=scale) | TruncatedGeometricLoss(scale=scale):
-            return Piece(((DiscreteLaplaceLaw(scale, int(shift)), 1),))
-        case DiscreteGaussianLoss(sigma=sigma):
-            return Piece(((DiscreteGaussianLaw(sigma, int(shift)), 1),))
-        case BinomialLoss(n=n):
+    match event:
+        case LaplaceEvent(scale=scale):
+            return Component(((LaplacePld(shift / scale), 1),))
+        case DiscreteLaplaceEvent(scale=scale) | TruncatedGeometricEvent(scale=scale):
+            return Component(((DiscreteLaplacePld(scale, int(shift)), 1),))
+        case DiscreteGaussianEvent(sigma=sigma):
+            return Component(((DiscreteGaussianPld(sigma, int(shift)), 1),))
+        case BinomialEvent(n=n):
             if shift > n:
-                return HOPELESS
-            law, low, high = binomial_law(n, int(shift))
-            return Piece(((law, 1),), 1, (low, high))
+                return DISTINGUISHABLE
+            law, low, high = build_binomial_pld(n, int(shift))
+            return Component(((law, 1),), 1, (low, high))
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def _all_coordinates(loss: Shifted, change: Change) -> Ceiling:
+def _bound_coordinates(event: AdditiveNoiseEvent, change: Change) -> UpperBound:
     """All coordinates of a change that dominates."""
-    total = Ceiling(())
+    total = UpperBound(())
     for shift, count in change:
-        total = total.plus(_coordinate(loss, shift).above[0].repeat(count))
+        total = total.plus(_build_coordinate(event, shift).upper_bounds[0].repeat(count))
     return total
 
 
-def _shapes(moved: Sensitivity, *, whole: bool) -> Change:
+def _dominating_changes(sensitivity: Sensitivity, *, whole: bool) -> Change:
     """Changes of one shape that dominate everything within the norms: as many coordinates as there may be, each moving by
     linf, and all of l1 on one coordinate. The former is left out where it is the longer one: it is hardly ever the better.
     """
-    counts = [] if moved.l0 is None else [moved.l0]
+    counts = [] if sensitivity.l0 is None else [sensitivity.l0]
     if whole:  # |v| ≥ 1 and v² ≥ |v| for every coordinate that moves
-        counts += [ceil(bound) for bound in (moved.l1, moved.l2_squared) if bound is not None]
-    single, each = _largest_sum(moved, whole=whole), _largest_shift(moved, whole=whole)
+        counts += [ceil(bound) for bound in (sensitivity.l1, sensitivity.l2_squared) if bound is not None]
+    single, each = _largest_sum(sensitivity, whole=whole), _largest_shift(sensitivity, whole=whole)
     if counts and (single is None or min(counts) * each**2 < single**2):
         return ((each, min(counts)),) if single is None else ((each, min(counts)), (single, 1))
     return () if single is None else ((single, 1),)
 
 
-def _largest_sum(moved: Sensitivity, *, whole: bool) -> Fraction | None:
+def _largest_sum(sensitivity: Sensitivity, *, whole: bool) -> Fraction | None:
     """l1. Whole answers move by whole numbers; a fraction may have been meant in another unit, so it is rounded up."""
     if whole:
-        return Fraction(min(ceil(bound) for bound in (moved.l1, moved.l2_squared) if bound is not None))
-    return moved.l1
+        return Fraction(min(ceil(bound) for bound in (sensitivity.l1, sensitivity.l2_squared) if bound is not None))
+    return sensitivity.l1
 
 
-def _largest_shift(moved: Sensitivity, *, whole: bool) -> Fraction:
-    return Fraction(ceil(moved.linf)) if whole else moved.linf
+def _largest_shift(sensitivity: Sensitivity, *, whole: bool) -> Fraction:
+    return Fraction(ceil(sensitivity.linf)) if whole else sensitivity.linf
 
 
-def _worthwhile(loss: Shifted, shape: tuple[Fraction, int]) -> bool:
+def _is_worthwhile(event: AdditiveNoiseEvent, shape: tuple[Fraction, int]) -> bool:
     """A discrete Gaussian has a bound by l2 as well, beside which a much longer change is of no use."""
-    return not isinstance(loss, DiscreteGaussianLoss) or shape[1] * shape[0] ** 2 <= 4 * loss.sensitivity.l2_squared
+    return not isinstance(event, DiscreteGaussianEvent) or shape[1] * shape[0] ** 2 <= 4 * event.sensitivity.l2_squared
 
 
-def _further(loss: Shifted) -> tuple[Ceiling, ...]:
+def _extra_bounds(event: AdditiveNoiseEvent) -> tuple[UpperBound, ...]:
     """Bounds that no change of one shape gives.
 
     - Discrete Gaussian: K ≤ ρ·c(c + 1), ρ = l2²/2σ² [CKS20, Thm 4 and Cor. 16].
@@ -212,78 +212,82 @@ def _further(loss: Shifted) -> tuple[Ceiling, ...]:
       l1 allows, which weakly majorises all others.
     - Discrete Laplace, l1 not whole: (l1/scale)-private, as `pure` reads it.
     """
-    moved, whole = loss.sensitivity, isinstance(loss, _WHOLE)
-    match loss:
-        case DiscreteGaussianLoss(sigma=sigma):
-            return (Ceiling(((ConcentratedLaw(rounded(moved.l2_squared / (2 * sigma**2))), 1),), moments=True),)
-        case BinomialLoss():
+    moved, whole = event.sensitivity, isinstance(event, _INTEGER_NOISE)
+    match event:
+        case DiscreteGaussianEvent(sigma=sigma):
+            return (UpperBound(((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * sigma**2))), 1),), cgf_only=True),)
+        case BinomialEvent():
             return ()
-        case LaplaceLoss(scale=scale) | DiscreteLaplaceLoss(scale=scale) | TruncatedGeometricLoss(scale=scale):
-            known: list[tuple[Part, ...]] = [((ConcentratedLaw(rounded(moved.l2_squared / (2 * scale**2))), 1),)]
+        case LaplaceEvent(scale=scale) | DiscreteLaplaceEvent(scale=scale) | TruncatedGeometricEvent(scale=scale):
+            known: list[tuple[Part, ...]] = [((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * scale**2))), 1),)]
             total = _largest_sum(moved, whole=whole)
             if total is not None:
-                known.append(_all_coordinates(loss, _packed(total, _largest_shift(moved, whole=whole))).parts)
-            moments = Ceiling(((EitherLaw(tuple(known), worst=False), 1),), moments=True)
+                known.append(_bound_coordinates(event, _pack_changes(total, _largest_shift(moved, whole=whole))).parts)
+            moments = UpperBound(((CgfEnvelope(tuple(known), worst=False), 1),), cgf_only=True)
             if not whole or moved.l1 is None or moved.l1.denominator == 1:
                 return (moments,)
-            return moments, Ceiling(((pure_law(moved.l1 / scale), 1),))
+            return moments, UpperBound(((build_pure_pld(moved.l1 / scale), 1),))
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def _packed(total: Fraction, each: Fraction) -> Change:
+def _pack_changes(total: Fraction, each: Fraction) -> Change:
     """As many coordinates as possible at `each`, and the rest of `total` on one more."""
     count, rest = divmod(total, each)
     full = ((each, int(count)),) if count else ()
     return (*full, (rest, 1)) if rest else full
 
 
-def gaussian_piece(squared: Fraction, reached: Fraction) -> Piece:
+def build_gaussian_component(squared: Fraction, reached: Fraction) -> Component:
     """All Gaussians together: (l2/σ)² of what dominates, and of a change that all norms allow."""
-    parts = ((GaussianLaw(reached), 1),) if reached else ()
-    return Piece(parts) if reached == squared else Piece(parts, ceilings=(Ceiling(((GaussianLaw(squared), 1),)),))
+    parts = ((GaussianPld(reached), 1),) if reached else ()
+    return (
+        Component(parts)
+        if reached == squared
+        else Component(parts, dominated_by=(UpperBound(((GaussianPld(squared), 1),)),))
+    )
 
 
-def _permute_and_flip(epsilon: Fraction) -> Piece:
+def _permute_and_flip(epsilon: Fraction) -> Component:
     """ε-private: randomised response of ε dominates [KOV15, Thm 3.3 and its proof].
 
     A neighbour: two candidates with equal scores, one of which rises by ε above the other. The other one's probability
     falls from ½ to a/2, a = e^-ε, where its loss is ε.
     """
     eps, low = nearest_float(epsilon), nearest_float(exp_neg_bounds(epsilon)[0])
-    reached = AtomsLaw.of([eps, -log1p(1 - low)], [-log(2), -log(2)], 4 * EPS, 0.0)
-    return Piece(((reached, 1),), ceilings=(Ceiling(((pure_law(epsilon), 1),)),))
+    reached = DiscretePld.of([eps, -log1p(1 - low)], [-log(2), -log(2)], 4 * EPS, 0.0)
+    return Component(((reached, 1),), dominated_by=(UpperBound(((build_pure_pld(epsilon), 1),)),))
 
 
-def _exponential(epsilon: Fraction) -> Piece:
-    """Every range of ε is dominated by `BoundedRangeLaw`, and is (ε²/8)-zCDP [CR21, Lemma 3.4]: neither is always better.
+def _exponential(epsilon: Fraction) -> Component:
+    """Every range of ε is dominated by `BoundedRangePld`, and is (ε²/8)-zCDP [CR21, Lemma 3.4]: neither is always better.
 
     Two candidates whose difference of scores moves from −ε/2 to ε/2 are a neighbour: randomised response of ε/2.
     """
-    worst = BoundedRangeLaw(epsilon)
-    least = EitherLaw((((worst, 1),), ((ConcentratedLaw(epsilon**2 / 8), 1),)), worst=False)
-    ceilings = Ceiling(((worst, 1),)), Ceiling(((least, 1),), moments=True)
-    return Piece(((pure_law(epsilon / 2), 1),), ceilings=ceilings)
+    worst = BoundedRangePld(epsilon)
+    least = CgfEnvelope((((worst, 1),), ((ZcdpCgfBound(epsilon**2 / 8), 1),)), worst=False)
+    ceilings = UpperBound(((worst, 1),)), UpperBound(((least, 1),), cgf_only=True)
+    return Component(((build_pure_pld(epsilon / 2), 1),), dominated_by=ceilings)
 
 
-def _certain_response(truth: Fraction, choices: int) -> Piece:
+def _certain_response(truth: Fraction, choices: int) -> Component:
     """The truth always or never: an answer that only one of two inputs can give is certain, or has mass 1/(choices − 1).
     The answers that both can give are equally likely for both."""
-    return HOPELESS if truth == 1 or choices == 2 else claim_piece(Fraction(0), Fraction(1, choices - 1))
+    return DISTINGUISHABLE if truth == 1 or choices == 2 else build_claim_component(Fraction(0), Fraction(1, choices - 1))
 
 
-def claim_piece(epsilon: Fraction, delta: Fraction, times: int = 1) -> Piece:
+def build_claim_component(epsilon: Fraction, delta: Fraction, times: int = 1) -> Component:
     """The pair that dominates every (ε, δ)-private mechanism: δ at infinity, else randomised response of ε [KOV15,
     Thm 3.3]."""
     if delta >= 1:
-        return HOPELESS
-    response = pure_law(epsilon)
+        return DISTINGUISHABLE
+    response = build_pure_pld(epsilon)
     p, shift = nearest_float(delta), nearest_float(sum(log_bounds(1 - delta), Fraction(0)) / 2)
-    law = AtomsLaw.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
-    return Piece(((law, 1),), times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
+    law = DiscretePld.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
+    return Component(((law, 1),), times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
 
 
-def rounded(exact: Fraction) -> Fraction:
+def round_up_128_bits(exact: Fraction) -> Fraction:
     """To about 128 bits, up: sums of thousands of unlike fractions would otherwise grow without end."""
     shift = max(0, 128 - exact.numerator.bit_length() + exact.denominator.bit_length())
     return Fraction(-((-exact.numerator << shift) // exact.denominator), 1 << shift)

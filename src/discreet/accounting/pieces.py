@@ -10,105 +10,107 @@ from dataclasses import dataclass
 from itertools import product
 from math import expm1, inf, log1p
 
-from discreet.accounting.either import EitherLaw
-from discreet.accounting.laws import EPS, Law
+from discreet.accounting.either import CgfEnvelope
+from discreet.accounting.laws import EPS, Pld
 
-Part = tuple[Law, int]
+Part = tuple[Pld, int]
 
-_MOST_CEILINGS = 8
+_MAX_COMBINATIONS = 8
 """Combinations of the pieces' ceilings that are followed; past that, each that is followed goes on with one of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class UpperBound:
     """Laws that dominate, and ln of the mass that stays finite, rounded down. With `moments` they only bound K = ln M."""
 
     parts: tuple[Part, ...]
-    kept: float = 0.0
-    moments: bool = False
+    log_finite_mass: float = 0.0
+    cgf_only: bool = False
 
     @property
-    def infinite(self) -> float:
+    def infinity_mass(self) -> float:
         """The mass at +∞, rounded up."""
-        return max(0.0, min(1.0, -expm1(self.kept) * (1 + 4 * EPS)))
+        return max(0.0, min(1.0, -expm1(self.log_finite_mass) * (1 + 4 * EPS)))
 
-    def repeat(self, times: int) -> "Ceiling":
+    def repeat(self, times: int) -> "UpperBound":
         """The same, `times` times."""
         parts = tuple((law, times * count) for law, count in self.parts)
-        return Ceiling(parts, times * self.kept * (1 + 4 * EPS), self.moments)
+        return UpperBound(parts, times * self.log_finite_mass * (1 + 4 * EPS), self.cgf_only)
 
-    def plus(self, other: "Ceiling") -> "Ceiling":
+    def plus(self, other: "UpperBound") -> "UpperBound":
         """Both together."""
-        kept = (self.kept + other.kept) * (1 + EPS)
-        return Ceiling((*self.parts, *other.parts), kept, self.moments or other.moments)
+        kept = (self.log_finite_mass + other.log_finite_mass) * (1 + EPS)
+        return UpperBound((*self.parts, *other.parts), kept, self.cgf_only or other.cgf_only)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Component:
     """What one fact contributes, `times` times: the laws of an actual neighbour (none: all is at infinity, or nothing
     happens) and its mass at infinity between two doubles. No `ceilings` means that this neighbour is the worst one."""
 
     parts: tuple[Part, ...]
     times: int = 1
-    infinite: tuple[float, float] = (0.0, 0.0)
-    ceilings: tuple[Ceiling, ...] | None = None
+    infinity_mass: tuple[float, float] = (0.0, 0.0)
+    dominated_by: tuple[UpperBound, ...] | None = None
 
     @property
-    def above(self) -> tuple[Ceiling, ...]:
+    def upper_bounds(self) -> tuple[UpperBound, ...]:
         """What bounds one run from above."""
-        return (Ceiling(self.parts, log_kept(self.infinite[1])),) if self.ceilings is None else self.ceilings
+        return (
+            (UpperBound(self.parts, log_finite(self.infinity_mass[1])),) if self.dominated_by is None else self.dominated_by
+        )
 
 
-HOPELESS = Piece((), 1, (1.0, 1.0))
+DISTINGUISHABLE = Component((), 1, (1.0, 1.0))
 """Neighbours are told apart for certain."""
 
-UNKNOWN = Piece((), 1, (0.0, 1.0))
+UNKNOWN = Component((), 1, (0.0, 1.0))
 """Nothing is known: the honest answer where a ratio of noise to sensitivity is past the doubles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Direction:
     """One direction: P's finite losses as independent parts, and ln of the mass that stays finite, between two doubles.
 
     With `ceilings`, `parts` are an actual neighbour's and bound the curve from below only, as the larger of `kept` does.
     """
 
     parts: tuple[Part, ...]
-    kept: tuple[float, float]
-    ceilings: tuple[Ceiling, ...] | None = None
+    log_finite_mass: tuple[float, float]
+    dominated_by: tuple[UpperBound, ...] | None = None
 
     @property
-    def infinite(self) -> tuple[float, float]:
+    def infinity_mass(self) -> tuple[float, float]:
         """The mass at +∞, 1 − Π(1 − p)^times."""
-        low = max(0.0, -expm1(self.kept[1]) * (1 - 4 * EPS))
-        return low, min(ceiling.infinite for ceiling in self.above)
+        low = max(0.0, -expm1(self.log_finite_mass[1]) * (1 - 4 * EPS))
+        return low, min(ceiling.infinity_mass for ceiling in self.upper_bounds)
 
     @property
-    def above(self) -> tuple[Ceiling, ...]:
+    def upper_bounds(self) -> tuple[UpperBound, ...]:
         """What bounds the curve from above."""
-        return (Ceiling(self.parts, self.kept[0]),) if self.ceilings is None else self.ceilings
+        return (UpperBound(self.parts, self.log_finite_mass[0]),) if self.dominated_by is None else self.dominated_by
 
     @property
-    def dominating(self) -> Ceiling | None:
+    def dominating_pair(self) -> UpperBound | None:
         """Laws that dominate, if any do."""
-        return next((ceiling for ceiling in self.above if not ceiling.moments), None)
+        return next((ceiling for ceiling in self.upper_bounds if not ceiling.cgf_only), None)
 
     @property
-    def bound(self) -> Ceiling:
+    def cgf_bound(self) -> UpperBound:
         """A K that is never exceeded: δ ≤ δ of one of the ceilings, so the least K with the largest mass at infinity."""
-        if len(self.above) == 1:
-            return self.above[0]
-        least = EitherLaw(tuple(ceiling.parts for ceiling in self.above), worst=False)
-        return Ceiling(((least, 1),), min(ceiling.kept for ceiling in self.above), moments=True)
+        if len(self.upper_bounds) == 1:
+            return self.upper_bounds[0]
+        least = CgfEnvelope(tuple(ceiling.parts for ceiling in self.upper_bounds), worst=False)
+        return UpperBound(((least, 1),), min(ceiling.log_finite_mass for ceiling in self.upper_bounds), cgf_only=True)
 
 
-def combine(sofar: Sequence[Ceiling], more: Sequence[Ceiling]) -> list[Ceiling]:
+def combine_bounds(so_far: Sequence[UpperBound], more: Sequence[UpperBound]) -> list[UpperBound]:
     """Every combination of one ceiling of each, or a few of the combinations: any of them is a ceiling of both."""
-    if len(sofar) * len(more) <= _MOST_CEILINGS:
-        return [one.plus(two) for one, two in product(sofar, more)]
-    return [one.plus(more[i % len(more)]) for i, one in enumerate(sofar)]
+    if len(so_far) * len(more) <= _MAX_COMBINATIONS:
+        return [one.plus(two) for one, two in product(so_far, more)]
+    return [one.plus(more[i % len(more)]) for i, one in enumerate(so_far)]
 
 
-def log_kept(p: float) -> float:
+def log_finite(infinity_mass: float) -> float:
     """ln(1 − p)."""
-    return log1p(-p) if p < 1 else -inf
+    return log1p(-infinity_mass) if infinity_mass < 1 else -inf

@@ -5,54 +5,54 @@ from math import inf
 from typing import assert_never
 
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.exact import rational
+from discreet.exact import to_rational
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     check_event,
 )
 
 
-def pure(loss: Loss) -> Fraction | float:
+def pure(event: Event) -> Fraction | float:
     """ε such that the release is ε-private; ∞ where there is none. Irrational values are rounded up.
 
     >>> from discreet import Laplace
-    >>> pure(Laplace(10).loss(1))
+    >>> pure(Laplace(10).event(1))
     Fraction(1, 10)
     """
-    check_event(loss)
-    match loss:
+    check_event(event)
+    match event:
         case (
-            LaplaceLoss(scale=scale, sensitivity=moved)
-            | DiscreteLaplaceLoss(scale=scale, sensitivity=moved)
-            | TruncatedGeometricLoss(scale=scale, sensitivity=moved)
+            LaplaceEvent(scale=scale, sensitivity=moved)
+            | DiscreteLaplaceEvent(scale=scale, sensitivity=moved)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=moved)
         ):
             # [DMNS06, Prop. 1]: ln p(o − x)/p(o − x') = (‖o − x'‖₁ − ‖o − x‖₁)/scale ≤ l1/scale; clamping is
             # post-processing. On whole numbers the same triangle inequality holds for the discrete law [GRS09].
             return inf if moved.l1 is None else moved.l1 / scale
-        case GaussianLoss() | DiscreteGaussianLoss() | BinomialLoss() | ThresholdLoss():
+        case GaussianEvent() | DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
             return inf
-        case ResponseLoss(truth=truth, choices=choices):
+        case RandomizedResponseEvent(truth=truth, choices=choices):
             return response_epsilon(truth, choices)
-        case ExponentialLoss(epsilon=epsilon) | PermuteAndFlipLoss(epsilon=epsilon):
+        case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
             return epsilon  # [MT07, Thm 6], [MS20, Thm 1]
-        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
+        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
             return groups * epsilon if delta == 0 else inf
         case Claim(epsilon=epsilon, delta=delta):
             return epsilon if delta == 0 else inf
@@ -60,20 +60,20 @@ def pure(loss: Loss) -> Fraction | float:
             return sum((times * pure(part) for part, times in parts), Fraction(0))  # [DMNS06], basic composition
         case Parallel(branches=branches):
             return max((pure(branch) for branch in branches), default=Fraction(0))
-        case Group(loss=inner, size=size):
+        case Group(event=inner, size=size):
             return size * pure(inner)
-        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
-            return amplified(pure(inner), rate)
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+            return amplify(pure(inner), rate)
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def amplified(epsilon: Fraction | float, rate: Fraction) -> Fraction | float:
+def amplify(epsilon: Fraction | float, rate: Fraction) -> Fraction | float:
     """ln(1 + rate·(e^ε − 1)) for a sample, rounded up; never above ε [BBG18, Thm 8: Poisson; Thm 9: without replacement]."""
     if rate in (0, 1) or epsilon in (0, inf):
         return Fraction(0) if rate == 0 else epsilon
     # 1 + q(e^ε − 1) = e^ε·(q + (1 − q)·e^-ε), whose last factor needs no large exponential.
-    exact = rational(epsilon)
+    exact = to_rational(epsilon)
     return min(exact, exact + log_bounds(rate + (1 - rate) * exp_neg_bounds(exact)[1])[1])
 
 

@@ -12,8 +12,8 @@ from math import inf
 
 from discreet.accounting.conversions import epsilon_from_rdp
 from discreet.accounting.renyi import renyi
-from discreet.exact import Number, ceil_float, open_unit
-from discreet.loss import Loss
+from discreet.exact import Number, ceil_float, check_probability
+from discreet.loss import Event
 
 ORDERS: tuple[float, ...] = (
     *(1 + 2.0**-j for j in range(10, 0, -1)),
@@ -35,46 +35,46 @@ class BestOrder:
     order: float
 
 
-def renyi_curve(loss: Loss, orders: Iterable[Number] = ORDERS) -> Iterator[tuple[Number, float]]:
+def renyi_curve(event: Event, orders: Iterable[Number] = ORDERS) -> Iterator[tuple[Number, float]]:
     """(α, ε̄) at each order, rounded up.
 
-    >>> from discreet.loss import GaussianLoss
-    >>> from discreet.units import sensitivity
-    >>> dict(renyi_curve(GaussianLoss(Fraction(1), sensitivity(1)), [2, 4]))
+    >>> from discreet.loss import GaussianEvent
+    >>> from discreet.units import to_sensitivity
+    >>> dict(renyi_curve(GaussianEvent(Fraction(1), to_sensitivity(1)), [2, 4]))
     {2: 1.0, 4: 2.0}
     """
     for order in orders:
-        yield order, ceil_float(renyi(loss, order))
+        yield order, ceil_float(renyi(event, order))
 
 
-def best_order(loss: Loss, delta: Number, orders: Iterable[float] = ORDERS, refine: int = 24) -> BestOrder:
+def find_best_order(event: Event, delta: Number, orders: Iterable[float] = ORDERS, refine: int = 24) -> BestOrder:
     """The smallest ε at δ over the orders, then by bisecting towards the best one; every ε tried is a valid one.
 
-    >>> from discreet.loss import GaussianLoss
-    >>> from discreet.units import sensitivity
-    >>> best = best_order(GaussianLoss(Fraction(200), sensitivity(1)) * 500, 1e-5)
+    >>> from discreet.loss import GaussianEvent
+    >>> from discreet.units import to_sensitivity
+    >>> best = find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * 500, 1e-5)
     >>> round(best.epsilon, 4), 30 < best.order < 60
     (0.4233, True)
     """
-    target = open_unit(delta, "delta")
+    target = check_probability(delta, "delta")
     tried: dict[float, float] = {}
     for order in orders:
-        tried[order] = _epsilon(loss, order, target)
+        tried[order] = _epsilon(event, order, target)
         if len(tried) > PATIENCE and min(tried.values()) < min(list(tried.values())[-PATIENCE:]):
             break
     for _ in range(refine):
-        for middle in _beside(tried):
-            tried[middle] = _epsilon(loss, middle, target)
+        for middle in _midpoints_near_best(tried):
+            tried[middle] = _epsilon(event, middle, target)
     order = min(tried, key=tried.__getitem__)
     return BestOrder(tried[order], order)
 
 
-def _epsilon(loss: Loss, order: float, delta: Fraction) -> float:
-    divergence = renyi(loss, order)
+def _epsilon(event: Event, order: float, delta: Fraction) -> float:
+    divergence = renyi(event, order)
     return inf if divergence == inf else epsilon_from_rdp(order, divergence, delta)
 
 
-def _beside(tried: dict[float, float]) -> list[float]:
+def _midpoints_near_best(tried: dict[float, float]) -> list[float]:
     """The middles of the two gaps beside the best order so far."""
     best = min(tried, key=tried.__getitem__)
     gaps = pairwise(sorted(tried))

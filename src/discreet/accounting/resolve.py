@@ -21,41 +21,41 @@ from typing import assert_never
 
 import msgspec
 
-from discreet.accounting.changes import reached_change
+from discreet.accounting.changes import find_attained_change
 from discreet.accounting.elementary import exp_bounds, log_bounds
-from discreet.accounting.group import pushed
-from discreet.accounting.leak import any_of, singleton_shown
+from discreet.accounting.group import push_group
+from discreet.accounting.leak import probability_of_any, singleton_probability
 from discreet.loss import (
-    NOTHING,
-    BinomialLoss,
+    NO_EVENT,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     check_event,
     compose,
     repeat,
     subsample_without_replacement,
 )
-from discreet.units import sensitivity
+from discreet.units import to_sensitivity
 
 _NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
 
 
-class Units(Enum):
+class GroupShape(Enum):
     """Which units of a group of K differ: what decides about the two laws that a Poisson sample at rate q mixes."""
 
     ONE_SIDED = "all are in one of the two data sets"
@@ -63,172 +63,174 @@ class Units(Enum):
     ANY = "up to K in each"
 
 
-def alternatives(loss: Loss) -> tuple[Composition, ...]:
+def list_alternatives(event: Event) -> tuple[Composition, ...]:
     """Compositions of plain facts (and samples of them) whose curves' maximum bounds this loss's curve.
 
     >>> from discreet.loss import Claim, Parallel
     >>> one, two = Claim(Fraction(1), Fraction(0)), Claim(Fraction(2), Fraction(0))
-    >>> [part for choice in alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
+    >>> [part for choice in list_alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
     True
     """
-    check_event(loss)
-    loss = replaced_units(loss) if _replaces(loss) else loss
-    match loss:
-        case Group(loss=inner, size=size) if size > 1:
+    check_event(event)
+    event = to_replace_neighbours(event) if _has_replacement(event) else event
+    match event:
+        case Group(event=inner, size=size) if size > 1:
             # Who the units are is settled before the first answer: either they are all on one side or they are not.
-            shapes = (grouped(inner, size, units) for units in (Units.ONE_SIDED, Units.TWO_SIDED))
-            return _distinct(choice for shape in shapes for choice in _alternatives(shape))
+            shapes = (rewrite_group(inner, size, units) for units in (GroupShape.ONE_SIDED, GroupShape.TWO_SIDED))
+            return _deduplicate(choice for shape in shapes for choice in _list_alternatives(shape))
         case _:
-            return _alternatives(loss)
+            return _list_alternatives(event)
 
 
-def _alternatives(loss: Loss) -> tuple[Composition, ...]:
-    match loss:
+def _list_alternatives(event: Event) -> tuple[Composition, ...]:
+    match event:
         case Composition(parts=parts) if not any(isinstance(part, _NESTED) for part, _ in parts):
-            return (loss,)
+            return (event,)
         case Composition(parts=((part, 1),)):
-            return _alternatives(part)
+            return _list_alternatives(part)
         case Composition(parts=parts):
-            return (compose(*(repeat(_any(_alternatives(part)), times) for part, times in parts)),)
+            return (compose(*(repeat(_merge_alternatives(_list_alternatives(part)), times) for part, times in parts)),)
         case Parallel(branches=branches):
             # One unit is in one branch only, so one branch changes.
-            return _distinct(choice for branch in branches for choice in _alternatives(branch))
-        case Group(loss=inner, size=size):
-            return _alternatives(grouped(inner, size) if size > 1 else inner)
-        case Subsampled(loss=inner, rate=rate):
-            return _distinct(_sampled(choice, rate) for choice in _alternatives(inner))
-        case SampledWithoutReplacement(loss=inner, rate=rate):
-            return _alternatives(inner) if rate == 1 else (_share(_alternatives(inner), rate),)
+            return _deduplicate(choice for branch in branches for choice in _list_alternatives(branch))
+        case Group(event=inner, size=size):
+            return _list_alternatives(rewrite_group(inner, size) if size > 1 else inner)
+        case Subsampled(event=inner, rate=rate):
+            return _deduplicate(_sample_poisson(choice, rate) for choice in _list_alternatives(inner))
+        case SampledWithoutReplacement(event=inner, rate=rate):
+            return (
+                _list_alternatives(inner) if rate == 1 else (_sample_without_replacement(_list_alternatives(inner), rate),)
+            )
         case _:
-            return (compose(loss),)
+            return (compose(event),)
 
 
-def _replaces(loss: Loss) -> bool:
+def _has_replacement(event: Event) -> bool:
     """Whether a sample without replacement is part of this, so that neighbours replace a unit."""
-    match loss:
-        case SampledWithoutReplacement(loss=inner, rate=rate):
-            return rate < 1 or _replaces(inner)
+    match event:
+        case SampledWithoutReplacement(event=inner, rate=rate):
+            return rate < 1 or _has_replacement(inner)
         case Composition(parts=parts):
-            return any(_replaces(part) for part, _ in parts)
+            return any(_has_replacement(part) for part, _ in parts)
         case Parallel(branches=branches):
-            return any(_replaces(branch) for branch in branches)
-        case Group(loss=inner) | Subsampled(loss=inner):
-            return _replaces(inner)
+            return any(_has_replacement(branch) for branch in branches)
+        case Group(event=inner) | Subsampled(event=inner):
+            return _has_replacement(inner)
         case _:
             return False
 
 
-def replaced_units(loss: Loss) -> Loss:
+def to_replace_neighbours(event: Event) -> Event:
     """The same where neighbours replace a unit: a Poisson sample then compares (1 − q)R + qP with (1 − q)R + qP', as a
     sample without replacement at that rate does; one direction of add or remove is too little."""
-    match loss:
+    match event:
         case Composition(parts=parts):
-            return compose(*(repeat(replaced_units(part), times) for part, times in parts))
+            return compose(*(repeat(to_replace_neighbours(part), times) for part, times in parts))
         case Parallel(branches=branches):
-            return Parallel(tuple(replaced_units(branch) for branch in branches))
-        case Group(loss=inner, size=size):
-            return Group(replaced_units(inner), size)
-        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
-            return SampledWithoutReplacement(replaced_units(inner), rate)
+            return Parallel(tuple(to_replace_neighbours(branch) for branch in branches))
+        case Group(event=inner, size=size):
+            return Group(to_replace_neighbours(inner), size)
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+            return SampledWithoutReplacement(to_replace_neighbours(inner), rate)
         case _:
-            return loss
+            return event
 
 
-def _any(options: tuple[Composition, ...]) -> Composition:
+def _merge_alternatives(options: tuple[Composition, ...]) -> Composition:
     """Some one of these, as a single part."""
     return options[0] if len(options) == 1 else Composition(((Parallel(options), 1),))
 
 
-def _share(options: tuple[Composition, ...], rate: Fraction) -> Composition:
+def _sample_without_replacement(options: tuple[Composition, ...], rate: Fraction) -> Composition:
     """A share of a share is a share. The three laws that [BBG18, Thm 9] compares may meet different alternatives."""
-    inner = _any(options)
+    inner = _merge_alternatives(options)
     if rate == 0 or not inner.parts:
-        return NOTHING
+        return NO_EVENT
     if len(inner.parts) == 1 and inner.parts[0][1] == 1:
         part = inner.parts[0][0]
         if isinstance(part, SampledWithoutReplacement):
-            return compose(SampledWithoutReplacement(part.loss, part.rate * rate))
+            return compose(SampledWithoutReplacement(part.event, part.rate * rate))
         return compose(SampledWithoutReplacement(part, rate))
     return compose(SampledWithoutReplacement(inner, rate))
 
 
-def _distinct(choices: Iterable[Composition]) -> tuple[Composition, ...]:
-    return tuple(dict.fromkeys(choices)) or (NOTHING,)
+def _deduplicate(choices: Iterable[Composition]) -> tuple[Composition, ...]:
+    return tuple(dict.fromkeys(choices)) or (NO_EVENT,)
 
 
-def _sampled(choice: Composition, rate: Fraction) -> Composition:
+def _sample_poisson(choice: Composition, rate: Fraction) -> Composition:
     """Poisson sampling twice is sampling once at the product of the rates; at 1 it is nothing, at 0 nobody is seen."""
     if rate == 1 or not choice.parts:
         return choice
     if rate == 0:
-        return NOTHING
+        return NO_EVENT
     if len(choice.parts) == 1 and choice.parts[0][1] == 1:
         part = choice.parts[0][0]
-        return compose(Subsampled(part.loss, part.rate * rate) if isinstance(part, Subsampled) else Subsampled(part, rate))
+        return compose(Subsampled(part.event, part.rate * rate) if isinstance(part, Subsampled) else Subsampled(part, rate))
     return compose(Subsampled(choice, rate))
 
 
-def grouped(loss: Loss, size: int, units: Units = Units.ANY) -> Loss:
+def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -> Event:
     """A fact for neighbours one unit apart that dominates `loss` for neighbours `size` > 1 units apart."""
-    match loss:
+    match event:
         case (
-            LaplaceLoss()
-            | DiscreteLaplaceLoss()
-            | TruncatedGeometricLoss()
-            | GaussianLoss()
-            | DiscreteGaussianLoss()
-            | BinomialLoss()
-            | ExponentialLoss()
+            LaplaceEvent()
+            | DiscreteLaplaceEvent()
+            | TruncatedGeometricEvent()
+            | GaussianEvent()
+            | DiscreteGaussianEvent()
+            | BinomialEvent()
+            | ExponentialEvent()
         ):
-            return pushed(Group(loss, size))
-        case PermuteAndFlipLoss(epsilon=epsilon):
-            return pure_group(epsilon, size)
+            return push_group(Group(event, size))
+        case PermuteAndFlipEvent(epsilon=epsilon):
+            return make_pure_group(epsilon, size)
         case Claim(epsilon=epsilon, delta=delta):
-            return pushed(Group(loss, size)) if delta else pure_group(epsilon, size)
-        case ResponseLoss():
-            return repeat(loss, size)  # `size` people may each have answered; one answer of theirs is part of that
-        case KeepLoss(epsilon=epsilon, delta=delta, groups=groups):
-            return pushed(Group(Claim(groups * epsilon, any_of(delta, groups)), size))
-        case ThresholdLoss(groups=groups):
-            claim = threshold_claim(loss)
-            return pushed(Group(Claim(groups * claim.epsilon, any_of(claim.delta, groups)), size))
+            return push_group(Group(event, size)) if delta else make_pure_group(epsilon, size)
+        case RandomizedResponseEvent():
+            return repeat(event, size)  # `size` people may each have answered; one answer of theirs is part of that
+        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
+            return push_group(Group(Claim(groups * epsilon, probability_of_any(delta, groups)), size))
+        case ThresholdEvent(groups=groups):
+            claim = claim_of_threshold(event)
+            return push_group(Group(Claim(groups * claim.epsilon, probability_of_any(claim.delta, groups)), size))
         case Composition(parts=parts):
-            return compose(*(repeat(grouped(part, size, units), times) for part, times in parts))
+            return compose(*(repeat(rewrite_group(part, size, units), times) for part, times in parts))
         case Parallel(branches=branches):
             # They may sit in different branches, where each sees fewer of them: of those on one side still one side.
-            return compose(*(grouped(branch, size, units) for branch in branches))
-        case Group(loss=inner, size=more):
-            return grouped(inner, size * more, units)
-        case Subsampled(loss=inner, rate=rate) if units is Units.ONE_SIDED:
+            return compose(*(rewrite_group(branch, size, units) for branch in branches))
+        case Group(event=inner, size=more):
+            return rewrite_group(inner, size * more, units)
+        case Subsampled(event=inner, rate=rate) if units is GroupShape.ONE_SIDED:
             # With J ~ Bin(size, rate) of them sampled the output is a mixture of the neighbours 0 … size apart, against the
             # release without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is
             # dominated by the worst, `size` apart; and [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the
             # divergence of that part.
-            return Subsampled(Group(inner, size), any_of(rate, size))
-        case Subsampled(loss=inner, rate=rate):
+            return Subsampled(Group(inner, size), probability_of_any(rate, size))
+        case Subsampled(event=inner, rate=rate):
             # At most k of them on each side, η = 1 − (1 − rate)^k. With R the release without any of them the two laws are
             # (1 − η)R + ηP and (1 − η)R + ηP', where P and P' are mixtures of releases with some of one side's units. Any
             # two of R, P, P' mix releases at most `size` units apart (draw both samples independently), so each of the six
             # divergences is at most that of the group (joint convexity): all that the proof of `laws.replaced` uses.
-            most = size - 1 if units is Units.TWO_SIDED else size
-            return SampledWithoutReplacement(Group(inner, size), rate if most == 1 else any_of(rate, most))
-        case SampledWithoutReplacement(loss=inner, rate=rate):
+            most = size - 1 if units is GroupShape.TWO_SIDED else size
+            return SampledWithoutReplacement(Group(inner, size), rate if most == 1 else probability_of_any(rate, most))
+        case SampledWithoutReplacement(event=inner, rate=rate):
             # At least one of `size` units is sampled with probability at most size·rate. Putting other units in the places
             # of those that are gives a sample without any of them, `size` replacements away: [BBG18, Thm 9] holds as it
             # stands, and its bound rises with the rate.
             return subsample_without_replacement(Group(inner, size), min(Fraction(1), size * rate))
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def pure_group(epsilon: Fraction, size: int) -> Loss:
+def make_pure_group(epsilon: Fraction, size: int) -> Event:
     """The worst that `size` units can do to an ε-private release: the trade-off curve of randomised response composed with
     itself [DRS22, Thm 2.14]. Randomised response of ε is discrete Laplace noise of scale 1/ε shifted by one, and the curves
     of log-concave noise compose to that of the sum of the shifts (`pairs`)."""
-    return DiscreteLaplaceLoss(1 / epsilon, sensitivity(size)) if epsilon else NOTHING
+    return DiscreteLaplaceEvent(1 / epsilon, to_sensitivity(size)) if epsilon else NO_EVENT
 
 
-def threshold_claim(loss: ThresholdLoss) -> Claim:
+def claim_of_threshold(event: ThresholdEvent) -> Claim:
     """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
     without it.
 
@@ -237,82 +239,85 @@ def threshold_claim(loss: ThresholdLoss) -> Claim:
     in the other. So δ(ε) ≤ max of the two, which for ε ≥ 0 and in both directions is the curve of (ε', p) with
     e^ε' = (1 − a^{τ−1})/a, where the two meet (or ε' = 0): the pair of `Claim` dominates [KOV15, Thm 3.3 and its proof].
     """
-    p = singleton_shown(loss.scale, loss.threshold)
-    alone = exp_bounds(Fraction(1 - loss.threshold) / loss.scale)[0]  # a^{τ−1}, rounded down
+    p = singleton_probability(event.scale, event.threshold)
+    alone = exp_bounds(Fraction(1 - event.threshold) / event.scale)[0]  # a^{τ−1}, rounded down
     if p == 1 or alone >= 1:
         return Claim(Fraction(0), p)
-    return Claim(max(Fraction(0), 1 / loss.scale + log_bounds(1 - alone)[1]), p)
+    return Claim(max(Fraction(0), 1 / event.scale + log_bounds(1 - alone)[1]), p)
 
 
-def reached(loss: Loss) -> Loss:
+def find_attained_event(event: Event) -> Event:
     """A fact whose worst neighbours are among those of `loss`; `loss` itself where its curve is that of actual neighbours
     already. It bounds the curve from below."""
-    match loss:
-        case Group(loss=inner, size=size):
-            return _reached_by_all(inner, size) if size > 1 else reached(inner)
+    match event:
+        case Group(event=inner, size=size):
+            return _find_attained_by_group(inner, size) if size > 1 else find_attained_event(inner)
         case Composition(parts=parts):
-            lower = compose(*(repeat(reached(part), times) for part, times in parts))
-            return loss if lower == loss else lower
+            lower = compose(*(repeat(find_attained_event(part), times) for part, times in parts))
+            return event if lower == event else lower
         case Parallel(branches=branches):
-            return Parallel(tuple(reached(branch) for branch in branches))
-        case Subsampled(loss=inner, rate=rate):
-            return Subsampled(reached(inner), rate)
-        case SampledWithoutReplacement(loss=inner, rate=rate):
+            return Parallel(tuple(find_attained_event(branch) for branch in branches))
+        case Subsampled(event=inner, rate=rate):
+            return Subsampled(find_attained_event(inner), rate)
+        case SampledWithoutReplacement(event=inner, rate=rate):
             # If all others are alike, so that the release without the replaced unit is one of the two releases, then the
             # laws are those of a Poisson sample: its two directions are reached, but not both in one composition.
-            return Subsampled(reached(inner), rate)
-        case ThresholdLoss() | KeepLoss():
-            return _reached_selection(loss)
+            return Subsampled(find_attained_event(inner), rate)
+        case ThresholdEvent() | OptimalPartitionSelectionEvent():
+            return _find_attained_selection(event)
         case _:
-            return loss
+            return event
 
 
-def _reached_by_all(loss: Loss, size: int) -> Loss:
+def _find_attained_by_group(event: Event, size: int) -> Event:
     """All `size` units make the same change, or sit in one branch; or there is just one of them."""
-    match loss:
+    match event:
         case Composition(parts=parts):
-            return compose(*(repeat(_reached_by_all(part, size), times) for part, times in parts))
+            return compose(*(repeat(_find_attained_by_group(part, size), times) for part, times in parts))
         case Parallel(branches=branches):
-            return Parallel(tuple(_reached_by_all(branch, size) for branch in branches))
-        case Group(loss=inner, size=more):
-            return _reached_by_all(inner, size * more)
-        case Subsampled() | SampledWithoutReplacement() | ThresholdLoss() | KeepLoss():
-            return reached(loss)
-        case GaussianLoss(sensitivity=moved):
-            return msgspec.structs.replace(loss, sensitivity=moved.times(size))
-        case LaplaceLoss() | DiscreteLaplaceLoss() | TruncatedGeometricLoss() | DiscreteGaussianLoss() | BinomialLoss():
+            return Parallel(tuple(_find_attained_by_group(branch, size) for branch in branches))
+        case Group(event=inner, size=more):
+            return _find_attained_by_group(inner, size * more)
+        case Subsampled() | SampledWithoutReplacement() | ThresholdEvent() | OptimalPartitionSelectionEvent():
+            return find_attained_event(event)
+        case GaussianEvent(sensitivity=moved):
+            return msgspec.structs.replace(event, sensitivity=moved.scale_by(size))
+        case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
             coordinates = (
-                (msgspec.structs.replace(loss, sensitivity=sensitivity(size * r)), n) for r, n in reached_change(loss)
+                (msgspec.structs.replace(event, sensitivity=to_sensitivity(size * r)), n)
+                for r, n in find_attained_change(event)
             )
             return compose(*(repeat(one, n) for one, n in coordinates))
-        case ExponentialLoss() | PermuteAndFlipLoss():
-            return pushed(Group(loss, size))
+        case ExponentialEvent() | PermuteAndFlipEvent():
+            return push_group(Group(event, size))
         case Claim(epsilon=epsilon, delta=delta):
             # Each unit is given away with probability δ, and their number is told through noise: that is (ε, δ)-private.
-            return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), pure_group(epsilon, size))
-        case ResponseLoss():
-            return repeat(loss, size)
+            return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), make_pure_group(epsilon, size))
+        case RandomizedResponseEvent():
+            return repeat(event, size)
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
-def _reached_selection(loss: ThresholdLoss | KeepLoss) -> Loss:
+def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEvent) -> Event:
     """Each key is a key of one unit alone, or one whose number of units is near the threshold: `Parallel`, as either may be
     the case. A unit alone is told apart from none exactly when its key is shown: a sample, at that rate, of what is told
     apart for certain."""
-    match loss:
-        case ThresholdLoss(scale=scale, threshold=threshold, groups=groups):
-            p = singleton_shown(scale, threshold) * (1 - Fraction(1, 1 << 100))  # it is rounded up
-            near: Loss = DiscreteLaplaceLoss(scale, sensitivity(1)) if threshold > 1 else NOTHING  # from τ − 1 to τ units
-        case KeepLoss(epsilon=epsilon, delta=p, groups=groups):
-            near = _likeliest_step(epsilon, p)
+    match event:
+        case ThresholdEvent(scale=scale, threshold=threshold, groups=groups):
+            p = singleton_probability(scale, threshold) * (1 - Fraction(1, 1 << 100))  # it is rounded up
+            near: Event = (
+                DiscreteLaplaceEvent(scale, to_sensitivity(1)) if threshold > 1 else NO_EVENT
+            )  # from τ − 1 to τ units
+        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=p, groups=groups):
+            near = _find_likeliest_step(epsilon, p)
         case _:
-            assert_never(loss)
+            assert_never(event)
     alone = Subsampled(Claim(Fraction(0), Fraction(1)), p)
     return Parallel((repeat(alone, groups), repeat(near, groups)))
 
 
-def _likeliest_step(epsilon: Fraction, delta: Fraction) -> Loss:
+def _find_likeliest_step(epsilon: Fraction, delta: Fraction) -> Event:
     """Two neighbouring numbers of units n, n + 1 of the optimal selection (`mechanisms.keep`), as a randomised response.
 
     π_n = δ(e^{nε} − 1)/(e^ε − 1) up to π° = (1 − δ)/(1 + e^ε). Let u be the last such π_n and v = e^ε·u + δ the next. If
@@ -320,7 +325,7 @@ def _likeliest_step(epsilon: Fraction, delta: Fraction) -> Loss:
     way an answer that is true with probability max(v, 1 − v) is at least as well hidden.
     """
     if not 0 < delta < 1 or not Fraction(1, 1 << 40) < epsilon < 64:
-        return NOTHING
+        return NO_EVENT
     low, high = exp_bounds(epsilon)
     middle = (1 - delta) / (1 + high), (1 - delta) / (1 + low)
     n = floor(log_bounds(1 + middle[0] * (low - 1) / delta)[0] / epsilon)
@@ -328,4 +333,4 @@ def _likeliest_step(epsilon: Fraction, delta: Fraction) -> Loss:
     v = low * u[0] + delta, high * u[1] + delta
     truth = v[0] if v[0] >= Fraction(1, 2) else 1 - v[1]
     fits = u[1] <= middle[0] and (v[0] >= Fraction(1, 2) or v[0] >= middle[1])
-    return ResponseLoss(truth, 2) if fits and Fraction(1, 2) < truth < 1 else NOTHING
+    return RandomizedResponseEvent(truth, 2) if fits and Fraction(1, 2) < truth < 1 else NO_EVENT

@@ -16,13 +16,13 @@ from math import exp, inf
 
 from discreet.accounting.curve import delta, epsilon
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, nearest_float, rational, shown, shown_up
-from discreet.loss import Loss
+from discreet.exact import Bounds, Number, format_rational, format_up, nearest_float, to_rational
+from discreet.loss import Event
 
 _POINTS = 40
 
 
-def advantage(loss: Loss, rtol: float = 1e-6) -> Bounds:
+def advantage(event: Event, rtol: float = 1e-6) -> Bounds:
     """The largest (hits − false alarms) of any attacker: δ(0), the total variation distance.
 
     >>> from fractions import Fraction
@@ -30,10 +30,10 @@ def advantage(loss: Loss, rtol: float = 1e-6) -> Bounds:
     >>> round(advantage(Claim(Fraction(1), Fraction(0))).upper, 6)
     0.462117
     """
-    return delta(loss, 0, rtol)
+    return delta(event, 0, rtol)
 
 
-def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
+def trade_off(event: Event, alpha: Number, rtol: float = 1e-4) -> Bounds:
     """f(α): the least probability of a miss for an attacker with false alarms at rate α.
 
     >>> from fractions import Fraction
@@ -42,22 +42,22 @@ def trade_off(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
     >>> bounds.lower <= 1 - 0.1 * 2.718281828459045 <= bounds.upper
     True
     """
-    rate = _probability(alpha)
-    grid = [_Point.of(loss, eps, rtol) for eps in _epsilons(loss)]
+    rate = _check_probability(alpha)
+    grid = [_Point.of(event, eps, rtol) for eps in _choose_epsilons(event)]
     for _ in range(_POINTS):  # halve the cell that could hold the largest value, until the gap is closed
-        low, above = max(0.0, *(point.guarantee(rate) for point in grid)), _cells(grid, rate)
+        low, above = max(0.0, *(point.guarantee(rate) for point in grid)), _bound_cells(grid, rate)
         worst = max(range(len(above)), key=above.__getitem__)
         if above[worst] <= low + rtol or worst + 2 >= len(grid):
             break
         middle = (grid[worst].epsilon + grid[worst + 1].epsilon) / 2
-        grid.insert(worst + 1, _Point.of(loss, middle, rtol))
+        grid.insert(worst + 1, _Point.of(event, middle, rtol))
     low = max(0.0, *(point.guarantee(rate) for point in grid))
-    return Bounds(low * (1 - 2**-50), min(1.0 - rate, max(low, *_cells(grid, rate))))
+    return Bounds(low * (1 - 2**-50), min(1.0 - rate, max(low, *_bound_cells(grid, rate))))
 
 
-def hits(loss: Loss, alpha: Number, rtol: float = 1e-4) -> Bounds:
+def true_positive_rate(event: Event, alpha: Number, rtol: float = 1e-4) -> Bounds:
     """The largest rate of true positives at a rate α of false positives: 1 − f(α)."""
-    missed = trade_off(loss, alpha, rtol)
+    missed = trade_off(event, alpha, rtol)
     return Bounds(1 - missed.upper, min(1.0, (1 - missed.lower) * (1 + 2**-52)))
 
 
@@ -70,8 +70,8 @@ class _Point:
     high: float
 
     @classmethod
-    def of(cls, loss: Loss, eps: float, rtol: float) -> "_Point":
-        found = delta(loss, eps, rtol)
+    def of(cls, event: Event, eps: float, rtol: float) -> "_Point":
+        found = delta(event, eps, rtol)
         return cls(eps, found.lower, found.upper)
 
     def guarantee(self, rate: float) -> float:
@@ -82,15 +82,15 @@ class _Point:
         return max(steep, flat) - slip
 
 
-def _epsilons(loss: Loss) -> list[float]:
+def _choose_epsilons(event: Event) -> list[float]:
     """Evenly from 0 to where δ is next to what is at infinity, and ∞."""
-    at_infinity = delta(loss, inf).upper
-    top = epsilon(loss, min(1.0, at_infinity * 1.001 + 1e-9), 1e-3).upper
+    at_infinity = delta(event, inf).upper
+    top = epsilon(event, min(1.0, at_infinity * 1.001 + 1e-9), 1e-3).upper
     top = min(700.0, top if top > 0 else 1.0)
     return [*(top * k / 8 for k in range(9)), inf]
 
 
-def _cells(grid: list[_Point], rate: float) -> list[float]:
+def _bound_cells(grid: list[_Point], rate: float) -> list[float]:
     """Upper bounds on both terms of f(α) between neighbouring ε's.
 
     δ is convex and falls in x = e^ε, so on [x₁, x₂] it is at least the line through its values at x₂ and x₃, taken as
@@ -110,23 +110,23 @@ def _cells(grid: list[_Point], rate: float) -> list[float]:
     return found
 
 
-def _probability(alpha: Number) -> float:
-    exact = rational(alpha, "alpha")
+def _check_probability(alpha: Number) -> float:
+    exact = to_rational(alpha, "alpha")
     if not 0 <= exact <= 1:
-        raise BadParameter("alpha", shown(exact), "must lie between 0 and 1", "give a rate of false alarms")
+        raise BadParameter("alpha", format_rational(exact), "must lie between 0 and 1", "give a rate of false alarms")
     return nearest_float(exact)
 
 
-def words(loss: Loss, alpha: Number = 0.05) -> str:
+def describe_risk(event: Event, alpha: Number = 0.05) -> str:
     """The risk in one sentence, with the guarantee's end of each interval.
 
     >>> from fractions import Fraction
     >>> from discreet.loss import Claim
-    >>> words(Claim(Fraction(1), Fraction(0)))
+    >>> describe_risk(Claim(Fraction(1), Fraction(0)))
     'an attacker with 5% false alarms is right about at most 13.6% of those present (advantage at most 46.3%)'
     """
-    rate, right = _probability(alpha), shown_up(100 * hits(loss, alpha).upper, 3)
+    rate, right = _check_probability(alpha), format_up(100 * true_positive_rate(event, alpha).upper, 3)
     return (
         f"an attacker with {100 * rate:.3g}% false alarms is right about at most {right}% of "
-        f"those present (advantage at most {shown_up(100 * advantage(loss).upper, 3)}%)"
+        f"those present (advantage at most {format_up(100 * advantage(event).upper, 3)}%)"
     )

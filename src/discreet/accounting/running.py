@@ -10,59 +10,73 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, log
 
-from discreet.accounting.contour import Line
+from discreet.accounting.contour import Contour
 from discreet.accounting.curve import epsilon
-from discreet.accounting.ladder import Ladder
-from discreet.accounting.nodes import extend
-from discreet.accounting.pieces import Side
-from discreet.accounting.resolve import alternatives, reached
-from discreet.accounting.sides import directed, side
-from discreet.accounting.solve import coarse, invert, line, newton, reading, tilt_for
-from discreet.exact import Bounds, Number, floor_float, open_unit
-from discreet.loss import Composition, Loss, compose, repeat
+from discreet.accounting.ladder import CgfTable
+from discreet.accounting.nodes import extend_contour
+from discreet.accounting.pieces import Direction
+from discreet.accounting.resolve import find_attained_event, list_alternatives
+from discreet.accounting.sides import build_direction, has_two_directions
+from discreet.accounting.solve import (
+    bound_delta_at,
+    find_saddle_point_for_delta,
+    fit_contour,
+    invert,
+    solve_newton,
+    tabulate_cgf,
+)
+from discreet.exact import Bounds, Number, check_probability, floor_float
+from discreet.loss import Composition, Event, compose, repeat
 
 _FEW = 32  # parts up to which reading from scratch is as good
-_DRIFT = 0.5  # how far ln c may be from its best
+_MAX_DRIFT = 0.5  # how far ln c may be from its best
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class RunningDirection:
     """One direction of a running total."""
 
-    side: Side
-    ladder: Ladder
-    line: Line | None = None
+    direction: Direction
+    cgf_table: CgfTable
+    contour: Contour | None = None
 
     @classmethod
-    def empty(cls) -> "Track":
-        return cls(Side((), (0.0, 0.0)), coarse(()))
+    def empty(cls) -> "RunningDirection":
+        return cls(Direction((), (0.0, 0.0)), tabulate_cgf(()))
 
-    def append(self, more: Side) -> "Track":
+    def append(self, more: Direction) -> "RunningDirection":
         """The same with `more` composed; the contour is extended, not laid anew."""
-        parts = (*self.side.parts, *more.parts)
-        kept = self.side.kept[0] + more.kept[0], self.side.kept[1] + more.kept[1]
-        ladder = self.ladder.plus(coarse(more.parts))
-        old = self.line
-        wide = None if old is None else extend(old, more.parts, old.ladder.plus(Ladder.of(more.parts, old.ladder.c)))
-        return Track(Side(parts, kept), ladder, wide)
+        parts = (*self.direction.parts, *more.parts)
+        kept = (
+            self.direction.log_finite_mass[0] + more.log_finite_mass[0],
+            self.direction.log_finite_mass[1] + more.log_finite_mass[1],
+        )
+        ladder = self.cgf_table.plus(tabulate_cgf(more.parts))
+        old = self.contour
+        wide = (
+            None
+            if old is None
+            else extend_contour(old, more.parts, old.cgf_table.plus(CgfTable.of(more.parts, old.cgf_table.c)))
+        )
+        return RunningDirection(Direction(parts, kept), ladder, wide)
 
-    def laid(self, delta: float, rtol: float) -> "Track":
+    def with_contour(self, delta: float, rtol: float) -> "RunningDirection":
         """With a contour that suits δ: the one it has if its tilt is near enough."""
-        aim = delta - self.side.infinite[1]
-        if len(self.side.parts) <= _FEW or aim <= 0:
-            return replace(self, line=None)
-        if self.line is not None and abs(log(self.line.c / self.ladder.best(aim))) < _DRIFT:
+        aim = delta - self.direction.infinity_mass[1]
+        if len(self.direction.parts) <= _FEW or aim <= 0:
+            return replace(self, contour=None)
+        if self.contour is not None and abs(log(self.contour.c / self.cgf_table.best_c(aim))) < _MAX_DRIFT:
             return self
-        tilt = tilt_for(self.side.parts, self.ladder, aim)
+        tilt = find_saddle_point_for_delta(self.direction.parts, self.cgf_table, aim)
         tolerance = 0.1 * min(0.1, rtol * max(1e-3, tilt.c * tilt.epsilon))  # room to grow, in accuracy and in length
-        return replace(self, line=line(self.side.parts, tilt, tolerance, log(aim), stretch=2.0))
+        return replace(self, contour=fit_contour(self.direction.parts, tilt, tolerance, log(aim), stretch=2.0))
 
     def epsilon(self, delta: float, rtol: float) -> tuple[float, float]:
-        low, high = self.side.infinite
-        if self.line is None:
+        low, high = self.direction.infinity_mass
+        if self.contour is None:
             return (inf if low > delta else 0.0), inf  # δ is at or below what is at infinity
-        guess = newton(self.line, delta - high, max(1e-6, (self.ladder.epsilon(delta - high))))
-        return invert(partial(reading, self.line, self.side.infinite), delta, guess, rtol / 8, tries=24)
+        guess = solve_newton(self.contour, delta - high, max(1e-6, (self.cgf_table.chernoff_epsilon(delta - high))))
+        return invert(partial(bound_delta_at, self.contour, self.direction.infinity_mass), delta, guess, rtol / 8, tries=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class RunningTotal:
 
     >>> from fractions import Fraction
     >>> from discreet.loss import Claim
-    >>> total = RunningTotal.at(1e-6)
+    >>> total = RunningTotal.for_delta(1e-6)
     >>> for _ in range(3):
     ...     total = total.append(Claim(Fraction(1, 10), Fraction(0)))
     >>> 0.29 < total.epsilon().lower <= total.epsilon().upper <= 0.3000001
@@ -83,38 +97,38 @@ class RunningTotal:
 
     delta: float
     rtol: float
-    removed: Track
-    added: Track
-    facts: tuple[Composition, ...] = ()
-    plain: bool = True
+    removed: RunningDirection
+    added: RunningDirection
+    events: tuple[Composition, ...] = ()
+    is_incremental: bool = True
 
     @classmethod
-    def at(cls, delta: Number, rtol: float = 1e-6) -> "RunningTotal":
+    def for_delta(cls, delta: Number, rtol: float = 1e-6) -> "RunningTotal":
         """Nothing yet, to be read at δ."""
-        nothing = Track.empty()
-        return cls(floor_float(open_unit(delta, "delta")), rtol, nothing, nothing)
+        nothing = RunningDirection.empty()
+        return cls(floor_float(check_probability(delta, "delta")), rtol, nothing, nothing)
 
-    def append(self, loss: Loss, times: int = 1) -> "RunningTotal":
+    def append(self, event: Event, times: int = 1) -> "RunningTotal":
         """The total after `times` more of this release."""
-        runs = repeat(loss, times)
-        facts = (*self.facts, runs)
-        choice, *others = alternatives(runs)
-        if others or not self.plain or reached(runs) != runs:
-            return replace(self, facts=facts, plain=False)
-        more = side(choice, removed=True)
-        if more.ceilings is not None:
-            return replace(self, facts=facts, plain=False)
-        removed = self.removed.append(more).laid(self.delta, self.rtol)
+        runs = repeat(event, times)
+        facts = (*self.events, runs)
+        choice, *others = list_alternatives(runs)
+        if others or not self.is_incremental or find_attained_event(runs) != runs:
+            return replace(self, events=facts, is_incremental=False)
+        more = build_direction(choice, removed=True)
+        if more.dominated_by is not None:
+            return replace(self, events=facts, is_incremental=False)
+        removed = self.removed.append(more).with_contour(self.delta, self.rtol)
         # Only samples tell the directions apart; until there is one, both are one track.
-        if self.removed is self.added and not directed(choice):
-            return replace(self, removed=removed, added=removed, facts=facts)
-        added = self.added.append(side(choice, removed=False)).laid(self.delta, self.rtol)
-        return replace(self, removed=removed, added=added, facts=facts)
+        if self.removed is self.added and not has_two_directions(choice):
+            return replace(self, removed=removed, added=removed, events=facts)
+        added = self.added.append(build_direction(choice, removed=False)).with_contour(self.delta, self.rtol)
+        return replace(self, removed=removed, added=added, events=facts)
 
     def epsilon(self) -> Bounds:
         """ε at the total's δ."""
-        if not self.plain or len(self.removed.side.parts) <= _FEW:
-            return epsilon(compose(*self.facts), self.delta, self.rtol)
+        if not self.is_incremental or len(self.removed.direction.parts) <= _FEW:
+            return epsilon(compose(*self.events), self.delta, self.rtol)
         tracks = (self.removed,) if self.removed is self.added else (self.removed, self.added)
         both = [track.epsilon(self.delta, self.rtol) for track in tracks]
         return Bounds(max(low for low, _ in both), max(high for _, high in both))

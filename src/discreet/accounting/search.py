@@ -6,8 +6,8 @@ from math import inf, sqrt
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
-def least(
-    holds: Callable[[float], bool], start: float = 1.0, nearness: float = 2.0**-50, near: float | None = None
+def smallest_where(
+    holds: Callable[[float], bool], start: float = 1.0, tolerance: float = 2.0**-50, guess: float | None = None
 ) -> float:
     """A number where `holds` is true, at most about `nearness` (relative) above the least such; ∞ if there is none.
 
@@ -15,11 +15,11 @@ def least(
     above is met for certain, whatever the search missed. `near` is a guess at the answer: a good one saves most of the
     looks, and no guess changes what is found.
 
-    >>> least(lambda x: x * x >= 2)
+    >>> smallest_where(lambda x: x * x >= 2)
     1.4142135623730958
     """
-    if near is not None and 0 < near < inf:
-        holds = _bracketed(holds, near, nearness / 4)
+    if guess is not None and 0 < guess < inf:
+        holds = _narrow_to_bracket(holds, guess, tolerance / 4)
     low = high = start
     step = 2.0
     if holds(start):
@@ -32,7 +32,7 @@ def least(
             low, step = high, step * step if step < 1e8 else step
         if not holds(high):
             return inf
-    while high > low * (1 + nearness):
+    while high > low * (1 + tolerance):
         middle = sqrt(low) * sqrt(high) if high > 2 * low else (low + high) / 2
         if not low < middle < high:
             break
@@ -40,7 +40,7 @@ def least(
     return high
 
 
-def _bracketed(holds: Callable[[float], bool], near: float, width: float) -> Callable[[float], bool]:
+def _narrow_to_bracket(holds: Callable[[float], bool], guess: float, width: float) -> Callable[[float], bool]:
     """The same condition, answered outside a bracket around `near` by what it was at the ends."""
     low, high = 0.0, inf
 
@@ -51,15 +51,15 @@ def _bracketed(holds: Callable[[float], bool], near: float, width: float) -> Cal
         return x >= high
 
     for _ in range(3):
-        known(near * (1 - width))
-        known(near * (1 + width))
+        known(guess * (1 - width))
+        known(guess * (1 + width))
         if low > 0 and high < inf:
             break
         width *= 64
     return known
 
 
-def most(holds: Callable[[float], bool], start: float = 1.0) -> float:
+def largest_where(holds: Callable[[float], bool], start: float = 1.0) -> float:
     """The mirror image: a number where `holds` is true, just below the largest such; 0 if there is none."""
-    inverse = least(lambda x: holds(1 / x), 1 / start)
+    inverse = smallest_where(lambda x: holds(1 / x), 1 / start)
     return 0.0 if inverse == inf else 1 / inverse

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.accounting.gaussian import gaussian_delta
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, ceil_float, floor_float, positive, rational
+from discreet.exact import Bounds, Number, ceil_float, check_positive, floor_float, to_rational
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GaussianAt:
 Pair: TypeAlias = "tuple[type[LaplaceAt] | type[GaussianAt], Fraction]"
 
 
-def same_law(p: object, q: object) -> Pair:
+def check_same_family(p: object, q: object) -> Pair:
     """Which law, and the distance of the centres in widths; refused unless both have one law and one width."""
     match p, q:
         case (LaplaceAt(a, wide), LaplaceAt(b, width)) | (GaussianAt(a, wide), GaussianAt(b, width)) if wide == width:
@@ -40,18 +40,18 @@ def same_law(p: object, q: object) -> Pair:
 
 
 def _distance(a: Number, b: Number, width: Number) -> Fraction:
-    return abs(rational(a, "centre") - rational(b, "centre")) / positive(width, "width")
+    return abs(to_rational(a, "centre") - to_rational(b, "centre")) / check_positive(width, "width")
 
 
-def max_divergence(law: type, distance: Fraction) -> Bounds:
-    if law is GaussianAt and distance:
+def shift_max_divergence(family: type, distance: Fraction) -> Bounds:
+    if family is GaussianAt and distance:
         return Bounds(inf, inf)
     return _point(distance)
 
 
-def renyi_divergence(law: type, distance: Fraction, order: Fraction) -> Bounds:
+def shift_renyi_divergence(family: type, distance: Fraction, order: Fraction) -> Bounds:
     """α·d²/2 [Mir17, Prop. 7]; d + ln((α + (α−1)e^{−(2α−1)d})/(2α−1))/(α−1) [Mir17, Prop. 6]."""
-    if law is GaussianAt:
+    if family is GaussianAt:
         return _point(order * distance**2 / 2)
     ends = exp_neg_bounds((2 * order - 1) * distance)
     tails = [(order + (order - 1) * end) / (2 * order - 1) for end in ends]
@@ -59,21 +59,21 @@ def renyi_divergence(law: type, distance: Fraction, order: Fraction) -> Bounds:
     return _interval(distance + low / (order - 1), min(distance, distance + high / (order - 1)))
 
 
-def kl_divergence(law: type, distance: Fraction) -> Bounds:
+def shift_kl_divergence(family: type, distance: Fraction) -> Bounds:
     """d²/2; d + e^−d − 1."""
-    if law is GaussianAt:
+    if family is GaussianAt:
         return _point(distance**2 / 2)
     low, high = exp_neg_bounds(distance)
     return _interval(distance + low - 1, distance + high - 1)
 
 
-def hockey_stick(law: type, distance: Fraction, epsilon: Fraction) -> Bounds:
+def shift_hockey_stick(family: type, distance: Fraction, epsilon: Fraction) -> Bounds:
     """The Gaussian's curve [BW18, Thm 8]; max(0, 1 − e^{(ε−d)/2}): the best event is all beyond the point with loss ε."""
     if epsilon < 0:
         raise BadParameter("epsilon", epsilon, "must not be negative here", "give 0 or more")
-    if distance == 0 or (law is LaplaceAt and epsilon >= distance):
+    if distance == 0 or (family is LaplaceAt and epsilon >= distance):
         return Bounds(0.0, 0.0)
-    if law is GaussianAt:
+    if family is GaussianAt:
         return gaussian_delta(distance, epsilon)
     low, high = exp_neg_bounds((distance - epsilon) / 2)
     return _interval(1 - high, 1 - low)

@@ -43,7 +43,7 @@ def remove_moment(rate: Fraction, order: int, divergences: Floats) -> float:
     >>> abs(half - log1p(expm1(0.1) / 4)) < 1e-12
     True
     """
-    joined, stayed = _logs(rate)
+    joined, stayed = _log_rates(rate)
     k = np.arange(2, order + 1, dtype=np.float64)
     growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
     if not np.isfinite(growth).all():
@@ -52,32 +52,32 @@ def remove_moment(rate: Fraction, order: int, divergences: Floats) -> float:
         excess = growth + np.log(-np.expm1(-growth))  # ln(e^g − 1)
     whole = _log_factorials(order)
     choose = [whole[order] - whole[2:], -whole[: order - 1][::-1]]  # ln of α!/k! and of 1/(α−k)!
-    return _log1p_sum(_padded(*choose, (order - k) * stayed, k * joined, excess))
+    return _log1p_sum(_sum_padded(*choose, (order - k) * stayed, k * joined, excess))
 
 
 def add_moment(rate: Fraction, order: float, second: float, same: float) -> float:
     """ln B_α by case 2, any real α > 1, rounded up; second ≥ D_2, same ≥ D_α."""
-    joined, stayed = _logs(rate)
-    chord = _padded(joined, _log_expm1((order - 1) * same))
+    joined, stayed = _log_rates(rate)
+    chord = _sum_padded(joined, _log_expm1((order - 1) * same))
     curvature = log(order * (order - 1) / 2)
-    taylor = _padded(curvature, 2 * joined, -(order + 1) * stayed, _log_expm1(second))
+    taylor = _sum_padded(curvature, 2 * joined, -(order + 1) * stayed, _log_expm1(second))
     return _log1p_sum(np.minimum(chord, taylor))
 
 
-def near_one(rate: Fraction, order: float, second: float) -> float:
+def remove_moment_near_one(rate: Fraction, order: float, second: float) -> float:
     """ln A_α for 1 < α ≤ 2, rounded up: Taylor again, with f(x) = (1−q+qx)^α and f'' ≤ α(α−1)q²(1−q)^{α−2}."""
-    joined, stayed = _logs(rate)
+    joined, stayed = _log_rates(rate)
     curvature = log(order * (order - 1) / 2)
-    return _log1p_sum(_padded(curvature, 2 * joined, (order - 2) * stayed, _log_expm1(second)))
+    return _log1p_sum(_sum_padded(curvature, 2 * joined, (order - 2) * stayed, _log_expm1(second)))
 
 
-def between(order: float, below: int, lower: float, upper: float) -> float:
+def interpolate_moment(order: float, below: int, lower: float, upper: float) -> float:
     """ln A_α at a fraction of an order: it is convex in α (Hölder), so the chord from α = below to below + 1 is above it."""
     share = order - below
     return ((1 - share) * lower + share * upper) * (1 + SLACK)
 
 
-def _logs(rate: Fraction) -> tuple[float, float]:
+def _log_rates(rate: Fraction) -> tuple[float, float]:
     return ceil_float(log_bounds(rate)[1]), ceil_float(log_bounds(1 - rate)[1])
 
 
@@ -87,7 +87,7 @@ def _log_expm1(x: float) -> float:
     return x + log(-expm1(-x)) if x < inf else inf
 
 
-def _padded(*pieces: Floats | float) -> Floats:
+def _sum_padded(*pieces: Floats | float) -> Floats:
     """The sum of the pieces, moved up by more than what adding and making them can have lost."""
     total = np.atleast_1d(np.asarray(sum(pieces)))
     return np.asarray(total + SLACK * (1 + sum(np.abs(np.where(np.isfinite(p), p, 0)) for p in pieces)))
@@ -114,8 +114,8 @@ def _table(size: int) -> Floats:
 
 def _log_factorials(order: int) -> Floats:
     """ln 0!, …, ln order!, each within two units of 2^-53, relatively."""
-    return _table(1024 if order < 1024 else MOST_TERMS + 1)[: order + 1]
+    return _table(1024 if order < 1024 else MAX_ORDER + 1)[: order + 1]
 
 
-MOST_TERMS = 4096
+MAX_ORDER = 4096
 """The largest order whose binomial sum is taken; above it the sample reads no better than the release itself."""

@@ -10,46 +10,57 @@ from fractions import Fraction
 from math import inf
 
 from discreet.accounting.approx import Point
-from discreet.accounting.divergences import Discrete, pairs
+from discreet.accounting.divergences import Discrete, iterate_outcomes
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, log_bounds
 from discreet.accounting.group import group_delta
-from discreet.errors import BadParameter, HypothesisFails
-from discreet.exact import Bounds, Number, ceil_float, floor_float, open_unit, positive, rational, shown_up, sqrt_up, whole
+from discreet.errors import BadParameter, TheoremNotApplicable
+from discreet.exact import (
+    Bounds,
+    Number,
+    ceil_float,
+    check_int,
+    check_positive,
+    check_probability,
+    floor_float,
+    format_up,
+    sqrt_up,
+    to_rational,
+)
 from discreet.units import Neighbours
 
 
-def sequential(*points: Point) -> Point:
+def sequential_composition(*points: Point) -> Point:
     """Σε and Σδ, also when each release is chosen after the last [L12, B2; DKMNN06].
 
-    >>> sequential(Point(Fraction(1, 2), Fraction(0)), Point(Fraction(1), Fraction(1, 100)))
+    >>> sequential_composition(Point(Fraction(1, 2), Fraction(0)), Point(Fraction(1), Fraction(1, 100)))
     Point(epsilon=Fraction(3, 2), delta=Fraction(1, 100))
     """
     return Point(sum((p.epsilon for p in points), Fraction(0)), sum((p.delta for p in points), Fraction(0)))
 
 
-def advanced(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
+def advanced_composition(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
     """ε√(2k·ln(1/δ')) + kε(e^ε − 1) at δ' + kδ [DRV10, Thm III.3; DR14, Thm 3.20], never more than kε.
 
-    >>> round(advanced(Fraction(1, 10), 100, 1e-5).epsilon, 4)
+    >>> round(advanced_composition(Fraction(1, 10), 100, 1e-5).epsilon, 4)
     5.8502
     """
-    eps, times, slack = positive(epsilon, "epsilon"), whole(k, "k", 1), open_unit(delta, "delta")
-    total = slack + times * rational(each, "each")
+    eps, times, slack = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
+    total = slack + times * to_rational(each, "each")
     if eps > LARGEST_EXPONENT:
         return Point(times * eps, total)
     growth = eps * sqrt_up(2 * times * -log_bounds(slack)[0]) + times * eps * (exp_bounds(eps)[1] - 1)
     return Point(ceil_float(min(growth, times * eps)), total)
 
 
-def advanced_short(epsilon: Number, k: int, delta: Number) -> Point:
+def advanced_composition_short(epsilon: Number, k: int, delta: Number) -> Point:
     """2ε√(2k·ln(1/δ)), which follows from the long form only where √k·(e^ε − 1) ≤ √(2·ln(1/δ)) (erratum 1 of [N1]).
 
-    >>> advanced_short(1, 500, 1e-5)
+    >>> advanced_composition_short(1, 500, 1e-5)
     Traceback (most recent call last):
-    discreet.errors.HypothesisFails: the short form of advanced composition holds only if √k·(e^ε − 1) ≤ √(2·ln(1/δ)), \
+    discreet.errors.TheoremNotApplicable: the short form of advanced composition holds only if √k·(e^ε − 1) ≤ √(2·ln(1/δ)), \
 here 38.42 ≤ 4.8; use `optimal` or the certified curve: it gives ε = 311.768
     """
-    eps, times, slack = positive(epsilon, "epsilon"), whole(k, "k", 1), open_unit(delta, "delta")
+    eps, times, slack = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     log_low, log_high = (-bound for bound in reversed(log_bounds(slack)))
     if eps > 64 or times * (exp_bounds(eps)[1] - 1) ** 2 > 2 * log_low:
         _refuse_short(eps, times, slack)
@@ -57,28 +68,30 @@ here 38.42 ≤ 4.8; use `optimal` or the certified curve: it gives ε = 311.768
 
 
 def _refuse_short(eps: Fraction, times: int, slack: Fraction) -> None:
-    from discreet.accounting.optimal import LARGEST_K, optimal  # only to say what the figure should have been
+    from discreet.accounting.optimal import LARGEST_K, optimal_composition  # only to say what the figure should have been
 
     left = float(times) ** 0.5 * float(exp_bounds(min(eps, Fraction(64)))[1] - 1)
     right = (2 * float(-log_bounds(slack)[0])) ** 0.5
-    answer = f": it gives ε = {shown_up(optimal(eps, times, slack).epsilon, 6)}" if times <= LARGEST_K else ""
-    raise HypothesisFails(
+    answer = f": it gives ε = {format_up(optimal_composition(eps, times, slack).epsilon, 6)}" if times <= LARGEST_K else ""
+    raise TheoremNotApplicable(
         "the short form of advanced composition",
         f"√k·(e^ε − 1) ≤ √(2·ln(1/δ)), here {left:.4g} ≤ {right:.3g}",
         f"use `optimal` or the certified curve{answer}",
     )
 
 
-def short_form_wins_from(delta: Number) -> float:
+def short_form_threshold(delta: Number) -> float:
     """k = 8·ln(1/δ), from which 2ε√(2k·ln(1/δ)) ≤ kε [N1]; of use only for ε ≤ ln 1.5, where the hypothesis holds there.
 
-    >>> round(short_form_wins_from(1e-5), 1), round(short_form_wins_from(1e-4), 1)
+    >>> round(short_form_threshold(1e-5), 1), round(short_form_threshold(1e-4), 1)
     (92.1, 73.7)
     """
-    return ceil_float(-8 * log_bounds(open_unit(delta, "delta"))[0])
+    return ceil_float(-8 * log_bounds(check_probability(delta, "delta"))[0])
 
 
-def parallel(*points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE, inside: Point | None = None) -> Point:
+def parallel_composition(
+    *points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE, inside: Point | None = None
+) -> Point:
     """Releases on disjoint parts of the *units*, each private for adding or removing one [B2].
 
     One unit comes or goes: the largest ε and the largest δ. One unit is replaced: it can leave one part and enter another,
@@ -86,14 +99,14 @@ def parallel(*points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE, ins
     latter is a group of two, the old record gone and the new one come; a count cannot move at all: `inside=Point(0, 0)`.
 
     >>> cell = Point(Fraction(1), Fraction(0))
-    >>> parallel(*[cell] * 8), parallel(*[cell] * 8, neighbours=Neighbours.REPLACE).epsilon
+    >>> parallel_composition(*[cell] * 8), parallel_composition(*[cell] * 8, neighbours=Neighbours.REPLACE).epsilon
     (Point(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(2, 1))
     """
-    moves = neighbours.changes
+    moves = neighbours.differing_units
     across = Point(_largest([p.epsilon for p in points], moves), _largest([p.delta for p in points], moves))
     if neighbours is Neighbours.ADD_REMOVE:
         return across
-    within = [group(point, 2) for point in points] if inside is None else [inside]
+    within = [group_privacy(point, 2) for point in points] if inside is None else [inside]
     return Point(max(p.epsilon for p in (across, *within)), max(p.delta for p in (across, *within)))
 
 
@@ -101,30 +114,30 @@ def _largest(values: Sequence[Fraction | float], count: int) -> Fraction | float
     return sum(sorted(values, reverse=True)[:count], Fraction(0))
 
 
-def group(point: Point, size: int) -> Point:
+def group_privacy(point: Point, size: int) -> Point:
     """Kε and δ(1 + e^ε + … + e^{(K−1)ε}) for units that act as one [B2].
 
-    >>> group(Point(Fraction(1, 2), Fraction(0)), 3)
+    >>> group_privacy(Point(Fraction(1, 2), Fraction(0)), 3)
     Point(epsilon=Fraction(3, 2), delta=Fraction(0, 1))
     """
-    members = whole(size, "size", 1)
+    members = check_int(size, "size", 1)
     if point.epsilon == inf:
         return Point(inf, point.delta)
-    eps = rational(point.epsilon)
-    return Point(members * eps, group_delta(eps, rational(point.delta), members))
+    eps = to_rational(point.epsilon)
+    return Point(members * eps, group_delta(eps, to_rational(point.delta), members))
 
 
-def bad_set(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
+def bad_set_mass(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
     """P(privacy loss > ε), rounded up: by the good/bad set lemma the pair is (ε, this)-private one way [B2, L12].
 
     Sufficient, not necessary (erratum 8 of [N1]): the least δ is the hockey-stick, which is smaller as soon as the bad set
     has any mass under Q.
 
-    >>> bad_set([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], 1)
+    >>> bad_set_mass([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], 1)
     Fraction(3, 4)
     """
-    threshold = exp_bounds(min(rational(epsilon, "epsilon"), Fraction(LARGEST_EXPONENT)))[0]
-    return sum((a for a, b in pairs(p, q) if a > threshold * b), Fraction(0))
+    threshold = exp_bounds(min(to_rational(epsilon, "epsilon"), Fraction(LARGEST_EXPONENT)))[0]
+    return sum((a for a, b in iterate_outcomes(p, q) if a > threshold * b), Fraction(0))
 
 
 def outcome_range(epsilon: Number, probability: Number) -> Bounds:
@@ -135,7 +148,7 @@ def outcome_range(epsilon: Number, probability: Number) -> Bounds:
     >>> round(seen.lower, 12), round(seen.upper, 12)
     (0.4, 0.6)
     """
-    eps, inside = rational(epsilon, "epsilon"), rational(probability, "probability")
+    eps, inside = to_rational(epsilon, "epsilon"), to_rational(probability, "probability")
     if eps < 0 or not 0 <= inside <= 1:
         raise BadParameter("epsilon, probability", f"{epsilon}, {probability}", "out of range", "ε ≥ 0 and 0 ≤ P ≤ 1")
     if eps > LARGEST_EXPONENT:

@@ -8,50 +8,50 @@ from typing import NamedTuple, TypeAlias
 from discreet.accounting.elementary import exp_bounds
 from discreet.errors import BadParameter
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
-    LaplaceLoss,
-    Loss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
     Parallel,
-    ResponseLoss,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
+    ThresholdEvent,
     group,
 )
-from discreet.units import Sensitivity, sensitivity
+from discreet.units import Sensitivity, to_sensitivity
 
 Numbers: TypeAlias = Mapping[str, Fraction]
 
 NORMS = ("l0", "l1", "l2", "linf")
-MOVED = ("sensitivity", *NORMS)
-WHOLE = ("l0", "n", "size", "threshold", "groups")
+SENSITIVITY_ARGUMENTS = ("sensitivity", *NORMS)
+INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups")
 """Arguments that are whole numbers."""
 
-POSITIVE = ("scale", "sigma", *MOVED, "n", "size", "threshold", "groups")
+POSITIVE_ARGUMENTS = ("scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups")
 """Arguments that are above 0."""
 
 
-def _moved(numbers: Numbers) -> Sensitivity:
+def _read_sensitivity(numbers: Numbers) -> Sensitivity:
     """Read `sensitivity=`, which shifts one coordinate, or the norms of a change of several."""
     given = {name: numbers[name] for name in NORMS if name in numbers}
     if not given:
-        return sensitivity(numbers.get("sensitivity", Fraction(1)))
+        return to_sensitivity(numbers.get("sensitivity", Fraction(1)))
     if "sensitivity" in numbers:
         raise BadParameter("sensitivity", numbers["sensitivity"], "norms are given as well", "give sensitivity= or norms")
     l0 = given.get("l0")
     return Sensitivity(l0=None if l0 is None else int(l0), l1=given.get("l1"), l2=given.get("l2"), linf=given.get("linf"))
 
 
-def response(epsilon: Fraction) -> Loss:
+def make_response_event(epsilon: Fraction) -> Event:
     """Binary randomised response that costs ε or, by rounding, a hair more: it describes a release that was made.
 
     >>> from discreet.accounting.pure import pure
-    >>> pure(response(Fraction(1))) >= 1
+    >>> pure(make_response_event(Fraction(1))) >= 1
     True
     """
     if epsilon > 1000:  # an ε-private fact reads as randomised response of ε anyway
@@ -59,68 +59,68 @@ def response(epsilon: Fraction) -> Loss:
     low, high = exp_bounds(-epsilon)
     bits = 128 + ceil(epsilon * 3 / 2)
     wrong = Fraction(int(low / (1 + high) * (1 << bits)), 1 << bits)
-    return ResponseLoss(1 - wrong, 2)
+    return RandomizedResponseEvent(1 - wrong, 2)
 
 
-class Law(NamedTuple):
+class NoiseTerm(NamedTuple):
     """A name of the language: what it means, what it needs, and the fact that it makes."""
 
     meaning: str
-    needs: tuple[str, ...]
-    may: tuple[str, ...]
-    make: Callable[[Numbers], Loss]
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    make: Callable[[Numbers], Event]
 
 
-LAWS: dict[str, Law] = {
-    "laplace": Law(
+NOISE_TERMS: dict[str, NoiseTerm] = {
+    "laplace": NoiseTerm(
         "continuous Laplace noise (discreet itself draws discrete_laplace)",
         ("scale",),
-        MOVED,
-        lambda n: LaplaceLoss(n["scale"], _moved(n)),
+        SENSITIVITY_ARGUMENTS,
+        lambda n: LaplaceEvent(n["scale"], _read_sensitivity(n)),
     ),
-    "gaussian": Law(
+    "gaussian": NoiseTerm(
         "Gaussian noise, continuous or rounded afterwards",
         ("sigma",),
-        MOVED,
-        lambda n: GaussianLoss(n["sigma"], _moved(n)),
+        SENSITIVITY_ARGUMENTS,
+        lambda n: GaussianEvent(n["sigma"], _read_sensitivity(n)),
     ),
-    "discrete_laplace": Law(
+    "discrete_laplace": NoiseTerm(
         "P(k) ∝ e^{-|k|/scale} on whole numbers",
         ("scale",),
-        MOVED,
-        lambda n: DiscreteLaplaceLoss(n["scale"], _moved(n)),
+        SENSITIVITY_ARGUMENTS,
+        lambda n: DiscreteLaplaceEvent(n["scale"], _read_sensitivity(n)),
     ),
-    "discrete_gaussian": Law(
+    "discrete_gaussian": NoiseTerm(
         "P(k) ∝ e^{-k²/2σ²} on whole numbers",
         ("sigma",),
-        MOVED,
-        lambda n: DiscreteGaussianLoss(n["sigma"], _moved(n)),
+        SENSITIVITY_ARGUMENTS,
+        lambda n: DiscreteGaussianEvent(n["sigma"], _read_sensitivity(n)),
     ),
-    "binomial": Law(
+    "binomial": NoiseTerm(
         "the number of heads in n fair coins, less n/2",
         ("n",),
-        MOVED,
-        lambda n: BinomialLoss(int(n["n"]), _moved(n)),
+        SENSITIVITY_ARGUMENTS,
+        lambda n: BinomialEvent(int(n["n"]), _read_sensitivity(n)),
     ),
-    "exponential": Law(
+    "exponential": NoiseTerm(
         "the exponential mechanism, where one unit moves differences of rate·score by at most epsilon",
         ("epsilon",),
         (),
-        lambda n: ExponentialLoss(n["epsilon"]),
+        lambda n: ExponentialEvent(n["epsilon"]),
     ),
-    "threshold": Law(
+    "threshold": NoiseTerm(
         "partition selection by a noisy count of units; one unit is counted in at most `groups` keys (1 unless given)",
         ("scale", "threshold"),
         ("groups",),
-        lambda n: ThresholdLoss(n["scale"], int(n["threshold"]), int(n.get("groups", 1))),
+        lambda n: ThresholdEvent(n["scale"], int(n["threshold"]), int(n.get("groups", 1))),
     ),
-    "response": Law(
+    "response": NoiseTerm(
         "binary randomised response",
         ("epsilon",),
         (),
-        lambda n: response(n["epsilon"]),
+        lambda n: make_response_event(n["epsilon"]),
     ),
-    "claim": Law(
+    "claim": NoiseTerm(
         "somebody's word that a release was (ε, δ)-private",
         ("epsilon",),
         ("delta",),
@@ -134,8 +134,8 @@ class Combinator(NamedTuple):
     """A name that takes releases: what it means, the number that it needs, and the event that it makes."""
 
     meaning: str
-    needs: tuple[str, ...]
-    make: Callable[[tuple[Loss, ...], Numbers], Loss]
+    required: tuple[str, ...]
+    make: Callable[[tuple[Event, ...], Numbers], Event]
 
 
 COMBINATORS: dict[str, Combinator] = {

@@ -6,65 +6,65 @@ from math import inf
 from typing import assert_never
 
 from discreet.accounting.elementary import exp_neg_bounds, tanh_half_up
-from discreet.accounting.pure import amplified, pure
-from discreet.exact import rational
+from discreet.accounting.pure import amplify, pure
+from discreet.exact import to_rational
 from discreet.loss import (
-    BinomialLoss,
+    BinomialEvent,
     Claim,
     Composition,
-    DiscreteGaussianLoss,
-    DiscreteLaplaceLoss,
-    ExponentialLoss,
-    GaussianLoss,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
     Group,
-    KeepLoss,
-    LaplaceLoss,
-    Loss,
+    LaplaceEvent,
+    OptimalPartitionSelectionEvent,
     Parallel,
-    PermuteAndFlipLoss,
-    ResponseLoss,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
     SampledWithoutReplacement,
     Subsampled,
-    ThresholdLoss,
-    TruncatedGeometricLoss,
+    ThresholdEvent,
+    TruncatedGeometricEvent,
     check_event,
 )
 from discreet.units import Sensitivity
 
 
-def zcdp(loss: Loss) -> Fraction | float:
+def zcdp(event: Event) -> Fraction | float:
     """ρ such that the release is ρ-zCDP; ∞ where there is none. Irrational values are rounded up.
 
     >>> from discreet import Gaussian
-    >>> zcdp(Gaussian(10).loss(1))
+    >>> zcdp(Gaussian(10).event(1))
     Fraction(1, 200)
     """
-    check_event(loss)
-    match loss:
-        case GaussianLoss(sigma=sigma, sensitivity=moved) | DiscreteGaussianLoss(sigma=sigma, sensitivity=moved):
+    check_event(event)
+    match event:
+        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
             # [BS16, Prop. 1.6]; on whole numbers [CKS20, Thm 4 and Cor. 16 for vectors].
             return moved.l2_squared / (2 * sigma**2)
-        case LaplaceLoss(scale=scale, sensitivity=moved):
-            return _over_shapes(moved, scale, laplace_rho)
-        case DiscreteLaplaceLoss(scale=scale, sensitivity=moved) | TruncatedGeometricLoss(scale=scale, sensitivity=moved):
-            return _over_shapes(moved, scale, pure_rho)
-        case ExponentialLoss(epsilon=epsilon):
+        case LaplaceEvent(scale=scale, sensitivity=moved):
+            return _min_over_shapes(moved, scale, laplace_rho)
+        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
+            return _min_over_shapes(moved, scale, pure_rho)
+        case ExponentialEvent(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks
-        case PermuteAndFlipLoss() | ResponseLoss() | Claim() | KeepLoss():
-            return _from_pure(pure(loss))
-        case BinomialLoss() | ThresholdLoss():
+        case PermuteAndFlipEvent() | RandomizedResponseEvent() | Claim() | OptimalPartitionSelectionEvent():
+            return _from_pure(pure(event))
+        case BinomialEvent() | ThresholdEvent():
             return inf  # outputs that only one neighbour can give
         case Composition(parts=parts):
             return sum((times * zcdp(part) for part, times in parts), Fraction(0))  # [BS16, Lemma 1.7]
         case Parallel(branches=branches):
             return max((zcdp(branch) for branch in branches), default=Fraction(0))
-        case Group(loss=inner, size=size):
+        case Group(event=inner, size=size):
             return size**2 * zcdp(inner)  # [BS16, Prop. 1.9]
-        case Subsampled(loss=inner, rate=rate) | SampledWithoutReplacement(loss=inner, rate=rate):
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
             # Sampling never hurts; where a pure bound survives it may be smaller, else ρ itself is all that is proven.
-            return min(zcdp(inner), _from_pure(amplified(pure(inner), rate)))
+            return min(zcdp(inner), _from_pure(amplify(pure(inner), rate)))
         case _:
-            assert_never(loss)
+            assert_never(event)
 
 
 def pure_rho(epsilon: Fraction) -> Fraction:
@@ -73,7 +73,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def _from_pure(epsilon: Fraction | float) -> Fraction | float:
-    return inf if epsilon == inf else pure_rho(rational(epsilon))
+    return inf if epsilon == inf else pure_rho(to_rational(epsilon))
 
 
 def laplace_rho(epsilon: Fraction) -> Fraction:
@@ -81,10 +81,10 @@ def laplace_rho(epsilon: Fraction) -> Fraction:
     return epsilon + exp_neg_bounds(epsilon)[1] - 1
 
 
-def _over_shapes(moved: Sensitivity, scale: Fraction, rho: Callable[[Fraction], Fraction]) -> Fraction | float:
+def _min_over_shapes(sensitivity: Sensitivity, scale: Fraction, rho: Callable[[Fraction], Fraction]) -> Fraction | float:
     """The smaller of two proven readings: all of l1 on one coordinate, or l0 coordinates moved by linf each.
 
     Both hold: noise on a coordinate that moves farther is worse, coordinates are independent, and ρ adds.
     """
-    whole = inf if moved.l1 is None else rho(moved.l1 / scale)
-    return whole if moved.l0 is None else min(whole, moved.l0 * rho(moved.linf / scale))
+    whole = inf if sensitivity.l1 is None else rho(sensitivity.l1 / scale)
+    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * rho(sensitivity.linf / scale))

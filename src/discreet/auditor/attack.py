@@ -4,26 +4,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from discreet.auditor.claims import Claimed, curve, words
-from discreet.auditor.crowd import Crowd
+from discreet.auditor.claims import Claim, format_claim, sample_curve
+from discreet.auditor.crowd import WorkerPool
 from discreet.auditor.finding import Finding
-from discreet.auditor.game import Pair, Player, player
-from discreet.auditor.neighbours import Domain, generated
-from discreet.auditor.purse import Purse
-from discreet.auditor.restarts import Restarts
-from discreet.auditor.rounds import Progress, Rounds
+from discreet.auditor.game import Pair, Sampler, make_sampler
+from discreet.auditor.neighbours import Domain, generate_pairs
+from discreet.auditor.purse import SamplingBudget
+from discreet.auditor.restarts import RestartSampler
+from discreet.auditor.rounds import AuditRounds, Progress
 from discreet.errors import BadParameter
-from discreet.exact import Number, open_unit, positive, whole
+from discreet.exact import Number, check_int, check_positive, check_probability
 from discreet.units import Neighbours
 
-SECONDS = 20.0
-CALLS = 100
+DEFAULT_SECONDS = 20.0
+MIN_CALLS = 100
 """At least so many calls fit into the time, or their limit is shortened: with fewer nothing could be certified."""
 
 
 def audit(
     mechanism: Any,
-    claim: Claimed,
+    claim: Claim,
     neighbours: Sequence[Any] | None = None,
     *,
     confidence: Number = 0.999,
@@ -51,37 +51,46 @@ def audit(
     >>> found.violation, 0.5 < found.certified_epsilon <= 1
     (True, True)
     """
-    if not (callable(mechanism) or (isinstance(mechanism, str) and (workers or restart)) or _answers(mechanism)):
+    if not (callable(mechanism) or (isinstance(mechanism, str) and (workers or restart)) or _can_sample(mechanism)):
         raise BadParameter("mechanism", type(mechanism).__name__, "cannot be called", "give a function of one input")
-    alpha = float(1 - open_unit(confidence, "confidence"))
-    pairs = generated(domain, relation) if neighbours is None else [_pair(each) for each in neighbours]
+    alpha = float(1 - check_probability(confidence, "confidence"))
+    pairs = generate_pairs(domain, relation) if neighbours is None else [_parse_pair(each) for each in neighbours]
     if not pairs:
         raise BadParameter("neighbours", "empty", "there is nothing to tell apart", "give at least one pair of inputs")
-    most = None if samples is None else whole(samples, "samples", 1000)
-    time = None if samples is not None and seconds is None else float(positive(seconds or SECONDS, "seconds"))
-    one = float(positive(limit, "limit"))
-    with _playing(mechanism, one if time is None else min(one, time / CALLS), workers, restart) as playing:
-        game = Rounds(playing, words(claim), curve(claim), float(confidence), alpha, Purse(most, time), progress, sharp)
-        return game.played(pairs)
+    most = None if samples is None else check_int(samples, "samples", 1000)
+    time = None if samples is not None and seconds is None else float(check_positive(seconds or DEFAULT_SECONDS, "seconds"))
+    one = float(check_positive(limit, "limit"))
+    with _open_sampler(mechanism, one if time is None else min(one, time / MIN_CALLS), workers, restart) as playing:
+        game = AuditRounds(
+            playing,
+            format_claim(claim),
+            sample_curve(claim),
+            float(confidence),
+            alpha,
+            SamplingBudget(most, time),
+            progress,
+            sharp,
+        )
+        return game.run(pairs)
 
 
-def _answers(mechanism: Any) -> bool:
+def _can_sample(mechanism: Any) -> bool:
     return hasattr(mechanism, "sample") or hasattr(mechanism, "release")
 
 
 @contextmanager
-def _playing(mechanism: Any, limit: float, workers: int, restart: bool) -> Iterator[Player]:
+def _open_sampler(mechanism: Any, limit: float, workers: int, restart: bool) -> Iterator[Sampler]:
     """Somebody who answers, until the audit is over."""
     if restart:
-        yield Restarts(mechanism, workers or 1, limit)
+        yield RestartSampler(mechanism, workers or 1, limit)
     elif not workers:
-        yield player(mechanism, limit)
+        yield make_sampler(mechanism, limit)
     else:
-        with Crowd(mechanism, workers, limit) as crowd:
+        with WorkerPool(mechanism, workers, limit) as crowd:
             yield crowd
 
 
-def _pair(given: Any) -> Pair:
+def _parse_pair(given: Any) -> Pair:
     if isinstance(given, Pair):
         return given
     if isinstance(given, tuple | list) and len(given) == 2:

@@ -9,32 +9,32 @@ from math import inf
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from discreet.auditor.answers import Answers, together
-from discreet.auditor.game import LEAST, Calls, Columns
-from discreet.auditor.where import Where, found, named
+from discreet.auditor.answers import Outputs, concatenate
+from discreet.auditor.game import MIN_OUTPUTS, CallSampler, Columns
+from discreet.auditor.where import FunctionReference, get_import_path, load_function
 from discreet.errors import BadParameter
 
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 """Seconds beyond its own limits after which a worker is ended."""
-ALIKE = 16
+COMPARED_OUTPUTS = 16
 """So many answers at the start of every process are compared."""
 
 T = TypeVar("T")
 
 
-class Crowd:
+class WorkerPool:
     """Several processes that call one function: given as "module:function", or one that can be sent by name."""
 
-    quick = False
+    is_fast = False
 
-    def __init__(self, function: Where, workers: int, limit: float = 1.0) -> None:
-        self.where, self.limit, self._compared = named(function), limit, False
+    def __init__(self, function: FunctionReference, workers: int, limit: float = 1.0) -> None:
+        self.where, self.limit, self._compared = get_import_path(function), limit, False
         start = (function, limit, list(sys.path))
-        self._pools = [ProcessPoolExecutor(1, get_context("spawn"), _arrive, start) for _ in range(workers)]
+        self._pools = [ProcessPoolExecutor(1, get_context("spawn"), _start_worker, start) for _ in range(workers)]
 
-    def __enter__(self) -> "Crowd":
+    def __enter__(self) -> "WorkerPool":
         """Wait until all have arrived."""
-        self._all([(pool.submit(_ready), inf) for pool in self._pools])
+        self._collect_results([(pool.submit(_confirm_ready), inf) for pool in self._pools])
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -44,41 +44,43 @@ class Crowd:
                 process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+    def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
         """n answers, shared out over the workers."""
         if not self._compared:
-            self._compare(data)
+            self._check_independence(data)
         shares = [n // len(self._pools) + (i < n % len(self._pools)) for i in range(len(self._pools))]
-        return together(self._each(data, shares, until, columns))
+        return concatenate(self._draw_each(data, shares, until, columns))
 
-    def again(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+    def count_repeats(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
         """In one of the workers."""
-        return self._all([(self._pools[0].submit(_again, first, then, n, until), self._patience(2 * n, until))])[0]
+        return self._collect_results(
+            [(self._pools[0].submit(_count_repeats_in_worker, first, then, n, until), self._compute_timeout(2 * n, until))]
+        )[0]
 
-    def _compare(self, data: Any) -> None:
+    def _check_independence(self, data: Any) -> None:
         """Processes that begin alike do not draw independent noise; only the first answers can show it."""
         self._compared = True
-        soon = time.monotonic() + LEAST * self.limit
-        first, *others = self._each(data, [ALIKE] * len(self._pools), soon, ())
-        if any(_alike(first, other) for other in others):
+        soon = time.monotonic() + MIN_OUTPUTS * self.limit
+        first, *others = self._draw_each(data, [COMPARED_OUTPUTS] * len(self._pools), soon, ())
+        if any(_start_alike(first, other) for other in others):
             raise BadParameter(
                 "workers", len(self._pools), "every process draws the same noise, so their answers are not independent",
                 "do not seed noise; with restart every call starts a process, and the leak is certified",
             )  # fmt: skip
 
-    def _each(self, data: Any, shares: list[int], until: float, columns: Columns) -> list[Answers]:
+    def _draw_each(self, data: Any, shares: list[int], until: float, columns: Columns) -> list[Outputs]:
         tasks = [
-            (pool.submit(_work, data, share, until, columns), self._patience(share, until))
+            (pool.submit(_draw_in_worker, data, share, until, columns), self._compute_timeout(share, until))
             for pool, share in zip(self._pools, shares, strict=True)
             if share
         ]
-        return self._all(tasks)
+        return self._collect_results(tasks)
 
-    def _patience(self, calls: int, until: float) -> float:
+    def _compute_timeout(self, calls: int, until: float) -> float:
         """How long to wait for so many calls: a worker looks at the clock when it has made a few."""
-        return min(calls * self.limit, max(0.0, until - time.monotonic()) + LEAST * self.limit) + GRACE
+        return min(calls * self.limit, max(0.0, until - time.monotonic()) + MIN_OUTPUTS * self.limit) + GRACE_SECONDS
 
-    def _all(self, tasks: "list[tuple[Future[T], float]]") -> list[T]:
+    def _collect_results(self, tasks: "list[tuple[Future[T], float]]") -> list[T]:
         try:
             return [task.result(None if patience == inf else patience) for task, patience in tasks]
         except Exception as raised:  # one death must not be counted as many answers
@@ -86,28 +88,28 @@ class Crowd:
             raise BadParameter("function", repr(self.where), reason, "audit it with restart") from None
 
 
-_CALLS: list[Calls] = []
+_WORKER_SAMPLER: list[CallSampler] = []
 
 
-def _arrive(where: Where, limit: float, path: list[str]) -> None:
+def _start_worker(function: FunctionReference, limit: float, path: list[str]) -> None:
     sys.path[:] = path
-    _CALLS[:] = [Calls(found(where), limit)]
+    _WORKER_SAMPLER[:] = [CallSampler(load_function(function), limit)]
 
 
-def _ready() -> None:
+def _confirm_ready() -> None:
     pass
 
 
-def _work(data: Any, n: int, until: float, columns: Columns) -> Answers:
-    return _CALLS[0].answers(data, n, until, columns)
+def _draw_in_worker(data: Any, n: int, until: float, columns: Columns) -> Outputs:
+    return _WORKER_SAMPLER[0].draw(data, n, until, columns)
 
 
-def _again(first: Any, then: Any, n: int, until: float) -> int | None:
-    return _CALLS[0].again(first, then, n, until)
+def _count_repeats_in_worker(first: Any, then: Any, n: int, until: float) -> int | None:
+    return _WORKER_SAMPLER[0].count_repeats(first, then, n, until)
 
 
-def _alike(one: Answers, other: Answers) -> bool:
+def _start_alike(one: Outputs, other: Outputs) -> bool:
     """Whether two processes begin alike although no answer is common: an accident once in 4^ALIKE times."""
-    if min(len(one), len(other)) < ALIKE or (one.whole != other.whole).any():
+    if min(len(one), len(other)) < COMPARED_OUTPUTS or (one.digests != other.digests).any():
         return False
-    return max(Counter(one.whole.tolist()).values()) <= ALIKE / 4
+    return max(Counter(one.digests.tolist()).values()) <= COMPARED_OUTPUTS / 4

@@ -8,73 +8,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.auditor.answers import Answers, Floats
+from discreet.auditor.answers import Floats, Outputs
 from discreet.auditor.claims import Point
-from discreet.auditor.evidence import promising, spread
-from discreet.auditor.scores import LOW, Score
+from discreet.auditor.evidence import predict_margins, proportion_variance
+from discreet.auditor.scores import LOWEST_SCORE, Score
 
-FREQUENT = 50
+MIN_COUNT = 50
 """Standard errors mean little for an event seen less often than this."""
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """A score reaches a threshold (or stays below it)."""
 
     score: Score
     threshold: float
     above: bool
 
-    def holds(self, answers: Answers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def contains(self, answers: Outputs) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """For each answer, whether it is in the event."""
-        found = self.score.of(answers) >= self.threshold
+        found = self.score.compute(answers) >= self.threshold
         return found if self.above else ~found
 
-    def count(self, answers: Answers) -> int:
+    def count(self, answers: Outputs) -> int:
         """How many answers are."""
-        return int(np.count_nonzero(self.holds(answers)))
+        return int(np.count_nonzero(self.contains(answers)))
 
     def __str__(self) -> str:
-        return self.score.says(self.threshold, self.above)
+        return self.score.describe(self.threshold, self.above)
 
 
 @dataclass(frozen=True)
 class Candidate:
     """An event, the side on which it is likelier, the point of the claim it tests, and how it looked while selecting."""
 
-    event: Event
-    left: bool
+    event: OutputEvent
+    favours_left: bool
     point: Point
     margin: float
     sigmas: float
-    apart: float  # standard errors between the two sides
+    separation: float  # standard errors between the two sides
 
 
-def candidates(
-    scores: Sequence[Score], left: Answers, right: Answers, points: tuple[Point, ...], later: int, alpha: float
+def find_candidates(
+    scores: Sequence[Score], left: Outputs, right: Outputs, points: tuple[Point, ...], certified_on: int, alpha: float
 ) -> Iterator[Candidate]:
     """The most promising event of every score, by margin and by standard errors."""
     for score in scores:
-        a, b = np.sort(score.of(left)), np.sort(score.of(right))
-        cuts = _thresholds(np.concatenate([a, b]))
+        a, b = np.sort(score.compute(left)), np.sort(score.compute(right))
+        cuts = _choose_thresholds(np.concatenate([a, b]))
         p, q = (1 - np.searchsorted(side, cuts, "left") / max(1, len(side)) for side in (a, b))
         for above in (True, False):
             for of_left in (True, False):
                 hit, alarm = (p, q) if of_left else (q, p)
                 hit, alarm = (hit, alarm) if above else (1 - hit, 1 - alarm)
                 sizes = (len(left), len(right)) if of_left else (len(right), len(left))
-                margin, sigmas = promising(hit, alarm, sizes, points, later, alpha)
-                apart = (hit - alarm) / np.sqrt(spread(hit, sizes[0]) + spread(alarm, sizes[1]))
-                often = np.where(hit[:, None] * sizes[0] >= min(FREQUENT, sizes[0] / 2), sigmas, LOW)
-                chosen = {_best(margin), _best(often)}
+                margin, sigmas = predict_margins(hit, alarm, sizes, points, certified_on, alpha)
+                apart = (hit - alarm) / np.sqrt(proportion_variance(hit, sizes[0]) + proportion_variance(alarm, sizes[1]))
+                often = np.where(hit[:, None] * sizes[0] >= min(MIN_COUNT, sizes[0] / 2), sigmas, LOWEST_SCORE)
+                chosen = {_find_maximum(margin), _find_maximum(often)}
                 if score.simple:
                     chosen |= {(int(i), j) for j, i in enumerate(often.argmax(axis=0))}
                 for i, j in chosen:
-                    event = Event(score, float(cuts[i]), above)
+                    event = OutputEvent(score, float(cuts[i]), above)
                     yield Candidate(event, of_left, points[j], float(margin[i, j]), float(sigmas[i, j]), float(apart.max()))
 
 
-def finalists(found: Sequence[Candidate]) -> list[Candidate]:
+def select_finalists(found: Sequence[Candidate]) -> list[Candidate]:
     """Seven to certify: the largest margin, the most standard errors above the claim, and for five points of the claim the
     plain statement about a size with the most of them (few of those are tried, so luck has less say)."""
     plain: dict[Point, Candidate] = {}
@@ -85,12 +85,12 @@ def finalists(found: Sequence[Candidate]) -> list[Candidate]:
     return [max(found, key=lambda each: each.margin), max(found, key=lambda each: each.sigmas), *best]
 
 
-def _best(values: Floats) -> tuple[int, int]:
+def _find_maximum(values: Floats) -> tuple[int, int]:
     i, j = np.unravel_index(int(np.argmax(values)), values.shape)
     return int(i), int(j)
 
 
-def _thresholds(pooled: Floats) -> Floats:
+def _choose_thresholds(pooled: Floats) -> Floats:
     """Quantiles, more of them towards the ends."""
     tails = np.geomspace(2e-5, 0.01, 12)
     shares = np.unique(np.concatenate([[0.0], tails, np.linspace(0.01, 0.99, 99), 1 - tails, [1.0]]))

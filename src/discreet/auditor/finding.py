@@ -8,7 +8,7 @@ from discreet import formats
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
 from discreet.errors import BadParameter
-from discreet.exact import shown_up
+from discreet.exact import format_up
 from discreet.paths import reason_of
 
 
@@ -32,15 +32,15 @@ class Finding:
     seconds: float
 
     @property
-    def _rarest(self) -> str:
-        return f"{shown_up(100 * self.evidence.rarest, 2)}%"
+    def _min_detectable(self) -> str:
+        return f"{format_up(100 * self.evidence.min_detectable_probability, 2)}%"
 
     @property
     def not_seen(self) -> tuple[str, ...]:
         """What no audit of this kind and length can find."""
         return (
             "other inputs than the pairs that were tried",
-            f"a fault that shows in fewer than {self._rarest} of the answers, or only after many calls",
+            f"a fault that shows in fewer than {self._min_detectable} of the answers, or only after many calls",
             "a mechanism that recognises the auditor (its inputs, its process, the number of calls) and behaves meanwhile",
             "what is not in the answer: files, network traffic, the duration of a call within its limit",
         )
@@ -83,29 +83,30 @@ class Finding:
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""
-        return formats.json_text(self.to_dict())
+        return formats.to_json(self.to_dict())
 
     def grade(self) -> str:
         """For a student: passed, or the two inputs and the event that break it."""
         if not self.violation:
             return (
                 f"Passed: {self.claim} could not be refuted ({self.samples:,} answers). This is no proof: other inputs were "
-                f"not tried, and a fault that shows in fewer than {self._rarest} of the answers cannot be seen with so many."
+                f"not tried, and a fault that shows in fewer than {self._min_detectable} of the answers cannot be "
+                "seen with so many."
             )
         return (
             f"Not private enough. Run it on {self.pair} and watch for this: {self.event}. Given {self.likelier} it happens "
             f"with probability at least {self.evidence.p_low:.4g}, given the other with at most {self.evidence.q_high:.4g}; "
             f"with {self.claim} the first could be at most "
-            f"{self.evidence.point.most(self.evidence.q_high):.4g}."
+            f"{self.evidence.point.max_probability(self.evidence.q_high):.4g}."
         )
 
     def report(self, path: str) -> None:
         """One page with the trade-off curve that is claimed and what is certified; needs the extra `plot`."""
-        plt = _pyplot(path)
+        plt = _load_pyplot(path)
         figure, axes = plt.subplots(figsize=(8, 9))
         figure.subplots_adjust(bottom=0.34, top=0.94)
         alarms = [k / 400 for k in range(401)]
-        misses = [_claimed(self.points, alpha) for alpha in alarms]
+        misses = [_claimed_trade_off(self.points, alpha) for alpha in alarms]
         axes.fill_between(alarms, misses, 1, color="#56B4E9", alpha=0.25)
         axes.plot(alarms, misses, color="#0072B2", linewidth=2.5, label="claimed: no attack lies below")
         colour = "#D55E00" if self.violation else "#009E73"
@@ -114,7 +115,7 @@ class Finding:
         )
         axes.set(xlabel="false alarms", ylabel="misses", xlim=(0, 1), ylim=(0, 1), title=f"Audit of {self.claim}")
         axes.legend()
-        figure.text(0.08, 0.03, _wrapped(str(self)), fontsize=9, family="sans-serif", va="bottom")
+        figure.text(0.08, 0.03, _wrap_text(str(self)), fontsize=9, family="sans-serif", va="bottom")
         try:
             figure.savefig(path, dpi=120)
         except (OSError, ValueError) as failed:
@@ -123,14 +124,14 @@ class Finding:
             plt.close(figure)
 
 
-def _claimed(points: tuple[Point, ...], alpha: float) -> float:
+def _claimed_trade_off(points: tuple[Point, ...], alpha: float) -> float:
     """The least share of misses that the points allow at this share of false alarms, in both directions [DRS22]."""
     steep = max(1 - point.delta - exp(point.epsilon) * alpha for point in points)
     flat = max((1 - point.delta - alpha) * exp(-point.epsilon) for point in points)
     return max(0.0, steep, flat)
 
 
-def _pyplot(path: str) -> Any:
+def _load_pyplot(path: str) -> Any:
     try:
         import matplotlib
     except ImportError:
@@ -141,7 +142,7 @@ def _pyplot(path: str) -> Any:
     return plt
 
 
-def _wrapped(text: str) -> str:
+def _wrap_text(text: str) -> str:
     from textwrap import fill
 
     return fill(text.replace("$", r"\$"), 105)

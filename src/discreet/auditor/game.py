@@ -19,28 +19,29 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from discreet.auditor.answers import Answers, of_array, of_objects, together
-from discreet.auditor.reading import Raised, Reading, read
+from discreet.auditor.answers import Outputs, concatenate, from_array, from_objects
+from discreet.auditor.reading import FailedCall, ParsedOutput, parse_output
 from discreet.mechanisms import (
     Binomial,
     DiscreteGaussian,
     Gaussian,
     Laplace,
-    OptimalThreshold,
+    OptimalPartitionSelection,
     RandomizedResponse,
     Threshold,
     TruncatedGeometric,
 )
 
 ELEMENTWISE = (
-    Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalThreshold, RandomizedResponse, Threshold, TruncatedGeometric,
+    Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, RandomizedResponse, Threshold,
+    TruncatedGeometric,
 )  # fmt: skip
 """Mechanisms that treat every number of an array alike and apart, so that n runs are one array."""
 
-LEAST = 6
-ROOM = 1 << 23
+MIN_OUTPUTS = 6
+MAX_NUMBERS_HELD = 1 << 23
 """Numbers that are held at a time."""
-READING = 5.0
+PARSE_SECONDS = 5.0
 """Seconds that reading one answer may take."""
 Columns: TypeAlias = tuple[str, ...] | None
 
@@ -51,122 +52,122 @@ class Pair:
 
     left: Any
     right: Any
-    changes: int = 1
+    distance: int = 1
 
     def __str__(self) -> str:
-        return f"{short(self.left)} and {short(self.right)}" + (", two steps apart" if self.changes == 2 else "")
+        return f"{shorten(self.left)} and {shorten(self.right)}" + (", two steps apart" if self.distance == 2 else "")
 
 
-class Player(Protocol):
+class Sampler(Protocol):
     """Something that answers."""
 
     @property
-    def quick(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether answers cost next to nothing."""
         ...
 
-    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+    def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
         """n independent answers to one input, with their numbers under these columns, or all of their numbers; fewer, but at
         least `LEAST`, if the clock strikes."""
         ...
 
-    def again(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+    def count_repeats(self, first: Any, then: Any, n: int, until: float = inf) -> int | None:
         """Asked about `first` and at once about `then`, n times: how often the second answer is the first one over again.
         None if the clock strikes."""
         ...
 
 
-class OneByOne:
+class RepeatsByDrawing:
     """Asks twice by asking once and once more."""
 
-    def again(self: Player, first: Any, then: Any, n: int, until: float = inf) -> int | None:
+    def count_repeats(self: Sampler, first: Any, then: Any, n: int, until: float = inf) -> int | None:
         """See `Player`."""
         same = 0
         for _ in range(n):
             if time.monotonic() > until:
                 return None
-            before, after = self.answers(first, 1, columns=()), self.answers(then, 1, columns=())
-            same += bool(before.whole[0] == after.whole[0] and before.sort[0] == after.sort[0])
+            before, after = self.draw(first, 1, columns=()), self.draw(then, 1, columns=())
+            same += bool(before.digests[0] == after.digests[0] and before.kinds[0] == after.kinds[0])
         return same
 
 
 @dataclass(frozen=True)
-class Bulk(OneByOne):
+class VectorSampler(RepeatsByDrawing):
     """Draws n answers at once: `sample(data, n)` is an array with one row per answer."""
 
     sample: Callable[[Any, int], Any]
-    quick: bool = True
+    is_fast: bool = True
 
-    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+    def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
         """A few first: they tell how many there is room for at a time. Who asks for all numbers knows how many fit."""
-        parts = [self._drawn(data, min(n, LEAST), columns)]
-        size = n if columns is None else max(LEAST, ROOM // max(1, parts[0][1]))
+        parts = [self._draw_block(data, min(n, MIN_OUTPUTS), columns)]
+        size = n if columns is None else max(MIN_OUTPUTS, MAX_NUMBERS_HELD // max(1, parts[0][1]))
         while (done := sum(len(part) for part, _ in parts)) < n and parts[-1][0]:
-            parts.append(self._drawn(data, min(size, n - done), columns))
-        return together([part for part, _ in parts])
+            parts.append(self._draw_block(data, min(size, n - done), columns))
+        return concatenate([part for part, _ in parts])
 
-    def _drawn(self, data: Any, n: int, columns: Columns) -> tuple[Answers, int]:
+    def _draw_block(self, data: Any, n: int, columns: Columns) -> tuple[Outputs, int]:
         """Answers, and how many numbers there are in each."""
         drawn = self.sample(data, n)
         if isinstance(drawn, np.ndarray):
-            return of_array(drawn, columns), drawn.size // max(1, len(drawn))
-        return of_objects(list(drawn), columns), 1
+            return from_array(drawn, columns), drawn.size // max(1, len(drawn))
+        return from_objects(list(drawn), columns), 1
 
 
 @dataclass(frozen=True)
-class Calls(OneByOne):
+class CallSampler(RepeatsByDrawing):
     """Calls a function n times, each call with a time limit in seconds (where the system and the thread allow one)."""
 
     function: Callable[[Any], Any]
     limit: float = 1.0
-    quick: bool = False
+    is_fast: bool = False
 
-    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+    def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
         found: list[Any] = []
-        sink, fresh = _Nowhere(), _copier(data)
-        with redirect_stdout(sink), redirect_stderr(sink), _alarm() as ring:
+        sink, fresh = _NullStream(), _make_copier(data)
+        with redirect_stdout(sink), redirect_stderr(sink), _open_timer() as ring:
             for _ in range(n):
-                found.append(_read(one(self.function, fresh(), ring, self.limit), columns, ring))
-                if len(found) >= LEAST and time.monotonic() > until:
+                found.append(_parse_in_time(call_once(self.function, fresh(), ring, self.limit), columns, ring))
+                if len(found) >= MIN_OUTPUTS and time.monotonic() > until:
                     break
-        return of_objects(found, columns)
+        return from_objects(found, columns)
 
 
-def _read(answer: Any, columns: Columns, ring: Callable[[float], None]) -> Any:
+def _parse_in_time(output: Any, columns: Columns, set_timer: Callable[[float], None]) -> Any:
     """A number as it is, anything else as it is read, at once: it may be large, and reading it may run foreign code."""
-    if type(answer) in (int, float):
-        return answer
-    found = one(lambda each: read(each, columns), answer, ring, READING)
-    return found if isinstance(found, Reading) else Raised(f"a {type(answer).__name__}: {found.name}")
+    if type(output) in (int, float):
+        return output
+    found = call_once(lambda each: parse_output(each, columns), output, set_timer, PARSE_SECONDS)
+    return found if isinstance(found, ParsedOutput) else FailedCall(f"a {type(output).__name__}: {found.name}")
 
 
-def one(function: Callable[[Any], Any], data: Any, ring: Callable[[float], None], limit: float) -> Any:
+def call_once(function: Callable[[Any], Any], data: Any, set_timer: Callable[[float], None], limit: float) -> Any:
     """What one call comes to."""
     try:
-        ring(limit)
+        set_timer(limit)
         try:
             return function(data)
         finally:
-            ring(0)
-    except _TooLong:
-        ring(0)
-        return Raised(f"no answer within {limit:g} s")
+            set_timer(0)
+    except _CallTimeout:
+        set_timer(0)
+        return FailedCall(f"no answer within {limit:g} s")
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # whatever a black box raises is an answer
-        return Raised(f"raises {type(raised).__name__}")
+        return FailedCall(f"raises {type(raised).__name__}")
 
 
-def player(mechanism: Any, limit: float = 1.0) -> Player:
+def make_sampler(mechanism: Any, limit: float = 1.0) -> Sampler:
     """How this mechanism is played."""
     if hasattr(mechanism, "sample"):
-        return Bulk(mechanism.sample)
+        return VectorSampler(mechanism.sample)
     if isinstance(mechanism, ELEMENTWISE):
-        return Bulk(lambda data, n: mechanism.release(np.repeat(np.asarray(data)[None], n, axis=0)))
-    return Calls(getattr(mechanism, "release", mechanism), limit)
+        return VectorSampler(lambda data, n: mechanism.release(np.repeat(np.asarray(data)[None], n, axis=0)))
+    return CallSampler(getattr(mechanism, "release", mechanism), limit)
 
 
-def _copier(data: Any) -> Callable[[], Any]:
+def _make_copier(data: Any) -> Callable[[], Any]:
     """A fresh copy for every call: an input that is changed must not change the next call."""
     if isinstance(data, int | float | str | bytes | None):
         return lambda: data
@@ -175,18 +176,18 @@ def _copier(data: Any) -> Callable[[], Any]:
     return lambda: copy.deepcopy(data)
 
 
-class _TooLong(BaseException):
+class _CallTimeout(BaseException):
     """The alarm rang. Not an Exception, so that a black box which catches those does not catch this."""
 
 
 @contextmanager
-def _alarm() -> Iterator[Callable[[float], None]]:
+def _open_timer() -> Iterator[Callable[[float], None]]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield lambda seconds: None
         return
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise _TooLong
+        raise _CallTimeout
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
@@ -196,7 +197,7 @@ def _alarm() -> Iterator[Callable[[float], None]]:
         signal.signal(signal.SIGALRM, before)
 
 
-class _Nowhere(io.TextIOBase):
+class _NullStream(io.TextIOBase):
     """Takes any text and keeps none."""
 
     def write(self, text: str) -> int:
@@ -206,7 +207,7 @@ class _Nowhere(io.TextIOBase):
         return sys.__stdout__.fileno() if sys.__stdout__ else 1
 
 
-def short(data: Any) -> str:
+def shorten(data: Any) -> str:
     """An input in few letters."""
     text = repr(data)
     return text if len(text) <= 80 else f"{text[:60]} … {text[-15:]}"

@@ -4,36 +4,36 @@ import time
 from dataclasses import dataclass, field
 from math import inf
 
-MOST_SAMPLES = 40_000_000
-MARGIN = 0.05
+MAX_SAMPLES = 40_000_000
+OVERRUN_SHARE = 0.05
 """By this share, and a second, may counting overrun the time."""
 
 
 @dataclass
-class Purse:
+class SamplingBudget:
     """Answers, seconds, or both."""
 
     samples: int | None
     seconds: float | None
     start: float = field(default_factory=time.monotonic)
-    used: int = 0
-    waited: float = 0.0  # seconds in the black box
-    heard: int = 0  # answers that came in them
+    spent: int = 0
+    sampler_seconds: float = 0.0  # seconds in the black box
+    timed_outputs: int = 0  # answers that came in them
 
-    def pay(self, answers: int, seconds: float) -> None:
+    def record_outputs(self, answers: int, seconds: float) -> None:
         """So many answers were given."""
-        self.used += answers
-        self.heard += answers
-        self.waited += seconds
+        self.spent += answers
+        self.timed_outputs += answers
+        self.sampler_seconds += seconds
 
-    def forget(self) -> None:
+    def reset_rate(self) -> None:
         """Do not reckon with the first answers, which may be slow."""
-        self.waited, self.heard = 0.0, 0
+        self.sampler_seconds, self.timed_outputs = 0.0, 0
 
     @property
-    def cost(self) -> float:
+    def seconds_per_output(self) -> float:
         """Seconds an answer."""
-        return self.waited / max(1, self.heard)
+        return self.sampler_seconds / max(1, self.timed_outputs)
 
     @property
     def elapsed(self) -> float:
@@ -41,25 +41,25 @@ class Purse:
         return time.monotonic() - self.start
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many more answers there may be."""
-        found = MOST_SAMPLES if self.samples is None else self.samples - self.used
+        found = MAX_SAMPLES if self.samples is None else self.samples - self.spent
         if self.seconds is not None:
-            found = min(found, int((self.seconds - self.elapsed) / max(self.cost, 1e-9)))
-        return max(0, min(found, MOST_SAMPLES))
+            found = min(found, int((self.seconds - self.elapsed) / max(self.seconds_per_output, 1e-9)))
+        return max(0, min(found, MAX_SAMPLES))
 
     @property
-    def until(self) -> float:
+    def end_time(self) -> float:
         """When the time is over."""
         return inf if self.seconds is None else self.start + self.seconds
 
     @property
     def deadline(self) -> float:
         """When nothing is waited for any longer."""
-        return inf if self.seconds is None else self.until + 1 + MARGIN * self.seconds
+        return inf if self.seconds is None else self.end_time + 1 + OVERRUN_SHARE * self.seconds
 
     @property
-    def part(self) -> float:
+    def spent_share(self) -> float:
         """The part of it that is spent."""
-        by_count = 0.0 if self.samples is None else self.used / self.samples
+        by_count = 0.0 if self.samples is None else self.spent / self.samples
         return min(1.0, max(by_count, 0.0 if self.seconds is None else self.elapsed / self.seconds))

@@ -33,19 +33,19 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = Floats | list[float]
 
-MOST_PARTS = 1 << 17
+MAX_PARTS = 1 << 17
 """So many parts of an answer get a name of their own; numbers in a row count as one."""
-DEEPEST = 40
-SHORT = 16
+MAX_DEPTH = 40
+SHORT_ROW = 16
 """Up to so many numbers in a row no array is worth its while."""
-NESTED = 64
+NESTED_ROW = 64
 """A longer list of lists is read as one block, if it has the shape of one."""
-LARGEST = np.finfo(np.float64).max
+LARGEST_DOUBLE = np.finfo(np.float64).max
 
-SUM, GREATEST, SMALLEST, PLACE, MANY = (
+SUM, GREATEST, SMALLEST, PLACE_OF_LARGEST, NUMBER_COUNT = (
     "the sum", "the largest", "the smallest", "the place of the largest", "how many are there",
 )  # fmt: skip
-SUMMARY = (SUM, GREATEST, SMALLEST, PLACE, MANY)
+SUMMARY = (SUM, GREATEST, SMALLEST, PLACE_OF_LARGEST, NUMBER_COUNT)
 """What is computed from all numbers of an answer that has several."""
 TEXT_OF = "the text of "
 """A column that begins so holds codes of texts, which are equal or not."""
@@ -65,75 +65,75 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("sequence", (list, tuple, deque)),
 )
 """How types are read: the first that fits. Everything else is an object with attributes."""
-_KNOWN: "WeakKeyDictionary[type, str]" = WeakKeyDictionary()
-_WRITABLE = frozenset([type(None), bool, int, float, str, bytes])
-_WRITTEN = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+_KIND_OF_TYPE: "WeakKeyDictionary[type, str]" = WeakKeyDictionary()
+_LITERAL_TYPES = frozenset([type(None), bool, int, float, str, bytes])
+_NUMBER_PATTERN = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class FailedCall:
     """A call that ended in an exception, or not at all."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedOutput:
     """What one answer holds."""
 
-    sort: str
-    whole: int
+    kind: str
+    digest: int
     numbers: Mapping[str, float]
     blocks: Mapping[str, Row] = field(default_factory=dict)  # number j of block b has the name b[j]
-    words: Mapping[int, str] = field(default_factory=dict)  # what the codes of texts stand for
+    labels: Mapping[int, str] = field(default_factory=dict)  # what the codes of texts stand for
 
-    def under(self, columns: tuple[str, ...]) -> "Reading":
+    def keep_columns(self, columns: tuple[str, ...]) -> "ParsedOutput":
         """Only the numbers under these names."""
         found = {}
-        for name, block, place in _addresses(columns):
+        for name, block, place in _locate_columns(columns):
             if name in self.numbers:
                 found[name] = self.numbers[name]
             elif block in self.blocks and place < len(self.blocks[block]):
                 found[name] = float(self.blocks[block][place])
-        return Reading(self.sort, self.whole, found, words=self.words)
+        return ParsedOutput(self.kind, self.digest, found, labels=self.labels)
 
 
-def read(answer: Any, columns: tuple[str, ...] | None = None) -> Reading:
+def parse_output(output: Any, columns: tuple[str, ...] | None = None) -> ParsedOutput:
     """Read an answer, or only its numbers under these names.
 
-    >>> found = read({"mean": 2.5, "cells": [3, 4]})
+    >>> found = parse_output({"mean": 2.5, "cells": [3, 4]})
     >>> found.numbers["['mean']"], list(found.blocks["['cells']"]), found.numbers["the sum"]
     (2.5, [3.0, 4.0], 9.5)
     """
-    if isinstance(answer, Raised):
-        return Reading(answer.name, code_of(answer.name), {})
-    walk = _Walk()
-    walk.visit(answer, "", 0)
+    if isinstance(output, FailedCall):
+        return ParsedOutput(output.name, hash_text(output.name), {})
+    walk = _OutputWalker()
+    walk.visit(output, "", 0)
     if walk.several:
         walk.summarise()
-    sort = f"{_sort(answer)}{', NaN' * walk.nan}{', infinite' * walk.infinite}"
+    sort = f"{_describe_kind(output)}{', NaN' * walk.nan}{', infinite' * walk.infinite}"
     whole = int.from_bytes(walk.digest.digest()[:8], "little", signed=True)
-    found = Reading(sort, whole, walk.numbers, walk.blocks, walk.words)
-    return found if columns is None else found.under(columns)
+    found = ParsedOutput(sort, whole, walk.numbers, walk.blocks, walk.words)
+    return found if columns is None else found.keep_columns(columns)
 
 
-def code_of(text: str) -> int:
+def hash_text(text: str) -> int:
     """64 bits for a text."""
     return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest(), "little", signed=True)
 
 
-def number(value: Any) -> float:
+def to_float(value: Any) -> float:
     """The nearest double, the largest one for what is larger, NaN for what is no number."""
     try:
         return float(value)
     except OverflowError:
-        return LARGEST if value > 0 else -LARGEST
+        return LARGEST_DOUBLE if value > 0 else -LARGEST_DOUBLE
     except (TypeError, ValueError):
         return float("nan")
 
 
 @lru_cache(maxsize=64)
-def _addresses(columns: tuple[str, ...]) -> tuple[tuple[str, str, int], ...]:
+def _locate_columns(columns: tuple[str, ...]) -> tuple[tuple[str, str, int], ...]:
     """Where each column is found if it has no name of its own: in which block, and at which place."""
     found = []
     for name in columns:
@@ -142,10 +142,10 @@ def _addresses(columns: tuple[str, ...]) -> tuple[tuple[str, str, int], ...]:
     return tuple(found)
 
 
-def _kind(given: type) -> str:
-    if given not in _KNOWN:
-        _KNOWN[given] = next((name for name, types in _KINDS if issubclass(given, types)), "object")
-    return _KNOWN[given]
+def _classify_type(given: type) -> str:
+    if given not in _KIND_OF_TYPE:
+        _KIND_OF_TYPE[given] = next((name for name, types in _KINDS if issubclass(given, types)), "object")
+    return _KIND_OF_TYPE[given]
 
 
 def _name(value: Any) -> str:
@@ -155,31 +155,31 @@ def _name(value: Any) -> str:
     return str(getattr(value, "__qualname__", getattr(value, "__name__", "")))
 
 
-def _sort(answer: Any) -> str:
+def _describe_kind(output: Any) -> str:
     """What sort of thing an answer is: its type, and how long it is or which keys it has."""
-    kind = type(answer).__name__
+    kind = type(output).__name__
     try:
-        if isinstance(answer, Mapping):
-            keys = sorted(_label(key) for key in list(answer)[:1000])
-            return f"keys {{{', '.join(keys[:8])}}} of {len(answer)}"
-        if isinstance(answer, np.ndarray) and answer.ndim != 1:
-            return f"{kind} of {'×'.join(map(str, answer.shape))}"
-        if isinstance(answer, list | tuple | set | frozenset | deque | array | np.ndarray):
-            return f"{kind} of {len(answer)}"
+        if isinstance(output, Mapping):
+            keys = sorted(_format_label(key) for key in list(output)[:1000])
+            return f"keys {{{', '.join(keys[:8])}}} of {len(output)}"
+        if isinstance(output, np.ndarray) and output.ndim != 1:
+            return f"{kind} of {'×'.join(map(str, output.shape))}"
+        if isinstance(output, list | tuple | set | frozenset | deque | array | np.ndarray):
+            return f"{kind} of {len(output)}"
     except Exception as raised:
         return f"{kind} that raises {type(raised).__name__}"
     return kind
 
 
-def _label(value: Any) -> str:
+def _format_label(value: Any) -> str:
     """A short text for a key or an element, different for what is different."""
-    if type(value) in _WRITABLE or (type(value) is tuple and all(type(each) in _WRITABLE for each in value)):
+    if type(value) in _LITERAL_TYPES or (type(value) is tuple and all(type(each) in _LITERAL_TYPES for each in value)):
         text = repr(value)
-        return text if len(text) <= 60 else f"{text[:40]}… {code_of(text) & 0xFFFFFFFF:08x}"
-    return f"{type(value).__name__} {read(value).whole & 0xFFFFFFFFFFFFFFFF:016x}"
+        return text if len(text) <= 60 else f"{text[:40]}… {hash_text(text) & 0xFFFFFFFF:08x}"
+    return f"{type(value).__name__} {parse_output(value).digest & 0xFFFFFFFFFFFFFFFF:016x}"
 
 
-class _Walk:
+class _OutputWalker:
     """What has been read of an answer so far."""
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class _Walk:
         self.single: list[float] = []  # the numbers that are summed up: those that stand alone or in a short row
         self.counted: list[Floats] = []  # and those in long rows
         self.nan = self.infinite = self.several = False
-        self.left = MOST_PARTS
+        self.left = MAX_PARTS
 
     def visit(self, value: Any, path: str, depth: int) -> None:
         """Read one part and all that is in it."""
@@ -198,10 +198,10 @@ class _Walk:
         if self.left < 0:
             return None
         self._hash(type(value).__name__)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return self._code(path, "a part that is nested too deeply")
         try:
-            self._take(value, path, depth)
+            self._visit_kind(value, path, depth)
         except Exception as raised:  # foreign code ran: what it did is a part of the answer
             self._code(path, f"a {type(value).__name__} that raises {type(raised).__name__}")
 
@@ -209,15 +209,19 @@ class _Walk:
         """The sum, the ends, the place of the largest and the number of all numbers."""
         alone = [np.array(self.single)] if self.single or not self.counted else []
         every = np.concatenate(parts) if len(parts := [*alone, *self.counted]) > 1 else parts[0]
-        self.numbers[MANY] = float(len(every))
+        self.numbers[NUMBER_COUNT] = float(len(every))
         finite = np.where(np.isfinite(every), every, 0.0) if self.nan or self.infinite else every
         if len(every):
             with np.errstate(over="ignore"):
                 self.numbers[SUM] = float(finite.sum())
-            self.numbers |= {GREATEST: float(finite.max()), SMALLEST: float(finite.min()), PLACE: float(finite.argmax())}
+            self.numbers |= {
+                GREATEST: float(finite.max()),
+                SMALLEST: float(finite.min()),
+                PLACE_OF_LARGEST: float(finite.argmax()),
+            }
 
-    def _take(self, value: Any, path: str, depth: int) -> None:
-        match _kind(type(value)):
+    def _visit_kind(self, value: Any, path: str, depth: int) -> None:
+        match _classify_type(type(value)):
             case "number":
                 self._number(value, path)
             case "sequence":
@@ -245,10 +249,10 @@ class _Walk:
         self.digest.update(text.encode(errors="replace") + b"\0")
 
     def _number(self, value: Any, path: str) -> None:
-        found = number(value)
-        self._hash(_digits(value))
+        found = to_float(value)
+        self._hash(_format_exact(value))
         self.numbers[path or "the answer"] = found
-        self._count_few([found])
+        self._summarise_few([found])
 
     def _complex(self, value: Any, path: str) -> None:
         self.several = True
@@ -258,7 +262,7 @@ class _Walk:
     def _code(self, path: str, text: str) -> None:
         """A part that is equal to another or not."""
         self._hash(text)
-        code = code_of(text) & ((1 << 53) - 1)
+        code = hash_text(text) & ((1 << 53) - 1)
         self.words[code] = text if len(text) <= 40 else f"{text[:40]}…"
         self.numbers[f"{TEXT_OF}{path or 'the answer'}"] = float(code)
 
@@ -268,9 +272,9 @@ class _Walk:
         self.numbers[f"the length of {path or 'the answer'}"] = float(len(value))
         self.left -= 3
         before = f"{path} " if path else ""
-        written = _WRITTEN.findall(value)
+        written = _NUMBER_PATTERN.findall(value)
         if written:
-            self.blocks[f"{before}number"] = np.array([number(each) for each in written])
+            self.blocks[f"{before}number"] = np.array([to_float(each) for each in written])
         if value:
             letters = np.frombuffer(value.encode("utf-32-le", "surrogatepass"), np.uint32)
             self.blocks[f"{before}character"] = letters.astype(np.float64)
@@ -284,14 +288,14 @@ class _Walk:
 
     def _row(self, values: Floats, block: str) -> None:
         self.blocks[block] = values
-        self._count(values)
+        self._summarise_row(values)
 
-    def _count_few(self, values: list[float]) -> None:
+    def _summarise_few(self, values: list[float]) -> None:
         self.single += values
         self.nan |= any(map(isnan, values))
         self.infinite |= any(map(isinf, values))
 
-    def _count(self, values: Floats) -> None:
+    def _summarise_row(self, values: Floats) -> None:
         self.counted.append(values)
         if not np.isfinite(values).all():
             self.nan |= bool(np.isnan(values).any())
@@ -318,17 +322,17 @@ class _Walk:
         for key, part in value.items():
             if self.left < 0:
                 break
-            label = _label(key)
+            label = _format_label(key)
             self._hash(label)
             self.visit(part, f"{path}[{label}]", depth + 1)
 
     def _set(self, value: Iterable[Any], path: str) -> None:
         self.several = True
-        labels = sorted(map(_label, value))
+        labels = sorted(map(_format_label, value))
         self._hash("\0".join(labels))
-        self._has(labels, path)
+        self._add_members(labels, path)
 
-    def _has(self, labels: Sequence[str], path: str) -> None:
+    def _add_members(self, labels: Sequence[str], path: str) -> None:
         before = f"{path} " if path else ""
         found = {f"{before}has {label}": 1.0 for label in labels[: max(0, self.left)]}
         self.left -= len(found)
@@ -340,38 +344,38 @@ class _Walk:
         self._hash(str(len(value)))
         kinds = set(map(type, value))
         if kinds <= _NUMERIC:
-            return self._plain(value, kinds, path)
+            return self._visit_plain_row(value, kinds, path)
         if all(issubclass(kind, _NUMBERS) for kind in kinds):
             return self._block(np.array(value), path)
-        if kinds <= {list, tuple} and len(value) > NESTED and self._flat(value, path):
+        if kinds <= {list, tuple} and len(value) > NESTED_ROW and self._visit_as_block(value, path):
             return None
-        return self._mixed(value, path, depth)
+        return self._visit_mixed(value, path, depth)
 
-    def _mixed(self, value: Sequence[Any], path: str, depth: int) -> None:
+    def _visit_mixed(self, value: Sequence[Any], path: str, depth: int) -> None:
         """Numbers where they stand, NaN between them; and every other part by itself."""
-        block, row = path or "answer", np.array([number(each) if isinstance(each, _NUMBERS) else np.nan for each in value])
+        block, row = path or "answer", np.array([to_float(each) if isinstance(each, _NUMBERS) else np.nan for each in value])
         here = np.array([isinstance(each, _NUMBERS) for each in value])
         if here.any():
             self.blocks[block] = row
-            self._count(row[here])
-        texts = [_label(each) for each in value if type(each) is str]
+            self._summarise_row(row[here])
+        texts = [_format_label(each) for each in value if type(each) is str]
         if texts and not path:
-            self._has(texts, path)
+            self._add_members(texts, path)
         for j, each in enumerate(value):
             if isinstance(each, _NUMBERS):
-                self._hash(f"{type(each).__name__} {_digits(each)}")
+                self._hash(f"{type(each).__name__} {_format_exact(each)}")
             elif self.left < 0:
                 break
             else:
                 self.visit(each, f"{block}[{j}]", depth + 1)
 
-    def _plain(self, value: Sequence[Any], kinds: set[type], path: str) -> None:
+    def _visit_plain_row(self, value: Sequence[Any], kinds: set[type], path: str) -> None:
         """Whole numbers, doubles and booleans, at the speed of arrays if there are many."""
-        if len(value) <= SHORT:
+        if len(value) <= SHORT_ROW:
             self.digest.update(marshal.dumps(list(value), 2))
-            row = [number(each) for each in value]
+            row = [to_float(each) for each in value]
             self.blocks[path or "answer"] = row
-            return self._count_few(row)
+            return self._summarise_few(row)
         if kinds == {float}:
             return self._block(np.fromiter(value, np.float64, len(value)), path)
         if kinds == {int}:
@@ -380,10 +384,10 @@ class _Walk:
             except OverflowError:
                 pass
         self.digest.update(marshal.dumps(list(value), 2))
-        self._row(np.array([number(each) for each in value], np.float64), path or "answer")
+        self._row(np.array([to_float(each) for each in value], np.float64), path or "answer")
         return None
 
-    def _flat(self, value: Sequence[Any], path: str) -> bool:
+    def _visit_as_block(self, value: Sequence[Any], path: str) -> bool:
         """Lists of numbers that are all equally long, as one block; False for others."""
         try:
             found = np.array(value)
@@ -398,7 +402,7 @@ class _Walk:
 
     def _object(self, value: Any, path: str, depth: int) -> None:
         """Its numbers if it can become an array, its attributes, else what it says of itself."""
-        before, parts = path or "answer", attributes(value)
+        before, parts = path or "answer", read_attributes(value)
         if hasattr(type(value), "__array__"):
             parts = {name: list(getattr(value, name)) for name in ("columns", "index") if hasattr(value, name)}
             self._array(np.asarray(value), path, depth)
@@ -412,7 +416,7 @@ class _Walk:
             self.visit(part, f"{before}.{name}", depth + 1)
 
 
-def attributes(value: Any) -> dict[str, Any]:
+def read_attributes(value: Any) -> dict[str, Any]:
     """What an object holds, in its dictionary and its slots."""
     found: dict[str, Any] = {}
     for kind in type(value).__mro__:
@@ -425,7 +429,7 @@ def attributes(value: Any) -> dict[str, Any]:
     return {**found, **(held if isinstance(held, dict) else {})}
 
 
-def _digits(value: Any) -> str:
+def _format_exact(value: Any) -> str:
     """A number in letters, all of it."""
     if isinstance(value, int | np.integer):
         return f"{int(value):x}"

@@ -12,70 +12,72 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.loss import DiscreteLaplaceLoss, GaussianLoss
+from discreet.loss import DiscreteLaplaceEvent, GaussianEvent
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
-from discreet.query.bound import Bounded
-from discreet.query.groups import Exact, Keys
+from discreet.query.bound import BoundedQuery
+from discreet.query.groups import ExactTotals, Keys
 from discreet.query.measure import Measurement, Noise
-from discreet.query.measures import Measure
+from discreet.query.measures import Statistic
 from discreet.query.release import Receipt, release
 from discreet.units import Sensitivity
 
-Given: TypeAlias = "Mapping[Any, int | float]"
+NoiseInputs: TypeAlias = "Mapping[Any, int | float]"
 """What one noise was given, by key and place; what is not there is zero."""
 
 
 class Engine(Protocol):
     """Whatever adds up exact integers."""
 
-    def exact(self, bounded: Bounded) -> Exact:
+    def run(self, bounded: BoundedQuery) -> ExactTotals:
         """The integers behind a question."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class NoiseTrace:
     """What each noise of a question was given."""
 
-    totals: Mapping[Measure, Given]
-    selection: Given  # distinct units per key, where keys are selected by them
+    statistics: Mapping[Statistic, NoiseInputs]
+    selection: NoiseInputs  # distinct units per key, where keys are selected by them
 
 
-def record(measurement: Measurement, engine: Engine) -> Record:
+def trace_noise_inputs(measurement: Measurement, engine: Engine) -> NoiseTrace:
     """Release the question once, listening instead of adding noise."""
-    heard: dict[Measure, list[NDArray[np.int64]]] = {measure: [] for measure, _ in measurement.noises}
+    heard: dict[Statistic, list[NDArray[np.int64]]] = {measure: [] for measure, _ in measurement.noises}
     units: dict[Keys, int] = {}
-    exact = engine.exact(measurement.bounded)
+    exact = engine.run(measurement.bounded)
     listening = replace(
         measurement,
-        noises=tuple((measure, _listener(noise, heard[measure])) for measure, noise in measurement.noises),
-        selection=None if measurement.selection is None else _showing(measurement.selection),
+        noises=tuple((measure, _make_recording(noise, heard[measure])) for measure, noise in measurement.noises),
+        selection=None if measurement.selection is None else _make_selecting_all(measurement.selection),
     )
-    seen = _noting(exact.totals, units) if measurement.selection is not None else exact.totals
-    answer = release(listening, replace(exact, totals=seen), Receipt(0, listening.loss))
+    seen = _record_units(exact.totals, units) if measurement.selection is not None else exact.totals
+    answer = release(listening, replace(exact, totals=seen), Receipt(0, listening.event))
     keys = [key for key, _ in answer.rows]
-    totals = {measure: _by_key(keys, np.concatenate(parts)) for measure, parts in heard.items() if parts}
-    return Record(totals, units)
+    totals = {measure: _index_by_key(keys, np.concatenate(parts)) for measure, parts in heard.items() if parts}
+    return NoiseTrace(totals, units)
 
 
-def breaches(measurement: Measurement, before: Record, after: Record) -> list[str]:
+def find_violations(measurement: Measurement, before: NoiseTrace, after: NoiseTrace) -> list[str]:
     """The noises that were moved further than their losses say, and in which norm."""
     found = []
     for measure, noise in measurement.noises:
-        fact = noise.loss(measurement.bounded.sensitivity(measure))
-        found += beyond(repr(measure), before.totals.get(measure, {}), after.totals.get(measure, {}), _stated(fact))
+        fact = noise.event(measurement.bounded.sensitivity(measure))
+        found += find_exceeded_norms(
+            repr(measure), before.statistics.get(measure, {}), after.statistics.get(measure, {}), _stated_sensitivity(fact)
+        )
     if measurement.selection is not None:
-        groups = measurement.bounded.groups * measurement.bounded.neighbours.changes
-        found += beyond("distinct units", before.selection, after.selection, Sensitivity(l0=groups, linf=1))
+        groups = measurement.bounded.max_groups * measurement.bounded.neighbours.differing_units
+        found += find_exceeded_norms("distinct units", before.selection, after.selection, Sensitivity(l0=groups, linf=1))
     return found
 
 
-def _stated(fact: DiscreteLaplaceLoss | GaussianLoss) -> Sensitivity:
+def _stated_sensitivity(fact: DiscreteLaplaceEvent | GaussianEvent) -> Sensitivity:
     return fact.sensitivity
 
 
-def beyond(name: str, before: Given, after: Given, limit: Sensitivity) -> list[str]:
+def find_exceeded_norms(name: str, before: NoiseInputs, after: NoiseInputs, limit: Sensitivity) -> list[str]:
     """The norms in which some numbers moved further than a sensitivity allows."""
     steps = [abs(Fraction(before.get(key, 0)) - Fraction(after.get(key, 0))) for key in {**before, **after}]
     steps = [step for step in steps if step]
@@ -88,13 +90,13 @@ def beyond(name: str, before: Given, after: Given, limit: Sensitivity) -> list[s
     return [f"{norm} of {name}" for norm, (seen, most) in norms.items() if most is not None and seen > most]
 
 
-def _by_key(keys: list[Keys], given: NDArray[np.int64]) -> dict[Any, int]:
+def _index_by_key(keys: list[Keys], given: NDArray[np.int64]) -> dict[Any, int]:
     table = given.reshape(len(keys), -1)
     places = zip(*np.nonzero(table), strict=True)
     return {(keys[i], int(j)): int(table[i, j]) for i, j in places}
 
 
-def _noting(
+def _record_units(
     totals: Iterable[tuple[tuple[int, ...], Keys]], units: dict[Keys, int]
 ) -> Iterator[tuple[tuple[int, ...], Keys]]:
     for row, keys in totals:
@@ -102,7 +104,7 @@ def _noting(
         yield row, keys
 
 
-class _HeardLaplace(Laplace):
+class _RecordingLaplace(Laplace):
     """Laplace noise that writes down what it is given and adds nothing."""
 
     __slots__ = ("given",)
@@ -113,7 +115,7 @@ class _HeardLaplace(Laplace):
         return values
 
 
-class _HeardGaussian(Gaussian):
+class _RecordingGaussian(Gaussian):
     """The same for Gaussian noise."""
 
     __slots__ = ("given",)
@@ -124,7 +126,7 @@ class _HeardGaussian(Gaussian):
         return values
 
 
-class _ShowsAll(Threshold):
+class _SelectsAll(Threshold):
     """A selection that shows every key."""
 
     __slots__ = ()
@@ -133,12 +135,12 @@ class _ShowsAll(Threshold):
         return np.ones(np.shape(values), bool)
 
 
-def _listener(noise: Noise, given: list[NDArray[np.int64]]) -> Noise:
-    heard: _HeardLaplace | _HeardGaussian
-    heard = _HeardLaplace(noise.scale) if isinstance(noise, Laplace) else _HeardGaussian(noise.sigma)
+def _make_recording(noise: Noise, given: list[NDArray[np.int64]]) -> Noise:
+    heard: _RecordingLaplace | _RecordingGaussian
+    heard = _RecordingLaplace(noise.scale) if isinstance(noise, Laplace) else _RecordingGaussian(noise.sigma)
     object.__setattr__(heard, "given", given)
     return heard
 
 
-def _showing(selection: Threshold) -> Threshold:
-    return _ShowsAll(selection.scale, selection.threshold)
+def _make_selecting_all(selection: Threshold) -> Threshold:
+    return _SelectsAll(selection.scale, selection.threshold)

@@ -9,12 +9,12 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from discreet.auditor.answers import Answers, of_objects
-from discreet.auditor.game import LEAST, Columns, OneByOne
-from discreet.auditor.reading import Raised, read
-from discreet.auditor.where import Where, named
+from discreet.auditor.answers import Outputs, from_objects
+from discreet.auditor.game import MIN_OUTPUTS, Columns, RepeatsByDrawing
+from discreet.auditor.reading import FailedCall, parse_output
+from discreet.auditor.where import FunctionReference, get_import_path
 
-CALL = """
+CHILD_PROGRAM = """
 import importlib, os, pickle, signal, sys
 out = os.fdopen(os.dup(1), "wb")
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -36,43 +36,47 @@ out.flush()
 os._exit(0)
 """
 """An alarm that nobody waits for ends the process, wherever it is."""
-PATIENCE = 60.0
+START_SECONDS = 60.0
 """Seconds for a program to start."""
 
 
-class Restarts(OneByOne):
+class RestartSampler(RepeatsByDrawing):
     """Calls a function, known by its name, in a fresh process each time, several side by side."""
 
-    quick = False
+    is_fast = False
 
-    def __init__(self, function: Where, workers: int = 1, limit: float = 1.0) -> None:
-        self.where, self.workers, self.limit = named(function), workers, limit
+    def __init__(self, function: FunctionReference, workers: int = 1, limit: float = 1.0) -> None:
+        self.where, self.workers, self.limit = get_import_path(function), workers, limit
 
-    def answers(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Answers:
+    def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
         """See `Player`."""
         module, _, name = self.where.partition(":")
         sent = pickle.dumps((sys.path, module, name, data, self.limit))
         found: list[Any] = []
         with ThreadPoolExecutor(self.workers) as side_by_side:
-            while len(found) < n and (len(found) < LEAST or monotonic() <= until):
-                fresh = side_by_side.map(self._one, [sent] * min(self.workers, n - len(found)))
-                found += [each if type(each) in (int, float) else read(each, columns) for each in fresh]
-        return of_objects(found, columns)
+            while len(found) < n and (len(found) < MIN_OUTPUTS or monotonic() <= until):
+                fresh = side_by_side.map(self._call_in_process, [sent] * min(self.workers, n - len(found)))
+                found += [each if type(each) in (int, float) else parse_output(each, columns) for each in fresh]
+        return from_objects(found, columns)
 
-    def _one(self, sent: bytes) -> Any:
+    def _call_in_process(self, sent: bytes) -> Any:
         try:
             ended = subprocess.run(
-                [sys.executable, "-c", CALL], input=sent, capture_output=True, timeout=self.limit + PATIENCE, check=False
+                [sys.executable, "-c", CHILD_PROGRAM],
+                input=sent,
+                capture_output=True,
+                timeout=self.limit + START_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
-            return Raised(f"no answer within {self.limit:g} s")
+            return FailedCall(f"no answer within {self.limit:g} s")
         if ended.returncode:
             late = ended.returncode == -signal.SIGALRM
-            return Raised(f"no answer within {self.limit:g} s" if late else "ends its process")
+            return FailedCall(f"no answer within {self.limit:g} s" if late else "ends its process")
         try:
             came, answer = pickle.loads(ended.stdout)
         except Exception as raised:  # what a black box makes of itself on arrival is an answer too
-            return Raised(f"an answer that raises {type(raised).__name__} when it is received")
+            return FailedCall(f"an answer that raises {type(raised).__name__} when it is received")
         if came is None:
-            return Raised(f"a {answer} that cannot be sent")
-        return answer if came else Raised(f"raises {answer}")
+            return FailedCall(f"a {answer} that cannot be sent")
+        return answer if came else FailedCall(f"raises {answer}")

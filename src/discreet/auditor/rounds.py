@@ -13,187 +13,211 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from discreet.auditor.answers import Answers, together
-from discreet.auditor.certify import TWICE, Certified, counted, repeats
+from discreet.auditor.answers import Outputs, concatenate
+from discreet.auditor.certify import REPETITION, CertifiedEvent, certify_events, certify_repetition
 from discreet.auditor.claims import Point
-from discreet.auditor.events import Candidate, candidates, finalists
+from discreet.auditor.events import Candidate, find_candidates, select_finalists
 from discreet.auditor.finding import Finding
-from discreet.auditor.game import LEAST, ROOM, Columns, Pair, Player
-from discreet.auditor.purse import Purse
-from discreet.auditor.scores import learn
-from discreet.auditor.telling import MOST_COLUMNS, most_telling
+from discreet.auditor.game import MAX_NUMBERS_HELD, MIN_OUTPUTS, Columns, Pair, Sampler
+from discreet.auditor.purse import SamplingBudget
+from discreet.auditor.scores import learn_scores
+from discreet.auditor.telling import MAX_COLUMNS, select_informative_columns
 from discreet.errors import BadParameter
 
-SHARES = (0.25, 0.25, 0.5)
-TESTS = 8
-WHOLE = (0.4, 0.7, 1.0)
+ALPHA_SHARES = (0.25, 0.25, 0.5)
+TESTS_PER_ROUND = 8
+SPENT_LIMITS = (0.4, 0.7, 1.0)
 """The part of the purse beyond which a round looks at no further pair."""
-FEWEST = 60
-TRIED, TRIED_AGAIN, KEPT = 20_000, 120_000, (4, 1)
+MIN_CERTIFIED = 60
+MAX_EXPLORED, MAX_EXPLORED_AGAIN, PAIRS_KEPT = 20_000, 120_000, (4, 1)
 """Answers a side that a pair is explored with at most, in the first two rounds; how many pairs each of them leaves."""
-MOST_LEARNED = 600_000
-CHUNK, CALLS, BREATH = 250_000, 5000, 0.2
+MAX_LEARNED = 600_000
+CHUNK_DRAWN, CHUNK_CALLED, CHUNK_SECONDS = 250_000, 5000, 0.2
 """Answers to one side before it is the other's turn: drawn in bulk, called, and, if there is a clock, as come in so long."""
-REPEATS = 300
-PLAIN = 5.0
+MAX_REPEATS = 300
+PLAIN_SIGMAS = 5.0
 """Standard errors above the claim that are hardly an accident."""
 
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Explored:
+class ExploredPair:
     """What was chosen for a pair, and how telling it is: by what exceeds the claim if that is plain, else by what tells the
     two inputs apart at all."""
 
-    place: int
-    telling: tuple[float, float]
-    chosen: list[Candidate]
+    index: int
+    separation: tuple[float, float]
+    finalists: list[Candidate]
     columns: Columns
-    cost: float  # seconds an answer
+    seconds_per_output: float  # seconds an answer
 
 
 @dataclass
-class Rounds:
+class AuditRounds:
     """One audit."""
 
-    player: Player
+    sampler: Sampler
     claim: str
     points: tuple[Point, ...]
     confidence: float
     alpha: float
-    purse: Purse
+    budget: SamplingBudget
     progress: Progress | None
     sharp: bool = False
-    seen: dict[int, tuple[Answers, Answers]] = field(default_factory=dict)  # what was learned from, by pair
+    training_outputs: dict[int, tuple[Outputs, Outputs]] = field(default_factory=dict)  # what was learned from, by pair
 
-    def played(self, pairs: list[Pair]) -> Finding:
+    def run(self, pairs: list[Pair]) -> Finding:
         """All of it."""
-        order, found = list(range(len(pairs))), list[Certified]()
-        self._warm(pairs[0])
-        for turn, share in enumerate(SHARES):
-            alpha = self.alpha * share / TESTS
-            explore, certify = self._plan(turn, len(order))
-            if turn and certify < FEWEST:  # the last round, which spends all that is left on one pair, may still have enough
+        order, found = list(range(len(pairs))), list[CertifiedEvent]()
+        self._warm_up(pairs[0])
+        for turn, share in enumerate(ALPHA_SHARES):
+            alpha = self.alpha * share / TESTS_PER_ROUND
+            explore, certify = self._plan_round(turn, len(order))
+            if (
+                turn and certify < MIN_CERTIFIED
+            ):  # the last round, which spends all that is left on one pair, may still have enough
                 order = order[:1]
                 continue
-            looked: list[Explored] = []
+            looked: list[ExploredPair] = []
             for i in order:
-                if not looked or self.purse.part <= WHOLE[turn]:
-                    looked.append(self._explored(i, pairs[i], explore, certify, alpha, len(order)))
-            looked.sort(key=lambda each: each.telling, reverse=True)
-            broken = [each for each in found if each.evidence.violates]
-            fresh = self._counted(pairs, looked[0], certify, turn, alpha)
+                if not looked or self.budget.spent_share <= SPENT_LIMITS[turn]:
+                    looked.append(self._explore(i, pairs[i], explore, certify, alpha, len(order)))
+            looked.sort(key=lambda each: each.separation, reverse=True)
+            broken = [each for each in found if each.evidence.is_violation]
+            fresh = self._certify(pairs, looked[0], certify, turn, alpha)
             found = [*fresh, *broken] if fresh else found
-            if turn == 0 and not any(each.evidence.violates for each in found):
-                found += self._repeated(pairs[looked[0].place], alpha)
-            if not self.sharp and any(each.evidence.violates for each in found):
+            if turn == 0 and not any(each.evidence.is_violation for each in found):
+                found += self._certify_repetition(pairs[looked[0].index], alpha)
+            if not self.sharp and any(each.evidence.is_violation for each in found):
                 break
-            order = [each.place for each in looked[: KEPT[min(turn, 1)]]]
-        return self._told(found)
+            order = [each.index for each in looked[: PAIRS_KEPT[min(turn, 1)]]]
+        return self._make_finding(found)
 
-    def _warm(self, pair: Pair) -> None:
+    def _warm_up(self, pair: Pair) -> None:
         """The first answers may be slow, and are not reckoned with."""
-        n = 1000 if self.player.quick else 3
-        self._ask(pair.left, n, self.purse.until, ())
-        self.purse.forget()
-        self._ask(pair.right, n, self.purse.until, ())
+        n = 1000 if self.sampler.is_fast else 3
+        self._draw(pair.left, n, self.budget.end_time, ())
+        self.budget.reset_rate()
+        self._draw(pair.right, n, self.budget.end_time, ())
 
-    def _plan(self, turn: int, pairs: int) -> tuple[int, int]:
+    def _plan_round(self, turn: int, pairs: int) -> tuple[int, int]:
         """Answers a side: to explore each pair with, and to certify on."""
-        left, widest = self.purse.left, MOST_LEARNED // max(1, self._width() // 3)
+        left, widest = self.budget.remaining, MAX_LEARNED // max(1, self._width() // 3)
         if turn == 0:
-            each = max(FEWEST, min(TRIED, int(0.06 * left / (2 * pairs + 2))))
+            each = max(MIN_CERTIFIED, min(MAX_EXPLORED, int(0.06 * left / (2 * pairs + 2))))
             return min(each, widest), each
         if turn == 1:
-            each = min(TRIED_AGAIN, int(0.2 * left / (2 * pairs + 2)))
+            each = min(MAX_EXPLORED_AGAIN, int(0.2 * left / (2 * pairs + 2)))
             return min(each, widest), each
-        explore = min(MOST_LEARNED, int(0.12 * left))
+        explore = min(MAX_LEARNED, int(0.12 * left))
         return min(explore, widest), int(0.97 * left / 2) - explore
 
     def _width(self) -> int:
         """How many numbers of an answer are kept: many take longer to learn from."""
-        return max((len(side.columns) for sides in self.seen.values() for side in sides), default=1)
+        return max((len(side.columns) for sides in self.training_outputs.values() for side in sides), default=1)
 
-    def _wide(self, seen: tuple[Answers, Answers]) -> bool:
+    def _is_wide(self, seen: tuple[Outputs, Outputs]) -> bool:
         """Whether an answer has more numbers than are kept: others are chosen every time, and old answers lack them."""
-        return max(len(side.columns) for side in seen) >= MOST_COLUMNS
+        return max(len(side.columns) for side in seen) >= MAX_COLUMNS
 
-    def _haste(self, pairs: int) -> float:
+    def _exploration_deadline(self, pairs: int) -> float:
         """When to stop exploring one side of one of so many pairs, or counting how often its answers repeat."""
-        if self.purse.seconds is None:
+        if self.budget.seconds is None:
             return inf
-        return min(self.purse.until, time.monotonic() + self.purse.seconds * (0.15 / pairs + 0.01))
+        return min(self.budget.end_time, time.monotonic() + self.budget.seconds * (0.15 / pairs + 0.01))
 
-    def _scanned(self, data: Any, n: int, until: float) -> Answers:
+    def _draw_all_columns(self, data: Any, n: int, until: float) -> Outputs:
         """Up to n answers with all of their numbers, as many as there is room for."""
-        first = self._ask(data, min(n, LEAST), until)
-        more = min(n, ROOM // max(1, len(first.columns))) - len(first)
-        return first if more <= 0 or time.monotonic() > until else together([first, self._ask(data, more, until)])
+        first = self._draw(data, min(n, MIN_OUTPUTS), until)
+        more = min(n, MAX_NUMBERS_HELD // max(1, len(first.columns))) - len(first)
+        return first if more <= 0 or time.monotonic() > until else concatenate([first, self._draw(data, more, until)])
 
-    def _ask(self, data: Any, n: int, until: float, columns: Columns = None) -> Answers:
+    def _draw(self, data: Any, n: int, until: float, columns: Columns = None) -> Outputs:
         begun = time.monotonic()
-        found = self.player.answers(data, n, until, columns)
-        self.purse.pay(len(found), time.monotonic() - begun)
+        found = self.sampler.draw(data, n, until, columns)
+        self.budget.record_outputs(len(found), time.monotonic() - begun)
         if self.progress is not None:
-            self.progress(self.purse.part)
+            self.progress(self.budget.spent_share)
         return found
 
-    def _explored(self, i: int, pair: Pair, explore: int, certify: int, alpha: float, pairs: int) -> Explored:
+    def _explore(self, i: int, pair: Pair, explore: int, certify: int, alpha: float, pairs: int) -> ExploredPair:
         """Learn on the first part of the answers, of which all numbers are looked at, and choose on the rest."""
-        heard, waited, before = self.purse.heard, self.purse.waited, self.seen.get(i)
-        learnt = max(LEAST, int((0.4 if before is None or self._wide(before) else 0.2) * explore))
-        inputs, patience = (pair.left, pair.right), self._haste(pairs)
-        scanned = [self._scanned(inputs[0], learnt, _half_way(patience)), self._scanned(inputs[1], learnt, patience)]
-        telling = most_telling(scanned[0], scanned[1])
-        train = [side.only(telling.columns) for side in scanned]
-        late, patience = time.monotonic() > patience, self._haste(pairs)
-        select = [
-            side.part(0, 0) if late else self._ask(data, max(LEAST, explore - len(side)), until, telling.columns)
-            for data, side, until in zip(inputs, train, (_half_way(patience), patience), strict=True)
+        heard, waited, before = self.budget.timed_outputs, self.budget.sampler_seconds, self.training_outputs.get(i)
+        learnt = max(MIN_OUTPUTS, int((0.4 if before is None or self._is_wide(before) else 0.2) * explore))
+        inputs, patience = (pair.left, pair.right), self._exploration_deadline(pairs)
+        scanned = [
+            self._draw_all_columns(inputs[0], learnt, _find_midpoint(patience)),
+            self._draw_all_columns(inputs[1], learnt, patience),
         ]
-        cost = max(1e-9, (self.purse.waited - waited) / max(1, self.purse.heard - heard))
-        fresh = [together(parts) for parts in zip(train, select, strict=True)]
-        if late or min(map(len, fresh)) < 4 * LEAST:  # too few to part; what is certified is drawn later in any case
+        telling = select_informative_columns(scanned[0], scanned[1])
+        train = [side.keep_columns(telling.columns) for side in scanned]
+        late, patience = time.monotonic() > patience, self._exploration_deadline(pairs)
+        select = [
+            side.select_rows(0, 0)
+            if late
+            else self._draw(data, max(MIN_OUTPUTS, explore - len(side)), until, telling.columns)
+            for data, side, until in zip(inputs, train, (_find_midpoint(patience), patience), strict=True)
+        ]
+        cost = max(1e-9, (self.budget.sampler_seconds - waited) / max(1, self.budget.timed_outputs - heard))
+        fresh = [concatenate(parts) for parts in zip(train, select, strict=True)]
+        if late or min(map(len, fresh)) < 4 * MIN_OUTPUTS:  # too few to part; what is certified is drawn later in any case
             train = select = fresh
         if before is not None and set(before[0].columns) == set(telling.columns):
-            train = [together(parts) for parts in zip(before, train, strict=True)]
-            fresh = [together(parts) for parts in zip(before, fresh, strict=True)]
-        self.seen[i] = fresh[0], fresh[1]
-        scores = learn(train[0], train[1], telling)
-        found = list(candidates(scores, select[0], select[1], self._points(pair), certify, alpha))
-        chosen = finalists(found)
+            train = [concatenate(parts) for parts in zip(before, train, strict=True)]
+            fresh = [concatenate(parts) for parts in zip(before, fresh, strict=True)]
+        self.training_outputs[i] = fresh[0], fresh[1]
+        scores = learn_scores(train[0], train[1], telling)
+        found = list(find_candidates(scores, select[0], select[1], self._points(pair), certify, alpha))
+        chosen = select_finalists(found)
         excess = max(each.sigmas for each in chosen)
-        how_telling = (excess if excess > PLAIN else 0.0, max(each.apart for each in found))
-        return Explored(i, how_telling, chosen, telling.columns, cost)
+        how_telling = (excess if excess > PLAIN_SIGMAS else 0.0, max(each.separation for each in found))
+        return ExploredPair(i, how_telling, chosen, telling.columns, cost)
 
     def _points(self, pair: Pair) -> tuple[Point, ...]:
-        return self.points if pair.changes == 1 else tuple(point.twice() for point in self.points)
+        return self.points if pair.distance == 1 else tuple(point.for_two_units() for point in self.points)
 
-    def _counted(self, pairs: list[Pair], best: Explored, certify: int, turn: int, alpha: float) -> list[Certified]:
+    def _certify(self, pairs: list[Pair], best: ExploredPair, certify: int, turn: int, alpha: float) -> list[CertifiedEvent]:
         """The finalists of the best pair on fresh answers: fewer where they are slow, decided before the first of them."""
-        n, left = certify, self.purse.until - time.monotonic()
+        n, left = certify, self.budget.end_time - time.monotonic()
         if left < inf:
-            fitting = left / (2 * best.cost)
-            last = turn == len(SHARES) - 1 or fitting < 2 * FEWEST  # half of so few would leave too few for another round
+            fitting = left / (2 * best.seconds_per_output)
+            last = (
+                turn == len(ALPHA_SHARES) - 1 or fitting < 2 * MIN_CERTIFIED
+            )  # half of so few would leave too few for another round
             n = max(1, min(certify, int(fitting if last else fitting / 2)))
-        chunk = CHUNK if self.player.quick else CALLS if left == inf else max(1, min(CALLS, int(BREATH / best.cost)))
-        return counted(self._ask, pairs[best.place], best.chosen, best.columns, n, chunk, alpha, self.purse.deadline)
+        chunk = (
+            CHUNK_DRAWN
+            if self.sampler.is_fast
+            else CHUNK_CALLED
+            if left == inf
+            else max(1, min(CHUNK_CALLED, int(CHUNK_SECONDS / best.seconds_per_output)))
+        )
+        return certify_events(
+            self._draw, pairs[best.index], best.finalists, best.columns, n, chunk, alpha, self.budget.deadline
+        )
 
-    def _repeated(self, pair: Pair, alpha: float) -> list[Certified]:
-        n = min(REPEATS, self.purse.left // 20)
-        if n < FEWEST:
+    def _certify_repetition(self, pair: Pair, alpha: float) -> list[CertifiedEvent]:
+        n = min(MAX_REPEATS, self.budget.remaining // 20)
+        if n < MIN_CERTIFIED:
             return []
-        self.purse.used += 4 * n
-        return repeats(self.player.again, pair, self._points(pair), n, alpha, min(self._haste(2), self.purse.deadline))
+        self.budget.spent += 4 * n
+        return certify_repetition(
+            self.sampler.count_repeats,
+            pair,
+            self._points(pair),
+            n,
+            alpha,
+            min(self._exploration_deadline(2), self.budget.deadline),
+        )
 
-    def _told(self, found: list[Certified]) -> Finding:
+    def _make_finding(self, found: list[CertifiedEvent]) -> Finding:
         if not found:
-            raise BadParameter("seconds", f"{self.purse.seconds:g}", "too short for a single round", "give more time")
-        broken = [each for each in found if each.evidence.violates]
-        broken = [each for each in broken if each.event != TWICE] or broken  # the plainer story, where there are two
+            raise BadParameter("seconds", f"{self.budget.seconds:g}", "too short for a single round", "give more time")
+        broken = [each for each in found if each.evidence.is_violation]
+        broken = [each for each in broken if each.event != REPETITION] or broken  # the plainer story, where there are two
         best = max(broken or found, key=lambda each: each.evidence.margin)
-        claimed = best.evidence.point.claimed
+        claimed = best.evidence.point.claimed_point
         return Finding(
             violation=bool(broken),
             claim=self.claim,
@@ -204,15 +228,15 @@ class Rounds:
             pair=str(best.pair),
             event=best.event,
             likelier=best.likelier,
-            resolution=None if broken else min(each.evidence.resolution() for each in found),
+            resolution=None if broken else min(each.evidence.compute_resolution() for each in found),
             evidence=best.evidence,
             points=self.points,
-            samples=self.purse.used,
-            seconds=self.purse.elapsed,
+            samples=self.budget.spent,
+            seconds=self.budget.elapsed,
         )
 
 
-def _half_way(until: float) -> float:
+def _find_midpoint(until: float) -> float:
     """The middle of the time from now until then."""
     now = time.monotonic()
     return until if until == inf else now + max(0.0, until - now) / 2

@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.auditor.claims import Claimed
+from discreet.auditor.claims import Claim
 from discreet.mechanisms import Gaussian, Laplace, SparseVector, TruncatedGeometric
 from discreet.mechanisms.unsafe import Catastrophe, FloatLaplace, NameAndShame
 from discreet.noise import SYSTEM, bernoulli, discrete_laplace
 from discreet.noise.bits import SEED_BYTES, Keystream
 
 Array = NDArray[Any]
-Sampler = Callable[[Any, int], Any]
+SampleFunction = Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledMechanism:
     """A mechanism given by its sampler."""
 
-    sample: Sampler
+    sample: SampleFunction
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,24 @@ class Target:
 
     name: str
     mechanism: Any
-    claim: Claimed
+    claim: Claim
     neighbours: tuple[tuple[Any, Any], ...]
     fault: str = ""
 
 
-def laplace(scale: Any, n: int) -> NDArray[np.int64]:
+def draw_laplace(scale: Any, n: int) -> NDArray[np.int64]:
     """Exact noise."""
     return discrete_laplace(Fraction(scale), n)
 
 
-def rows(data: Any, n: int) -> NDArray[np.int64]:
+def repeat_rows(data: Any, n: int) -> NDArray[np.int64]:
     """The same vector of counts n times."""
     return np.repeat(np.asarray(data, np.int64)[None], n, axis=0)
 
 
-def noisy(scale: Any) -> Sampler:
+def make_noisy_counts(scale: Any) -> SampleFunction:
     """Laplace noise on every count."""
-    return lambda data, n: rows(data, n) + laplace(scale, n * len(data)).reshape(n, len(data))
+    return lambda data, n: repeat_rows(data, n) + draw_laplace(scale, n * len(data)).reshape(n, len(data))
 
 
 # -- sparse vector: ten counts against a threshold of 0, c = 2, ε = 1: the wrong ones are [LSL17, Algs 3 to 6] --------------
@@ -64,11 +64,11 @@ LAST: tuple[tuple[Any, Any], ...] = (([0] * 9 + [2], [1] * 9 + [1]), *ABOVE)
 STOPS = 2
 
 
-def _sparse(bar_scale: Any, scale: Any | None, *, stops: int | None = STOPS, numeric: bool = False) -> Sampler:
+def _sparse(bar_scale: Any, scale: Any | None, *, stops: int | None = STOPS, numeric: bool = False) -> SampleFunction:
     def sample(data: Any, n: int) -> Array:
-        values = rows(data, n)
-        bar = laplace(bar_scale, n)[:, None]
-        heard = values if scale is None else values + laplace(scale, values.size).reshape(values.shape)
+        values = repeat_rows(data, n)
+        bar = draw_laplace(bar_scale, n)[:, None]
+        heard = values if scale is None else values + draw_laplace(scale, values.size).reshape(values.shape)
         reached = heard >= bar
         over = np.cumsum(reached, axis=1) - reached >= (stops or values.shape[1] + 1)
         said = np.where(reached, heard + 1000 if numeric else 1, 0)
@@ -78,10 +78,24 @@ def _sparse(bar_scale: Any, scale: Any | None, *, stops: int | None = STOPS, num
 
 
 SPARSE = [
-    Target("sparse vector that returns the noisy value", Drawn(_sparse(2, 2, stops=1, numeric=True)), 1, LAST, "value"),
-    Target("sparse vector whose noise ignores the number of stops", Drawn(_sparse(4, Fraction(4, 3))), 1, ABOVE, "scale"),
-    Target("sparse vector without noise on the answers", Drawn(_sparse(2, None, stops=None)), 1, ABOVE, "no noise"),
-    Target("sparse vector that never stops", Drawn(_sparse(2, 2, stops=None)), 1, ABOVE, "no stop"),
+    Target(
+        "sparse vector that returns the noisy value",
+        SampledMechanism(_sparse(2, 2, stops=1, numeric=True)),
+        1,
+        LAST,
+        "value",
+    ),
+    Target(
+        "sparse vector whose noise ignores the number of stops",
+        SampledMechanism(_sparse(4, Fraction(4, 3))),
+        1,
+        ABOVE,
+        "scale",
+    ),
+    Target(
+        "sparse vector without noise on the answers", SampledMechanism(_sparse(2, None, stops=None)), 1, ABOVE, "no noise"
+    ),
+    Target("sparse vector that never stops", SampledMechanism(_sparse(2, 2, stops=None)), 1, ABOVE, "no stop"),
 ]
 
 
@@ -89,38 +103,38 @@ SPARSE = [
 
 
 def _max_value(data: Any, n: int) -> Array:
-    return np.asarray(noisy(2)(data, n).max(axis=1))
+    return np.asarray(make_noisy_counts(2)(data, n).max(axis=1))
 
 
-def _resampled(data: Any, n: int) -> Array:
+def _resample_until_inside(data: Any, n: int) -> Array:
     """Noise drawn again until the result lies in [0, 10]: the tails are cut off, and the scaling depends on the input."""
     found = np.full(n, -1, np.int64)
     while (missing := np.flatnonzero((found < 0) | (found > 10))).size:
-        found[missing] = data + laplace(1, missing.size)
+        found[missing] = data + draw_laplace(1, missing.size)
     return found
 
 
-def _unbounded(data: Any, n: int) -> Array:
+def _count_all_rows(data: Any, n: int) -> Array:
     """Counts rows, with noise for one row per person; a person here may have three."""
-    return np.asarray(len(data) + laplace(1, n))
+    return np.asarray(len(data) + draw_laplace(1, n))
 
 
-def _clamped_late(data: Any, n: int) -> Array:
-    return np.asarray(np.clip(round(sum(data)) + laplace(1, n), 0, 20))
+def _clamp_after_noise(data: Any, n: int) -> Array:
+    return np.asarray(np.clip(round(sum(data)) + draw_laplace(1, n), 0, 20))
 
 
-def _true_mean(data: Any, n: int) -> Array:
-    return np.asarray((sum(data) + laplace(1, n)) / max(1, len(data)))
+def _divide_by_true_count(data: Any, n: int) -> Array:
+    return np.asarray((sum(data) + draw_laplace(1, n)) / max(1, len(data)))
 
 
-def _averaged(data: Any, n: int) -> Array:
+def _answer_twenty_times(data: Any, n: int) -> Array:
     """Twenty answers with fresh noise for the price of one."""
-    return np.asarray(noisy(1)([data] * 20, n))
+    return np.asarray(make_noisy_counts(1)([data] * 20, n))
 
 
-def _keys(data: Any) -> Any:
+def _count_present_keys(data: Any) -> Any:
     """Noisy counts of the keys that somebody has."""
-    return {key: data.count(key) + int(laplace(1, 1)[0]) for key in sorted(set(data))}
+    return {key: data.count(key) + int(draw_laplace(1, 1)[0]) for key in sorted(set(data))}
 
 
 # -- strange records --------------------------------------------------------------------------------------------------------
@@ -144,8 +158,8 @@ def _float_normal(data: Any, n: int) -> Array:
     return np.asarray(data + 2 * np.random.default_rng(SYSTEM.words(4)).normal(size=n))
 
 
-def _rounded_first(data: Any, n: int) -> Array:
-    return np.asarray(data + np.round(laplace(2000, n) / 1000, 3))
+def _round_before_adding(data: Any, n: int) -> Array:
+    return np.asarray(data + np.round(draw_laplace(2000, n) / 1000, 3))
 
 
 # -- randomness -------------------------------------------------------------------------------------------------------------
@@ -163,7 +177,7 @@ class _OncePerProcess:
     """Noise drawn when the program starts, and used for every answer."""
 
     def __init__(self) -> None:
-        self.noise = int(laplace(10, 1)[0])
+        self.noise = int(draw_laplace(10, 1)[0])
 
     def __call__(self, data: Any) -> Any:
         return data + self.noise
@@ -182,53 +196,74 @@ def _short_period(data: Any, n: int) -> Array:
 # -- failures that δ must cover ---------------------------------------------------------------------------------------------
 
 
-def _catastrophe(delta: Any) -> Sampler:
+def _catastrophe(delta: Any) -> SampleFunction:
     return lambda data, n: np.where(bernoulli(Fraction(delta), n), data, -1)
 
 
 def _short_gaussian(share: Fraction) -> Target:
     right = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
     name = f"Gaussian {float(1 - share):.0%} short, against its curve"
-    return Target(name, Gaussian(right.sigma * share), right.loss(1), ((0, 1),), "σ")
+    return Target(name, Gaussian(right.sigma * share), right.event(1), ((0, 1),), "σ")
 
 
-TWINS = [
+MUTANTS = [
     Target("Laplace 5% short", Laplace(Fraction(95, 100)), 1, ((0, 1),), "scale"),
     _short_gaussian(Fraction(80, 100)),
     _short_gaussian(Fraction(95, 100)),
-    Target("Laplace in doubles", Drawn(lambda x, n: FloatLaplace(2).release(np.full(n, x))), 0.5, ((0.0, 1.0),), "floats"),
-    Target("Gaussian in doubles", Drawn(_float_normal), Gaussian(2).loss(1), ((0.0, 1.0), (0.0, 1 / 3)), "floats"),
-    Target("noise rounded before it is added", Drawn(_rounded_first), 0.5, ((0.0, 1 / 3), (0.0, 1.0)), "grid"),
+    Target(
+        "Laplace in doubles",
+        SampledMechanism(lambda x, n: FloatLaplace(2).release(np.full(n, x))),
+        0.5,
+        ((0.0, 1.0),),
+        "floats",
+    ),
+    Target(
+        "Gaussian in doubles", SampledMechanism(_float_normal), Gaussian(2).event(1), ((0.0, 1.0), (0.0, 1 / 3)), "floats"
+    ),
+    Target(
+        "noise rounded before it is added", SampledMechanism(_round_before_adding), 0.5, ((0.0, 1 / 3), (0.0, 1.0)), "grid"
+    ),
     *SPARSE,
-    Target("noisy max that returns the value", Drawn(_max_value), 1, (([0] * 5, [1] * 5),), "value"),
-    Target("histogram with the sensitivity of one cell", Drawn(noisy(1)), 1, (([5, 5, 5, 5], [4, 6, 5, 5]),), "sensitivity"),
-    Target("catastrophe more often than δ", Drawn(_catastrophe(0.01)), (0, 0.005), ((3, 4),), "δ"),
+    Target("noisy max that returns the value", SampledMechanism(_max_value), 1, (([0] * 5, [1] * 5),), "value"),
+    Target(
+        "histogram with the sensitivity of one cell",
+        SampledMechanism(make_noisy_counts(1)),
+        1,
+        (([5, 5, 5, 5], [4, 6, 5, 5]),),
+        "sensitivity",
+    ),
+    Target("catastrophe more often than δ", SampledMechanism(_catastrophe(0.01)), (0, 0.005), ((3, 4),), "δ"),
     Target("name and shame more often than δ", NameAndShame(0.02), (1, 0.005), ((["ann", "bob"], ["ann"]),), "δ"),
     Target("a sum that hands NaN on", _nan_sum, 1, (([0.5], [0.5, nan]), ([0.5], [0.5, 1.0])), "NaN"),
     Target("an exception on one record", _raises, 1, (([1], [1, 1]), ([1], [1, -1])), "exception"),
-    Target("no bound on contributions", Drawn(_unbounded), 1, ((["a"], ["a", "b", "b", "b"]),), "bound"),
-    Target("keys that somebody has", _keys, 1, ((["a", "a"], ["a", "a", "b"]),), "keys"),
-    Target("truncated geometric with its tails cut off", Drawn(_resampled), 1, ((0, 1),), "tails"),
+    Target("no bound on contributions", SampledMechanism(_count_all_rows), 1, ((["a"], ["a", "b", "b", "b"]),), "bound"),
+    Target("keys that somebody has", _count_present_keys, 1, ((["a", "a"], ["a", "a", "b"]),), "keys"),
+    Target("truncated geometric with its tails cut off", SampledMechanism(_resample_until_inside), 1, ((0, 1),), "tails"),
     Target("one seed for every call", _same_seed, 0.5, ((0, 1),), "seed"),
     Target("noise drawn once per process", _OncePerProcess(), 0.1, ((0, 1),), "seed"),
-    Target("a generator with 256 states", Drawn(_short_period), 0.05, ((0, 1),), "period"),
-    Target("a sum clamped after the noise", Drawn(_clamped_late), 1, (([1, 1], [1, 1, 10]),), "clamp"),
-    Target("a mean over the true number", Drawn(_true_mean), 1, (([1, 1, 1], [1, 1, 1, 1]),), "n"),
-    Target("twenty answers for the price of one", Drawn(_averaged), 1, ((0, 1),), "composition"),
+    Target("a generator with 256 states", SampledMechanism(_short_period), 0.05, ((0, 1),), "period"),
+    Target("a sum clamped after the noise", SampledMechanism(_clamp_after_noise), 1, (([1, 1], [1, 1, 10]),), "clamp"),
+    Target("a mean over the true number", SampledMechanism(_divide_by_true_count), 1, (([1, 1, 1], [1, 1, 1, 1]),), "n"),
+    Target("twenty answers for the price of one", SampledMechanism(_answer_twenty_times), 1, ((0, 1),), "composition"),
 ]
 """Every one of these is to be caught."""
 
 _SPARSE_RIGHT = SparseVector.for_epsilon(1, sensitivity=1, threshold=0, most=STOPS)
 _TRUNCATED = TruncatedGeometric(1, 0, 10)
 
-RIGHT = [
+CORRECT = [
     Target("Laplace", Laplace(1), 1, ((0, 1),)),
-    Target("Gaussian", Gaussian(4), Gaussian(4).loss(1), ((0, 1),)),
-    Target("sparse vector", Drawn(lambda x, n: _SPARSE_RIGHT.runs(rows(x, n))), 1, ABOVE),
-    Target("histogram of disjoint cells", Drawn(noisy(1)), 1, (([5, 5, 5, 5], [4, 5, 5, 5]),)),
+    Target("Gaussian", Gaussian(4), Gaussian(4).event(1), ((0, 1),)),
+    Target("sparse vector", SampledMechanism(lambda x, n: _SPARSE_RIGHT.run_batch(repeat_rows(x, n))), 1, ABOVE),
+    Target("histogram of disjoint cells", SampledMechanism(make_noisy_counts(1)), 1, (([5, 5, 5, 5], [4, 5, 5, 5]),)),
     Target("truncated geometric", _TRUNCATED, 1, ((0, 1), (9, 10))),
-    Target("place of the noisy max", Drawn(lambda x, n: noisy(2)(x, n).argmax(axis=1)), 1, (([0] * 5, [1, 0, 0, 0, 0]),)),
-    Target("catastrophe as often as δ", Drawn(_catastrophe(0.01)), (0, 0.01), ((3, 4),)),
+    Target(
+        "place of the noisy max",
+        SampledMechanism(lambda x, n: make_noisy_counts(2)(x, n).argmax(axis=1)),
+        1,
+        (([0] * 5, [1, 0, 0, 0, 0]),),
+    ),
+    Target("catastrophe as often as δ", SampledMechanism(_catastrophe(0.01)), (0, 0.01), ((3, 4),)),
     Target("catastrophe, called", Catastrophe(0.02).release, (0, 0.02), ((["ann"], ["bob"]),)),
     Target("laplace on reals", Laplace(Fraction(21, 10)), 0.5, ((0.0, 1.0), (0.25, 1 / 3))),
 ]

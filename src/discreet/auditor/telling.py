@@ -12,24 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.auditor.answers import Answers, Floats, all_columns
-from discreet.auditor.features import trailing_exponents
+from discreet.auditor.answers import Floats, Outputs, merge_columns
+from discreet.auditor.features import compute_trailing_exponents
 from discreet.auditor.reading import SUMMARY, TEXT_OF
 
-MOST_COLUMNS = 64
-CODED = 4
+MAX_COLUMNS = 64
+MAX_CODED_COLUMNS = 4
 """Of so many columns the exact values and the lowest bits are looked at."""
-MOST_COMPARED = 1 << 23
+MAX_COMPARED = 1 << 23
 """Numbers that are compared at most, unless fewer than `FEWEST` answers a side would be."""
-FEWEST = 6
-WIDEST = 1 << 16
+MIN_COMPARED = 6
+MAX_SCREENED_COLUMNS = 1 << 16
 """Of more columns than these, those whose means differ most are looked at more closely."""
-STRIP = 1 << 20
+STRIP_SIZE = 1 << 20
 """Numbers that are compared at a time."""
 
 
 @dataclass(frozen=True)
-class Telling:
+class InformativeColumns:
     """The columns that are kept, and those of which exact values and lowest bits are looked at."""
 
     columns: tuple[str, ...]
@@ -37,53 +37,60 @@ class Telling:
     lowest: tuple[str, ...]
 
 
-def most_telling(left: Answers, right: Answers) -> Telling:
+def select_informative_columns(left: Outputs, right: Outputs) -> InformativeColumns:
     """The columns to learn from."""
-    names = all_columns([left, right])
+    names = merge_columns([left, right])
     single = [j for j, name in enumerate(names.own) if name not in SUMMARY]
     always = [name for name in names.own if name in SUMMARY]
     width = len(single) + len(names) - len(names.own)
     if width <= 1:
         every = (*always, *(name for name in names if name not in SUMMARY))
-        return Telling(every, (), tuple(filter(_numeric, every)))
-    rows = max(FEWEST, MOST_COMPARED // (2 * width))
-    a, b = (side.part(0, rows).spread_over(names) for side in (left, right))
+        return InformativeColumns(every, (), tuple(filter(_is_numeric, every)))
+    rows = max(MIN_COMPARED, MAX_COMPARED // (2 * width))
+    a, b = (side.select_rows(0, rows).align_columns(names) for side in (left, right))
     places = np.concatenate([np.array(single, np.int64), np.arange(len(names.own), len(names))])
-    if width > WIDEST:
-        places = np.sort(places[np.argsort(-_by_strips(_shifts, a, b, places)[0], kind="stable")[:WIDEST]])
-    measures = _by_strips(_measures, a, b, places)
+    if width > MAX_SCREENED_COLUMNS:
+        places = np.sort(
+            places[
+                np.argsort(-_apply_in_strips(_compute_mean_shifts, a, b, places)[0], kind="stable")[:MAX_SCREENED_COLUMNS]
+            ]
+        )
+    measures = _apply_in_strips(_compute_separations, a, b, places)
     ranks = np.argsort(-measures, axis=1, kind="stable")
     kept, exact, lowest = (
-        [names[int(places[j])] for j in found] for found in (_in_turn(ranks), ranks[2][:CODED], ranks[3][: 2 * CODED])
+        [names[int(places[j])] for j in found]
+        for found in (_interleave_ranks(ranks), ranks[2][:MAX_CODED_COLUMNS], ranks[3][: 2 * MAX_CODED_COLUMNS])
     )
-    return Telling((*always, *kept), tuple(exact), tuple(filter(_numeric, lowest))[:CODED])
+    return InformativeColumns((*always, *kept), tuple(exact), tuple(filter(_is_numeric, lowest))[:MAX_CODED_COLUMNS])
 
 
-def _numeric(name: str) -> bool:
+def _is_numeric(name: str) -> bool:
     return not name.startswith(TEXT_OF) and name not in SUMMARY
 
 
-def _in_turn(ranks: NDArray[np.int64]) -> list[int]:
+def _interleave_ranks(ranks: NDArray[np.int64]) -> list[int]:
     """The best columns of each measure in turn, until there are enough; in the order in which they stand."""
-    return sorted(list(dict.fromkeys(ranks.T[:MOST_COLUMNS].ravel().tolist()))[:MOST_COLUMNS])
+    return sorted(list(dict.fromkeys(ranks.T[:MAX_COLUMNS].ravel().tolist()))[:MAX_COLUMNS])
 
 
-def _by_strips(measure: Callable[[Floats, Floats], Floats], a: Floats, b: Floats, places: NDArray[np.int64]) -> Floats:
+def _apply_in_strips(
+    separation: Callable[[Floats, Floats], Floats], a: Floats, b: Floats, places: NDArray[np.int64]
+) -> Floats:
     """The measures of these columns, some at a time."""
-    step = max(1, STRIP // (len(a) + len(b)))
+    step = max(1, STRIP_SIZE // (len(a) + len(b)))
     strips = (places[i : i + step] for i in range(0, len(places), step))
-    return np.concatenate([measure(a[:, strip], b[:, strip]) for strip in strips], axis=1)
+    return np.concatenate([separation(a[:, strip], b[:, strip]) for strip in strips], axis=1)
 
 
-def _measures(a: Floats, b: Floats) -> Floats:
+def _compute_separations(a: Floats, b: Floats) -> Floats:
     """The four measures of each column, one row each."""
     pooled = np.concatenate([a, b])
-    far, apart = _compared(np.where(np.isnan(pooled), -np.inf, pooled), len(a))
-    _, grid = _compared(trailing_exponents(pooled).astype(np.float64), len(a))
-    return np.stack([_shifts(a, b)[0], far, apart, grid])
+    far, apart = _compare_distributions(np.where(np.isnan(pooled), -np.inf, pooled), len(a))
+    _, grid = _compare_distributions(compute_trailing_exponents(pooled).astype(np.float64), len(a))
+    return np.stack([_compute_mean_shifts(a, b)[0], far, apart, grid])
 
 
-def _shifts(a: Floats, b: Floats) -> Floats:
+def _compute_mean_shifts(a: Floats, b: Floats) -> Floats:
     """The means' distance in standard errors, as one row; what is missing counts as 0."""
     sides = [np.clip(np.nan_to_num(side, nan=0.0), -1e100, 1e100) for side in (a, b)]
     means = [side.mean(axis=0) for side in sides]
@@ -92,7 +99,7 @@ def _shifts(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.abs(means[0] - means[1]) / np.sqrt(spread + least**2))[None]
 
 
-def _compared(pooled: Floats, first: int) -> tuple[Floats, Floats]:
+def _compare_distributions(pooled: Floats, first: int) -> tuple[Floats, Floats]:
     """Per column, the first rows against the others: the largest distance of the distribution functions, and by how many
     standard deviations Σ (o − e)²/e over the distinct values exceeds what chance explains."""
     rows, width = pooled.shape

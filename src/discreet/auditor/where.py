@@ -9,40 +9,40 @@ from typing import Any, TypeAlias
 
 from discreet.errors import BadParameter
 
-Where: TypeAlias = str | Callable[[Any], Any]
+FunctionReference: TypeAlias = str | Callable[[Any], Any]
 """A function, or "module:function"."""
 
 
-def found(where: Where) -> Callable[[Any], Any]:
+def load_function(reference: FunctionReference) -> Callable[[Any], Any]:
     """The function itself; what its module prints goes to the errors.
 
-    >>> found("math:sqrt")(9)
+    >>> load_function("math:sqrt")(9)
     3.0
     """
-    if not isinstance(where, str):
-        return where
-    module, _, name = where.partition(":")
+    if not isinstance(reference, str):
+        return reference
+    module, _, name = reference.partition(":")
     if not module or not name:
-        raise BadParameter("function", repr(where), "not of the form module:function", "write, for example, noise:add")
+        raise BadParameter("function", repr(reference), "not of the form module:function", "write, for example, noise:add")
     try:
         with redirect_stdout(sys.stderr):
             function = getattr(import_module(module), name)
     except (ImportError, AttributeError) as missing:
-        raise BadParameter("function", repr(where), str(missing), "check the module's path and the name") from None
+        raise BadParameter("function", repr(reference), str(missing), "check the module's path and the name") from None
     if not callable(function):
-        raise BadParameter("function", repr(where), "cannot be called", "name a function of one input")
+        raise BadParameter("function", repr(reference), "cannot be called", "name a function of one input")
     return function  # type: ignore[no-any-return]
 
 
-def named(where: Where) -> str:
+def get_import_path(reference: FunctionReference) -> str:
     """The name under which another process finds the function."""
-    if isinstance(where, str):
-        found(where)
-        return where
+    if isinstance(reference, str):
+        load_function(reference)
+        return reference
     if (
-        not isinstance(where, FunctionType)
-        or getattr(sys.modules.get(where.__module__), where.__qualname__, None) is not where
+        not isinstance(reference, FunctionType)
+        or getattr(sys.modules.get(reference.__module__), reference.__qualname__, None) is not reference
     ):
         way = 'put it at the top of a module, or write "module:function"'
-        raise BadParameter("function", repr(where), "no other process can find it", way)
-    return f"{where.__module__}:{where.__qualname__}"
+        raise BadParameter("function", repr(reference), "no other process can find it", way)
+    return f"{reference.__module__}:{reference.__qualname__}"

@@ -20,7 +20,7 @@ from discreet.cli.commands import lab  # isort: skip
 __all__ = ["accounting", "app", "auditing", "keeping", "lab", "main", "planning", "publishing", "questions", "sources"]
 
 
-def _print_anything() -> None:
+def _escape_unencodable() -> None:
     """Where the terminal's encoding has no ε, and none of somebody's keys, print \\u03b5: what was paid for is not lost."""
     import sys
 
@@ -35,15 +35,22 @@ def main() -> None:
     1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger. What an engine said, which may quote values,
     goes to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
-    from discreet.engines.owner import VARIABLE, log, open_log_file
-    from discreet.errors import BudgetExceeded, DiscreetError, EngineFailed, LedgerBroken, LedgerFailed, SourceRefused
+    from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file, owner_log
+    from discreet.errors import (
+        BudgetExceeded,
+        DiscreetError,
+        EngineFailed,
+        LedgerCorrupted,
+        LedgerUnavailable,
+        SourceRefused,
+    )
 
-    _print_anything()
+    _escape_unencodable()
     try:
-        if path := os.environ.get(VARIABLE):
-            log.addHandler(open_log_file(path))
+        if path := os.environ.get(OWNER_LOG_VARIABLE):
+            owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:
         typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)
-        codes = ((1, LedgerBroken), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerFailed))
+        codes = ((1, LedgerCorrupted), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerUnavailable))
         raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None

@@ -3,16 +3,16 @@
 from fractions import Fraction
 from typing import Any
 
-from discreet.accounting.calibration import least_scale, likely_scale
+from discreet.accounting.calibration import find_smallest_scale, guess_scale
 from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.expression import parse
-from discreet.accounting.side_by_side import readings
-from discreet.accounting.vocabulary import LAWS
-from discreet.cli.output import number, print_json, print_styled, table
+from discreet.accounting.side_by_side import compare_guarantees
+from discreet.accounting.vocabulary import NOISE_TERMS
+from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, positive, shown, shown_down, shown_up
-from discreet.loss import Loss, Subsampled, repeat
+from discreet.exact import Bounds, ceil_float, check_positive, format_down, format_rational, format_up
+from discreet.loss import Event, Subsampled, repeat
 
 SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
 
@@ -29,37 +29,37 @@ def account(
         flag = "--readings" if show_readings else "--plot"
         raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
     if delta is None:
-        _account_delta(expression, str(epsilon), as_json=as_json)
+        _print_delta(expression, str(epsilon), as_json=as_json)
     else:
-        _account_epsilon(expression, delta, show_readings=show_readings, plot=plot, as_json=as_json)
+        _print_epsilon(expression, delta, show_readings=show_readings, plot=plot, as_json=as_json)
 
 
-def _account_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
-    loss, at = parse(expression), number(epsilon, "epsilon")
+def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
+    loss, at = parse(expression), parse_number(epsilon, "epsilon")
     bounds = certified_delta(loss, at)
     if as_json:
-        print_json({"delta": _interval(bounds), "epsilon": float(at)})
+        print_json({"delta": _to_json_interval(bounds), "epsilon": float(at)})
         return
-    row = ("certified", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]")
-    table(f"δ at ε = {float(at):g}", ["reading", "δ"], [row])
+    row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
+    print_table(f"δ at ε = {float(at):g}", ["reading", "δ"], [row])
     _note_continuous(expression)
 
 
-def _account_epsilon(expression: str, delta: str, *, show_readings: bool, plot: str | None, as_json: bool) -> None:
-    loss, target = parse(expression), number(delta, "delta")
+def _print_epsilon(expression: str, delta: str, *, show_readings: bool, plot: str | None, as_json: bool) -> None:
+    loss, target = parse(expression), parse_number(delta, "delta")
     bounds = certified_epsilon(loss, target)
-    sides = readings(loss, target) if show_readings else {}
+    sides = compare_guarantees(loss, target) if show_readings else {}
     if plot:
         from discreet.cli.picture import draw_curve
 
         draw_curve(loss, target, plot)
     if as_json:
-        print_json({"epsilon": _interval(bounds), "delta": float(target), "readings": sides})
+        print_json({"epsilon": _to_json_interval(bounds), "delta": float(target), "readings": sides})
         return
-    rows = [("certified", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]", "")]
+    rows = [("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]", "")]
     best = float(bounds)
-    rows += [(name, shown_up(value, 6), _excess(value, best)) for name, value in sides.items()]
-    table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
+    rows += [(name, format_up(value, 6), _format_excess(value, best)) for name, value in sides.items()]
+    print_table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
     _note_continuous(expression)
     if plot:
         print_styled(f"picture written to {plot}")
@@ -74,34 +74,34 @@ def calibrate(name: str, epsilon: str, delta: str, times: int, sensitivity: str,
     """The least noise for a target."""
     if name not in SCALES:
         raise BadParameter("mechanism", repr(name), "no noise with a scale", f"take one of {', '.join(SCALES)}")
-    field, law = SCALES[name], LAWS[name]
+    field, law = SCALES[name], NOISE_TERMS[name]
     eps, target, moved = (
-        number(epsilon, "epsilon"),
-        number(delta, "delta"),
-        positive(number(sensitivity, "sensitivity"), "sensitivity"),
+        parse_number(epsilon, "epsilon"),
+        parse_number(delta, "delta"),
+        check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity"),
     )
-    share = None if rate is None else number(rate, "rate")
+    share = None if rate is None else parse_number(rate, "rate")
 
-    def fact(scale: Fraction) -> Loss:
+    def fact(scale: Fraction) -> Event:
         once = law.make({field: scale, "sensitivity": moved})
         return repeat(once if share is None else Subsampled(once, share), times)
 
-    scale = least_scale(fact, eps, target, likely_scale(float(moved), eps, target, times, share))
+    scale = find_smallest_scale(fact, eps, target, guess_scale(float(moved), eps, target, times, share))
     bounds = certified_epsilon(fact(scale), target)
     if as_json:
-        print_json({field: ceil_float(scale), "epsilon": _interval(bounds), "delta": float(target)})
+        print_json({field: ceil_float(scale), "epsilon": _to_json_interval(bounds), "delta": float(target)})
         return
-    table(
-        f"the least noise for ε = {shown(eps)}, δ = {float(target):g}, {times:,} times",
+    print_table(
+        f"the least noise for ε = {format_rational(eps)}, δ = {float(target):g}, {times:,} times",
         ["mechanism", field, "certified ε"],
-        [(name, f"{ceil_float(scale):.12g}", f"[{shown_down(bounds.lower, 12)}, {shown_up(bounds.upper, 12)}]")],
+        [(name, f"{ceil_float(scale):.12g}", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")],
     )
     print_styled(law.meaning)
 
 
-def _interval(bounds: Bounds) -> dict[str, Any]:
+def _to_json_interval(bounds: Bounds) -> dict[str, Any]:
     return {"lower": bounds.lower, "upper": bounds.upper}
 
 
-def _excess(value: float, best: float) -> str:
+def _format_excess(value: float, best: float) -> str:
     return f"{value / best - 1:+.1%}" if 0 < best < float("inf") and value < float("inf") else ""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-PANELS = ASKING, KEEPING, RECKONING, CHECKING, LEARNING = (
+PANELS = ASKING, KEEPING, ACCOUNTING, CHECKING, LEARNING = (
     "Ask", "Keep a budget", "Reckon prices", "Check claims", "Learn",
 )  # fmt: skip
 
@@ -34,7 +34,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         from discreet import __version__
 
@@ -46,7 +46,7 @@ def _version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave.")
     ] = False,
 ) -> None:
     """Answers questions about people without telling on anyone."""

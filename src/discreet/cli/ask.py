@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from discreet.cli.ledger import key_place
+from discreet.cli.ledger import resolve_key_path
 from discreet.cli.output import print_data
-from discreet.cli.question import Question, waiting
+from discreet.cli.question import QueryArguments, show_progress
 from discreet.errors import BadParameter
-from discreet.ledger import ledger_at
-from discreet.ledger.keys import Key, key_at
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import SigningKey, load_key
 from discreet.ledger.rotation import check_signing_key
-from discreet.query.release import Release
-from discreet.query.tidy import adds_up, check_additive
+from discreet.query.release import Answer
+from discreet.query.tidy import check_additive, is_additive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class AnswerOptions:
     """How the answer is to be tidied and printed."""
 
     simultaneous: bool
@@ -28,7 +28,7 @@ class Form:
     as_csv: bool
     spreadsheet: bool
 
-    def tidied(self, answer: Release) -> Release:
+    def postprocess(self, answer: Answer) -> Answer:
         """Post-processing, in the one order in which no step undoes another."""
         answer = answer.consistent() if self.consistent else answer
         answer = answer.non_negative() if self.non_negative else answer
@@ -36,7 +36,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RecordOptions:
     """What is kept of the answer besides the entry in the account."""
 
     id: str | None
@@ -44,14 +44,14 @@ class Kept:
     release: str | None
     key: str | None
 
-    def open(self, ledger: str | None) -> tuple[IO[str], Key] | None:
+    def open_certificate(self, ledger: str | None) -> tuple[IO[str], SigningKey] | None:
         """The file for the certificate and the key that signs it, before anything is paid."""
         if self.release is None:
             return None
         if ledger is None:
             raise BadParameter("--release", self.release, "only a ledger signs answers", "give --ledger too")
-        key = key_at(key_place(ledger, self.key))
-        check_signing_key(ledger_at(ledger).store, key)
+        key = load_key(resolve_key_path(ledger, self.key))
+        check_signing_key(open_ledger(ledger).store, key)
         try:
             return Path(self.release).open("x", encoding="utf-8"), key
         except FileExistsError:
@@ -61,19 +61,19 @@ class Kept:
             raise BadParameter("--release", self.release, reason, "name another place") from None
 
 
-def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
+def run(question: QueryArguments, confidence: float, form: AnswerOptions, kept: RecordOptions) -> None:
     """Print the answer."""
     if form.as_json and form.as_csv:
         raise BadParameter("--csv", "given", "so is --json", "take one of the two")
     if form.spreadsheet and not form.as_csv:
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
-    session, price = question.open(confidence)
+    session, price = question.open_session(confidence)
     if form.consistent:
-        asked = session.outline(question.sql)
-        check_additive(asked.query.groups, [adds_up(aggregate, asked) for _, aggregate in asked.query.aggregates])
-    place = kept.open(question.ledger)
+        asked = session.bound_with_placeholders(question.sql)
+        check_additive(asked.query.groups, [is_additive(aggregate, asked) for _, aggregate in asked.query.aggregates])
+    place = kept.open_certificate(question.ledger)
     try:
-        with waiting("asking …") as told:
+        with show_progress("asking …") as told:
             raw = session.ask(
                 question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, id=kept.id,
                 fresh=kept.fresh, **price,
@@ -81,13 +81,13 @@ def run(question: Question, confidence: float, form: Form, kept: Kept) -> None:
         if place is not None:
             file, key = place
             with file:
-                file.write(json.dumps(session.certificate(raw, key), ensure_ascii=False, indent=1) + "\n")
+                file.write(json.dumps(session.certify(raw, key), ensure_ascii=False, indent=1) + "\n")
     except BaseException:  # no half a file; whatever was answered is recorded, and free when it is asked again
         if place is not None:
             place[0].close()
             Path(place[0].name).unlink()
         raise
-    answer = form.tidied(raw)
+    answer = form.postprocess(raw)
     if form.as_json:
         print(answer.to_json())
     elif form.as_csv:

@@ -9,11 +9,11 @@ from typing import Any
 import typer
 
 from discreet.auditor.attack import audit
-from discreet.auditor.claims import Claimed, Mu, Rho
+from discreet.auditor.claims import Claim, Mu, Rho
 from discreet.auditor.neighbours import Domain
-from discreet.auditor.where import found
-from discreet.cli.output import number, print_line
-from discreet.cli.question import waiting
+from discreet.auditor.where import load_function
+from discreet.cli.output import parse_number, print_line
+from discreet.cli.question import show_progress
 from discreet.errors import BadParameter
 from discreet.paths import read_text
 from discreet.units import Neighbours
@@ -22,7 +22,7 @@ RELATIONS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class AuditRequest:
     """What was typed."""
 
     function: str
@@ -40,26 +40,26 @@ class Request:
     restart: bool
 
     @property
-    def claim(self) -> Claimed:
+    def claim(self) -> Claim:
         """ε and δ, or ρ, or μ."""
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
         if len(given) != 1:
             raise BadParameter("claim", " and ".join(given) or "missing", "exactly one is tested", "give --epsilon 1, say")
         if self.rho is not None:
-            return Rho(number(self.rho, "rho"))
+            return Rho(parse_number(self.rho, "rho"))
         if self.mu is not None:
-            return Mu(number(self.mu, "mu"))
-        return (number(self.epsilon or "", "epsilon"), number(self.delta, "delta"))
+            return Mu(parse_number(self.mu, "mu"))
+        return (parse_number(self.epsilon or "", "epsilon"), parse_number(self.delta, "delta"))
 
 
-def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> None:
+def run(request: AuditRequest, *, as_json: bool, grade: bool, report: str | None) -> None:
     """Audit, print, and leave with 1 if the claim is false."""
     sys.path.insert(0, "")
-    claim, domain, pairs = request.claim, _domain(request.domain), _pairs(request.pairs)
+    claim, domain, pairs = request.claim, _parse_domain(request.domain), _read_pairs(request.pairs)
     if request.neighbours not in RELATIONS:
         raise BadParameter("--neighbours", repr(request.neighbours), "unknown", "take add-remove or replace")
-    found(request.function)  # a mistyped name is told before any process is started
-    with waiting("auditing …") as told:
+    load_function(request.function)  # a mistyped name is told before any process is started
+    with show_progress("auditing …") as told:
         outcome = audit(
             request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
             relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
@@ -71,16 +71,16 @@ def run(request: Request, *, as_json: bool, grade: bool, report: str | None) -> 
     raise typer.Exit(1 if outcome.violation else 0)
 
 
-def _domain(text: str) -> Domain:
+def _parse_domain(text: str) -> Domain:
     if text == "any":
         return "any"
     low, colon, high = text.partition(":")
     if not colon:
         raise BadParameter("--domain", repr(text), "not two ends", "write --domain 0:1, or --domain any")
-    return float(number(low, "domain")), float(number(high, "domain"))
+    return float(parse_number(low, "domain")), float(parse_number(high, "domain"))
 
 
-def _pairs(path: str | None) -> list[Any] | None:
+def _read_pairs(path: str | None) -> list[Any] | None:
     """A JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
     if path is None:
         return None

@@ -1,7 +1,7 @@
 """`discreet demo`: the whole road on one screen. What is shown was paid for; the true numbers are not shown."""
 
-from discreet.cli.output import number, print_json
-from discreet.cli.sample import REGIONS, ROWS, visits
+from discreet.cli.output import parse_number, print_json
+from discreet.cli.sample import REGIONS, ROWS, make_visits
 from discreet.opening import connect
 from discreet.session import Session
 
@@ -11,16 +11,16 @@ MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"
 
 def run(epsilon: str, delta: str, *, as_json: bool) -> None:
     """A quote, two questions, and the budget before and after."""
-    price = number(epsilon, "epsilon")
+    price = parse_number(epsilon, "epsilon")
     session = connect(
-        visits(), table="visits", unit="person", epsilon=3 * price, delta=number(delta, "delta"),
+        make_visits(), table="visits", unit="person", epsilon=3 * price, delta=parse_number(delta, "delta"),
         bounds={"paid": (0, 150)}, keys={"region": REGIONS}, max_groups=2, max_rows=5,
     )  # fmt: skip
-    before, quoted = session.price, session.quote(COUNTS, epsilon=price)
+    before, quoted = session.budget, session.quote(COUNTS, epsilon=price)
     answers = [session.ask(question, epsilon=price) for question in (COUNTS, MEAN)]
     if as_json:
         shown = [answer.to_dict() for answer in answers]
-        budget = {"before": before.to_dict(), "after": session.price.to_dict()}
+        budget = {"before": before.to_dict(), "after": session.budget.to_dict()}
         print_json({"budget": budget, "quote": quoted.to_dict(), "answers": shown})
         return
     from rich.console import Console
@@ -28,20 +28,18 @@ def run(epsilon: str, delta: str, *, as_json: bool) -> None:
 
     console = Console()
     console.print(Text(f"{ROWS:,} invented visits. Budget: {before}."))
-    for promise in quoted.promises:
+    for promise in quoted.columns:
         noise = ", ".join(mechanism for _, mechanism in promise.noises)
-        console.print(
-            Text(f"> quote {COUNTS}\n  {promise.column} ± {promise.half_widths[0][1]:g}, {noise}. {quoted.price}.")
-        )
-    console.print(Text(f"  In every currency: {', '.join(map(str, quoted.prices))}."))
+        console.print(Text(f"> quote {COUNTS}\n  {promise.column} ± {promise.half_widths[0][1]:g}, {noise}. {quoted.cost}."))
+    console.print(Text(f"  In every currency: {', '.join(map(str, quoted.costs))}."))
     for question, answer in zip((COUNTS, MEAN), answers, strict=True):
         console.print(Text(f"> ask {question}", style="bold"))
         console.print(answer)
-    console.print(_refused(session, 3 * price))
-    console.print(Text(f"Budget: {session.price}."))
+    console.print(_ask_beyond_budget(session, 3 * price))
+    console.print(Text(f"Budget: {session.budget}."))
 
 
-def _refused(session: Session, epsilon: object) -> str:
+def _ask_beyond_budget(session: Session, epsilon: object) -> str:
     """What happens to a question that costs too much."""
     from discreet.errors import BudgetExceeded
 

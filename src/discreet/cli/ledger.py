@@ -5,49 +5,49 @@ from pathlib import Path
 from typing import Any
 
 from discreet.address import is_postgres
-from discreet.cli.output import number, print_json, print_line
+from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
-from discreet.exact import shown_down
-from discreet.ledger import ledger_at
-from discreet.ledger.account import Account
-from discreet.ledger.check import check as recompute
-from discreet.ledger.head import contains, signed_head
-from discreet.ledger.keys import fingerprint, key_at, key_beside, read_public
+from discreet.exact import format_down
+from discreet.ledger import open_ledger
+from discreet.ledger.account import AccountState
+from discreet.ledger.check import check_ledger as recompute
+from discreet.ledger.head import find_divergence, sign_head
+from discreet.ledger.keys import default_key_path, format_fingerprint, load_key, read_public_key
 from discreet.ledger.rotation import rotate_key
-from discreet.query.currency import name_of, named
+from discreet.query.currency import currency_name, parse_currency
 
 
-def opened(
+def open_account(
     place: str, account: str, epsilon: str, delta: str, currency: str | None, parent: str | None, *, as_json: bool
 ) -> None:
     """Open an account, and the ledger if there is none."""
-    kept = None if currency is None else named(currency)
-    promise = number(epsilon, "epsilon"), number(delta, "delta")
-    Account.open(account, *promise, kept)  # what can be refused is refused before a file is made
-    made = ledger_at(place, create=True).open(account, *promise, kept, parent).opened
-    unit = name_of(made.kept.currency)
+    kept = None if currency is None else parse_currency(currency)
+    promise = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
+    AccountState.open(account, *promise, kept)  # what can be refused is refused before a file is made
+    made = open_ledger(place, create=True).open_account(account, *promise, kept, parent).initial_state
+    unit = currency_name(made.budget.currency)
     if as_json:
         print_json(
             {
                 "account": made.name,
                 "currency": unit,
-                "limit": float(made.kept.limit),
-                "reserved": float(made.kept.leak_limit),
+                "limit": float(made.budget.limit),
+                "reserved": float(made.budget.delta_limit),
             }
         )
         return
-    print_line(f"account {made.name}: {shown_down(made.kept.limit, 6)} of {unit}, for life")
-    if made.kept.leak_limit:
-        print_line(f"δ = {shown_down(made.kept.leak_limit, 3)} of it is reserved for selections and claims")
+    print_line(f"account {made.name}: {format_down(made.budget.limit, 6)} of {unit}, for life")
+    if made.budget.delta_limit:
+        print_line(f"δ = {format_down(made.budget.delta_limit, 3)} of it is reserved for selections and claims")
 
 
-def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:
+def check_ledger(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:
     """Recompute everything; with a head, also that the ledger continues it. Whether all of it holds."""
-    ledger = ledger_at(place)
+    ledger = open_ledger(place)
     report = recompute(ledger)
     problem = report.problem
     if problem is None and head is not None:
-        problem = contains(ledger, read_json(head, "--head"), None if key is None else read_public(key))
+        problem = find_divergence(ledger, read_json(head, "--head"), None if key is None else read_public_key(key))
     if as_json:
         print_json(
             {
@@ -74,37 +74,37 @@ def checked(place: str, head: str | None, key: str | None, *, as_json: bool) -> 
     return True
 
 
-def head(place: str, key: str | None) -> None:
+def print_head(place: str, key: str | None) -> None:
     """Print the signed head. It is JSON in any case: it is meant to be kept in a file."""
-    ledger = ledger_at(place)
-    print_json(signed_head(ledger, key_at(key_place(place, key))))
+    ledger = open_ledger(place)
+    print_json(sign_head(ledger, load_key(resolve_key_path(place, key))))
 
 
-def public_key(place: str, key: str | None) -> None:
+def print_public_key(place: str, key: str | None) -> None:
     """Print the public key and its fingerprint."""
-    found = key_at(key_place(place, key)).public
-    print_json({"public_key": found, "fingerprint": fingerprint(found)})
+    found = load_key(resolve_key_path(place, key)).public
+    print_json({"public_key": found, "fingerprint": format_fingerprint(found)})
 
 
 def rotate(place: str, key: str | None, *, as_json: bool) -> None:
     """Replace the ledger's key and print both public keys."""
-    made = rotate_key(ledger_at(place), key_place(place, key))
+    made = rotate_key(open_ledger(place), resolve_key_path(place, key))
     if as_json:
         print_json({"old": made.old, "new": made.new, "entry": made.entry})
         return
     print_line(f"The ledger signs with a new key from entry {made.entry} on. Give its public key to your readers:")
-    print_line(f"  new: {made.new} ({fingerprint(made.new)})")
-    print_line(f"  old: {made.old} ({fingerprint(made.old)})")
+    print_line(f"  new: {made.new} ({format_fingerprint(made.new)})")
+    print_line(f"  old: {made.old} ({format_fingerprint(made.old)})")
     print_line("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
 
 
-def key_place(place: str, key: str | None) -> Path:
+def resolve_key_path(place: str, key: str | None) -> Path:
     """Where the ledger's secret key is."""
     if key is not None:
         return Path(key)
     if is_postgres(place):
         raise BadParameter("--key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
-    return key_beside(place)
+    return default_key_path(place)
 
 
 def read_json(path: str, name: str) -> Any:

@@ -7,36 +7,36 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from discreet.exact import from_text
-from discreet.text import printable, printable_lines
+from discreet.exact import parse_rational
+from discreet.text import to_printable, to_printable_lines
 
 
-def number(text: str, name: str) -> Fraction:
+def parse_number(text: str, name: str) -> Fraction:
     """Exactly the decimal that was typed."""
-    return from_text(text, name)
+    return parse_rational(text, name)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout; infinity is the string "inf"."""
-    print(json.dumps(_plain(value)))
+    print(json.dumps(_to_json_value(value)))
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: _to_json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_to_json_value(part) for part in value]
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def print_line(text: str) -> None:
     """One line for a person, as it is, with a box for every character that is not to be shown."""
-    print(printable(text))
+    print(to_printable(text))
 
 
 def print_data(text: str) -> None:
     """Lines for a program, as they are; in a terminal with a box for every character that is not to be shown."""
-    print(printable_lines(text) if sys.stdout.isatty() else text, end="")
+    print(to_printable_lines(text) if sys.stdout.isatty() else text, end="")
 
 
 def print_styled(text: str, style: str = "dim") -> None:
@@ -44,13 +44,13 @@ def print_styled(text: str, style: str = "dim") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(highlight=False).print(Text(printable(text), style=style))
+    Console(highlight=False).print(Text(to_printable(text), style=style))
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table for a person: first column left, the others right."""
     from rich.console import Console
 
-    from discreet.formats import rich_table
+    from discreet.formats import make_rich_table
 
-    Console().print(rich_table(title, columns, list(rows)))
+    Console().print(make_rich_table(title, columns, list(rows)))

@@ -5,18 +5,18 @@ from math import isfinite, log10
 from typing import Any
 
 from discreet.accounting.curve import delta as certified_delta
-from discreet.accounting.side_by_side import readings
+from discreet.accounting.side_by_side import compare_guarantees
 from discreet.errors import BadParameter
-from discreet.loss import Loss
+from discreet.loss import Event
 from discreet.paths import reason_of
 
 POINTS = 8
 
 
-def draw_curve(loss: Loss, delta: Fraction, path: str) -> None:
+def draw_curve(loss: Event, delta: Fraction, path: str) -> None:
     """Write the picture to `path`: the certified curve, and the curve that every other reading promises."""
-    plt = _pyplot(path)
-    promised = _promises(loss, delta)
+    plt = _load_pyplot(path)
+    promised = _compute_guarantees(loss, delta)
     reach = 1.05 * min((line[-1][0] for line in promised.values()), default=1.0)
     points = [reach * i / 60 for i in range(61)]
     figure, axes = plt.subplots(figsize=(8, 5))
@@ -36,7 +36,7 @@ def draw_curve(loss: Loss, delta: Fraction, path: str) -> None:
         plt.close(figure)
 
 
-def _pyplot(path: str) -> Any:
+def _load_pyplot(path: str) -> Any:
     try:
         import matplotlib
     except ImportError:
@@ -47,14 +47,14 @@ def _pyplot(path: str) -> Any:
     return plt
 
 
-def _promises(loss: Loss, delta: Fraction) -> dict[str, list[tuple[float, float]]]:
+def _compute_guarantees(loss: Event, delta: Fraction) -> dict[str, list[tuple[float, float]]]:
     """Each reading's (ε, δ) at a few δ's, for the readings that say something within three times the best of them."""
     from rich.console import Console
     from rich.progress import track
 
     low, high = log10(float(delta)) - 2, -1.0
     deltas = [10 ** (high + (low - high) * i / (POINTS - 1)) for i in range(POINTS)]
-    swept = [readings(loss, d) for d in track(deltas, "reading …", console=Console(stderr=True), transient=True)]
+    swept = [compare_guarantees(loss, d) for d in track(deltas, "reading …", console=Console(stderr=True), transient=True)]
     lines = {name: [(side[name], d) for side, d in zip(swept, deltas, strict=True)] for name in swept[0]}
     finite = {name: line for name, line in lines.items() if all(isfinite(eps) for eps, _ in line)}
     best = min((line[-1][0] for line in finite.values()), default=1.0)

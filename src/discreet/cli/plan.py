@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.cli.output import number, print_json, print_styled
+from discreet.cli.output import parse_number, print_json, print_styled
 from discreet.errors import BadParameter
-from discreet.exact import from_text
-from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Question, Sum, plan
+from discreet.exact import parse_rational
+from discreet.planner import Count, Histogram, Mean, Plan, PlannerQuery, Proportion, Sum, plan
 from discreet.units import Neighbours
 
 KINDS = ("count", "proportion", "sum", "mean", "histogram")
@@ -15,7 +15,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PlanRequest:
     """What was typed."""
 
     question: str
@@ -33,7 +33,7 @@ class Request:
     delta: str
     n: int | None
 
-    def asked(self) -> Question:
+    def parse_query(self) -> PlannerQuery:
         """The question, if what describes it fits it."""
         if self.question not in KINDS:
             raise BadParameter(
@@ -42,13 +42,13 @@ class Request:
         bounded, celled = self.question in ("sum", "mean"), self.question == "histogram"
         for name, given, fits in (("--bounds", self.bounds, bounded), ("--cells", self.cells, celled)):
             if (given is not None) != fits:
-                way_out = "--bounds 0:100, --cells 50" if fits else "leave it out"
+                hint = "--bounds 0:100, --cells 50" if fits else "leave it out"
                 reason = f"a {self.question} {'needs it' if fits else 'has none'}"
-                raise BadParameter(name, "missing" if given is None else given, reason, way_out)
+                raise BadParameter(name, "missing" if given is None else given, reason, hint)
         if self.whole and not bounded:
             raise BadParameter("--whole", "given", f"a {self.question} is whole anyway", "leave it out")
         if self.bounds is not None:
-            low, high = _ends(self.bounds)
+            low, high = _parse_bounds(self.bounds)
             kind = Sum if self.question == "sum" else Mean
             return kind(low, high, whole=self.whole)
         if self.cells is not None:
@@ -58,21 +58,21 @@ class Request:
     def plan(self) -> Plan:
         """What the planner says."""
         return plan(
-            self.asked(),
+            self.parse_query(),
             error=self.error,
             rmse=self.rmse,
-            epsilon=None if self.epsilon is None else number(self.epsilon, "epsilon"),
-            delta=number(self.delta, "delta"),
+            epsilon=None if self.epsilon is None else parse_number(self.epsilon, "epsilon"),
+            delta=parse_number(self.delta, "delta"),
             n=self.n,
             queries=self.queries,
-            confidence=number(self.confidence, "confidence"),
-            size=None if self.size is None else number(self.size, "size"),
+            confidence=parse_number(self.confidence, "confidence"),
+            size=None if self.size is None else parse_number(self.size, "size"),
             each=self.each,
-            neighbours=None if self.neighbours is None else Neighbours.named(self.neighbours),
+            neighbours=None if self.neighbours is None else Neighbours.parse(self.neighbours),
         )
 
 
-def run(request: Request, *, plot: str | None, as_json: bool) -> None:
+def run(request: PlanRequest, *, plot: str | None, as_json: bool) -> None:
     """Print the plan, and draw it."""
     if plot is not None and Path(plot).suffix.lower() not in PICTURES:
         raise BadParameter("--plot", plot, "no picture that can be drawn", f"end its name with {', '.join(PICTURES)}")
@@ -98,8 +98,8 @@ def _save(found: Plan, path: str) -> None:
         ) from None
 
 
-def _ends(text: str) -> tuple[Fraction, Fraction]:
+def _parse_bounds(text: str) -> tuple[Fraction, Fraction]:
     low, colon, high = text.partition(":")
     if not colon:
         raise BadParameter("--bounds", text, "no interval", "write 0:100")
-    return from_text(low, "lower"), from_text(high, "upper")
+    return parse_rational(low, "lower"), parse_rational(high, "upper")

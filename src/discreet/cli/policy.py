@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from discreet.cli.output import print_data, print_json, print_line, table
-from discreet.declare import declare
+from discreet.cli.output import print_data, print_json, print_line, print_table
+from discreet.declare import open_source
 from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
 from discreet.policy_check import WARNING, Verdict, check_policy
@@ -13,7 +13,7 @@ from discreet.query.policy import write_policy
 def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:
     """Write names and types; bounds and keys are the steward's to declare."""
     with explain_to_owner():
-        declared = declare(source, unit=unit, table=name, path=path).validate().table
+        declared = open_source(source, unit=unit, table=name, path=path).validate().table
     text = write_policy(declared, template=True)
     if out == "-":
         print_data(text)
@@ -35,6 +35,6 @@ def check(source: str, policy: str, name: str | None, path: str | None, *, as_js
         print_json({"owner_only": True, "warning": WARNING, "checks": [each.to_dict() for each in checks]})
     else:
         rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
-        table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
+        print_table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
         print_line(WARNING)
     return all(each.verdict is not Verdict.BROKEN for each in checks)

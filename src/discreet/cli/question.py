@@ -8,20 +8,20 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from discreet.cli.output import number
-from discreet.declare import AUTO, Declared, declare
+from discreet.cli.output import parse_number
+from discreet.declare import AUTO, Source, open_source
 from discreet.errors import BadParameter
-from discreet.exact import rational
-from discreet.ledger.memory import MemoryAccount, budget
-from discreet.opening import purse_of
-from discreet.query.currency import named
+from discreet.exact import to_rational
+from discreet.ledger.memory import MemoryAccount, create_budget
+from discreet.opening import open_account
+from discreet.query.currency import parse_currency
 from discreet.query.table import Column, Key, Kind, Table
 from discreet.session import Session
 from discreet.units import Neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QueryArguments:
     """A question as typed."""
 
     source: str
@@ -50,55 +50,56 @@ class Question:
     label: str | None = None
 
     @property
-    def price(self) -> dict[str, Any]:
+    def cost_arguments(self) -> dict[str, Any]:
         """What `Session.ask` and `Session.quote` take as the price: ε, or an error and what it is relative to."""
         if (self.epsilon is None) == (self.error is None):
             raise BadParameter("price", "unclear", "a question has either a price or an error", "give --epsilon or --error")
-        given = {"size": self.size, "weights": dict(_weight(text) for text in self.weight) if self.weight else None}
+        given = {"size": self.size, "weights": dict(_parse_weight(text) for text in self.weight) if self.weight else None}
         if self.epsilon is not None:
-            return given | {"epsilon": number(self.epsilon, "epsilon")}
+            return given | {"epsilon": parse_number(self.epsilon, "epsilon")}
         return given | {"error": self.error}
 
-    def open(self, confidence: float) -> tuple[Session, dict[str, Any]]:
+    def open_session(self, confidence: float) -> tuple[Session, dict[str, Any]]:
         """The session and the price. Its whole budget is --budget, or just what the question costs."""
-        price, delta = self.price, number(self.delta, "delta")
+        price, delta = self.cost_arguments, parse_number(self.delta, "delta")
         if self.ledger is not None or self.account is not None:
-            return self._from_ledger(price, delta)
+            return self._open_from_ledger(price, delta)
         if self.pilot is not None and self.budget is None:
             raise BadParameter(
                 "--pilot", self.pilot, "what the question costs then depends on an answer", "fix --budget beforehand"
             )
-        limit = price.get("epsilon") if self.budget is None else number(self.budget, "budget")
-        currency = None if self.currency is None else named(self.currency)
-        account = MemoryAccount(budget(1 if limit is None else limit, delta, currency))
-        session = Session.of(self._declared(), account, rational(delta), Neighbours.named(self.neighbours), self.label)
+        limit = price.get("epsilon") if self.budget is None else parse_number(self.budget, "budget")
+        currency = None if self.currency is None else parse_currency(self.currency)
+        account = MemoryAccount(create_budget(1 if limit is None else limit, delta, currency))
+        session = Session.of(self._open_source(), account, to_rational(delta), Neighbours.parse(self.neighbours), self.label)
         if self.pilot is not None:
-            return session, price | {"pilot": number(self.pilot, "pilot")}
+            return session, price | {"pilot": parse_number(self.pilot, "pilot")}
         if limit is not None:
             return session, price
-        epsilon = session.epsilon_for(self.sql, confidence=confidence, **price)
-        return replace(session, account=MemoryAccount(budget(epsilon, delta, currency))), price
+        epsilon = session.find_epsilon(self.sql, confidence=confidence, **price)
+        return replace(session, account=MemoryAccount(create_budget(epsilon, delta, currency))), price
 
-    def _from_ledger(self, price: dict[str, Any], delta: Fraction) -> tuple[Session, dict[str, Any]]:
+    def _open_from_ledger(self, price: dict[str, Any], delta: Fraction) -> tuple[Session, dict[str, Any]]:
         """The session whose budget is an account of a ledger."""
-        given = None if self.budget is None else number(self.budget, "budget")
-        purse, failing = purse_of(
-            given, delta, None if self.currency is None else named(self.currency), self.ledger, self.account
+        given = None if self.budget is None else parse_number(self.budget, "budget")
+        purse, failing = open_account(
+            given, delta, None if self.currency is None else parse_currency(self.currency), self.ledger, self.account
         )
-        session = Session.of(self._declared(), purse, failing, Neighbours.named(self.neighbours), self.label)
-        return session, price if self.pilot is None else price | {"pilot": number(self.pilot, "pilot")}
+        session = Session.of(self._open_source(), purse, failing, Neighbours.parse(self.neighbours), self.label)
+        return session, price if self.pilot is None else price | {"pilot": parse_number(self.pilot, "pilot")}
 
-    def _declared(self) -> Declared:
-        declared = declare(
+    def _open_source(self) -> Source:
+        declared = open_source(
             self.source, unit=self.unit, policy=self.policy, table=self.table, path=self.path,
-            bounds=dict(_bound(text) for text in self.bounds or ()), max_groups=self.max_groups, max_rows=self.max_rows,
-            unique=self.unique or None, public=dict(_lookup(text) for text in self.public or ()),
+            bounds=dict(_parse_bounds(text) for text in self.bounds or ()), max_groups=self.max_groups,
+            max_rows=self.max_rows,
+            unique=self.unique or None, public=dict(_parse_public(text) for text in self.public or ()),
         )  # fmt: skip
-        return replace(declared, table=with_keys(declared.table, self.keys or []))
+        return replace(declared, table=declare_keys(declared.table, self.keys or []))
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[Callable[[float], None] | None]:
+def show_progress(what: str) -> Iterator[Callable[[float], None] | None]:
     """A bar on stderr while a person waits, and who is to be told how far it is; nothing where nobody looks."""
     if not sys.stderr.isatty():
         yield None
@@ -112,18 +113,18 @@ def waiting(what: str) -> Iterator[Callable[[float], None] | None]:
         yield lambda share: bar.update(task, total=1.0, completed=share)
 
 
-def with_keys(table: Table, texts: list[str]) -> Table:
+def declare_keys(table: Table, texts: list[str]) -> Table:
     """The same table with the keys that were typed, each read as what its column holds."""
     columns = dict(table.columns)
     for text in texts:
         name, equals, listed = text.partition("=")
         if not equals or name not in columns:
             raise BadParameter("--keys", repr(text), "not a column and its keys", "write --keys dept=a,b,c")
-        columns[name] = columns[name].shown_as(tuple(_key(part, columns[name]) for part in listed.split(",")))
+        columns[name] = columns[name].with_keys(tuple(_parse_key(part, columns[name]) for part in listed.split(",")))
     return replace(table, columns=columns)
 
 
-def _key(text: str, column: Column) -> Key:
+def _parse_key(text: str, column: Column) -> Key:
     try:
         match column.kind:
             case Kind.INTEGER:
@@ -142,21 +143,21 @@ def _key(text: str, column: Column) -> Key:
         ) from None
 
 
-def _weight(text: str) -> tuple[str, Fraction]:
+def _parse_weight(text: str) -> tuple[str, Fraction]:
     name, equals, weight = text.rpartition("=")
     if not equals:
         raise BadParameter("--weight", repr(text), "not a column and its weight", "write --weight n=2")
-    return name, number(weight, "weight")
+    return name, parse_number(weight, "weight")
 
 
-def _lookup(text: str) -> tuple[str, str]:
+def _parse_public(text: str) -> tuple[str, str]:
     name, equals, source = text.partition("=")
     if not name or not equals or not source:
         raise BadParameter("--public", repr(text), "not a name and a source", "write --public cities=cities.csv")
     return name, source
 
 
-def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
+def _parse_bounds(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
     name, equals, ends = text.rpartition("=")
     if equals and ends == AUTO:
         return name, AUTO
@@ -165,4 +166,4 @@ def _bound(text: str) -> tuple[str, tuple[Fraction, Fraction] | str]:
         raise BadParameter(
             "--bounds", repr(text), "not a column and two bounds", "write --bounds pay=0:200, or --bounds pay=auto"
         )
-    return name, (number(low, "bounds"), number(high, "bounds"))
+    return name, (parse_number(low, "bounds"), parse_number(high, "bounds"))

@@ -1,11 +1,11 @@
 """`discreet quote`: what it would cost, and how good it would be."""
 
-from discreet.cli.question import Question
+from discreet.cli.question import QueryArguments
 
 
-def run(question: Question, confidence: float, *, as_json: bool) -> None:
+def run(question: QueryArguments, confidence: float, *, as_json: bool) -> None:
     """Print the quote."""
-    session, price = question.open(confidence)
+    session, price = question.open_session(confidence)
     quoted = session.quote(question.sql, confidence=confidence, **price)
     if as_json:
         print(quoted.to_json())

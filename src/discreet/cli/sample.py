@@ -21,7 +21,7 @@ FROM range({ROWS}) t(i)
 """
 
 
-def visits() -> duckdb.DuckDBPyConnection:
+def make_visits() -> duckdb.DuckDBPyConnection:
     """200,000 visits of some ten thousands of people, who come once or often."""
     connection = duckdb.connect()
     connection.execute(_TABLE)

@@ -15,8 +15,8 @@ from typing import TextIO
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.declared_kinds import ZONED, identity_column, quote, read_text_as
-from discreet.engines.owner import log
+from discreet.engines.declared_kinds import ZONED, identity_column, quote_name, read_text_as
+from discreet.engines.owner import owner_log
 from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 
@@ -24,7 +24,7 @@ DELIMITERS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CsvLayout:
     """How the cells of a file are told apart, and what their columns are called."""
 
     names: Sequence[str]
@@ -43,7 +43,7 @@ class Layout:
         return f"auto_detect = false, header = {self.header}, skip = {self.skip}, {written}, columns = {{{columns}}}"
 
 
-def place_csv(
+def load_csv(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     files: Sequence[str],
@@ -55,26 +55,26 @@ def place_csv(
     raises, TRY or not."""
     _refuse_empty(files)
     if kinds is None:
-        layout, kinds = _infer(connection, files)
+        layout, kinds = _infer_layout(connection, files)
     else:
-        layout = _declared_layout(files, kinds)
-    columns = [_column(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
+        layout = _layout_for_kinds(files, kinds)
+    columns = [_column_sql(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
     if not columns:
         raise SourceRefused("no declared column is in the header of this file", "check the policy and the first line")
     identities = None
     if unit is not None and unit in layout.names and kinds.get(unit) is not Kind.TEXT:
         identities = identity_column(unit, layout.names)
-        columns.append(f"c{layout.names.index(unit)} AS {quote(identities)}")
-    raw, listed = quote(f"{name} as text"), exp.Array(expressions=[exp.Literal.string(file) for file in files])
+        columns.append(f"c{layout.names.index(unit)} AS {quote_name(identities)}")
+    raw, listed = quote_name(f"{name} as text"), exp.Array(expressions=[exp.Literal.string(file) for file in files])
     read = f"read_csv({listed.sql(dialect='duckdb')}, {layout.options})"
     connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM {read}")
-    connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {', '.join(columns)} FROM {raw}")
+    connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns)} FROM {raw}")
     connection.execute(f"DROP TABLE {raw}")
     return identities
 
 
-def _column(cell: str, column: str, kind: Kind) -> str:
-    return f"{read_text_as(kind, cell)} AS {quote(column)}"
+def _column_sql(cell: str, column: str, kind: Kind) -> str:
+    return f"{read_text_as(kind, cell)} AS {quote_name(column)}"
 
 
 INFERRED = {
@@ -84,15 +84,15 @@ INFERRED = {
 _SNIFF = "SELECT Delimiter, Quote, Escape, HasHeader, SkipRows, Columns FROM sniff_csv(?)"
 
 
-def _infer(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple[Layout, dict[str, Kind]]:
+def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple[CsvLayout, dict[str, Kind]]:
     """What the first rows of the first file look like."""
     found = connection.execute(_SNIFF, [files[0]]).fetchone()
     assert found is not None
     *marks, header, skip, columns = found
     delimiter, quote, escape = (mark.replace("\\t", "\t").replace("(empty)", "") for mark in marks)
-    layout = Layout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
+    layout = CsvLayout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
     if header:
-        headers = {tuple(_first_line(file, delimiter, skip)) for file in files}
+        headers = {tuple(_read_header(file, delimiter, skip)) for file in files}
         if len(headers) > 1:
             raise SourceRefused("these files have different headers", "give each the same columns in the same order")
         names = headers.pop()
@@ -100,8 +100,8 @@ def _infer(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple
     return layout, {column["name"]: INFERRED.get(column["type"], Kind.TEXT) for column in columns}
 
 
-def _declared_layout(files: Sequence[str], kinds: Mapping[str, Kind]) -> Layout:
-    found = {delimiter: [_first_line(file, delimiter) for file in files] for delimiter in DELIMITERS}
+def _layout_for_kinds(files: Sequence[str], kinds: Mapping[str, Kind]) -> CsvLayout:
+    found = {delimiter: [_read_header(file, delimiter) for file in files] for delimiter in DELIMITERS}
     if not all(found[","]):
         raise SourceRefused("this file has no header", "put the names of the columns in its first line")
     delimiter = max(DELIMITERS, key=lambda each: len(set(found[each][0]) & set(kinds)))
@@ -109,7 +109,7 @@ def _declared_layout(files: Sequence[str], kinds: Mapping[str, Kind]) -> Layout:
     if any(other != header for other in found[delimiter]):
         raise SourceRefused("these files have different headers", "give each the same columns in the same order")
     _refuse_twice(header, kinds)
-    return Layout(header, delimiter)
+    return CsvLayout(header, delimiter)
 
 
 def _refuse_twice(header: Sequence[str], names: Iterable[str]) -> None:
@@ -123,7 +123,7 @@ def _refuse_empty(files: Sequence[str]) -> None:
     for file in files:
         with _opened(file) as lines:
             if not any(line.strip() for line in lines):
-                log.warning("this file is empty: %s", file)
+                owner_log.warning("this file is empty: %s", file)
                 reason = "this file is empty" if len(files) == 1 else "one of these files is empty"
                 raise SourceRefused(f"{reason}: it has no header", "put the names of the columns in its first line")
 
@@ -137,7 +137,7 @@ def _opened(path: str) -> Iterator[TextIO]:
         raise SourceRefused("the header of this file cannot be read", "check that its first line is text in UTF-8") from None
 
 
-def _first_line(path: str, delimiter: str, skip: int = 0) -> list[str]:
+def _read_header(path: str, delimiter: str, skip: int = 0) -> list[str]:
     """Only this line: what is wrong further down is not the header's fault."""
     with _opened(path) as file:
         for _ in range(skip):

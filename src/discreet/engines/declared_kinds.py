@@ -59,14 +59,14 @@ ALLOWED = {
 """The families whose cells can be read as a kind; the first is the kind's own."""
 
 
-def quote(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as DuckDB's SQL has it."""
     return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
 
 
-def kind_of(held: str) -> Kind | None:
+def kind_of(type_name: str) -> Kind | None:
     """The kind that a column of this DuckDB type holds; None if it is not shown."""
-    return KINDS.get(held.partition("(")[0])
+    return KINDS.get(type_name.partition("(")[0])
 
 
 def identity_column(unit: str, taken: Collection[str]) -> str:
@@ -77,7 +77,7 @@ def identity_column(unit: str, taken: Collection[str]) -> str:
     return name
 
 
-def mark(family: str) -> str:
+def family_prefix(family: str) -> str:
     """What the identity of a cell begins with if its family is not the declared kind's own."""
     return f"\0{family}:"
 
@@ -96,58 +96,58 @@ def read_text_as(kind: Kind, text: str) -> str:
             return f"TRY_CAST({text} AS {TYPES[kind]})"
 
 
-def read_as(kind: Kind, held: str, cell: str) -> str:
+def read_as(kind: Kind, type_name: str, cell: str) -> str:
     """SQL that reads a cell of the DuckDB type `held` as `kind`."""
-    family = _family(held)
+    family = _family(type_name)
     if family not in ALLOWED[kind]:
         return f"NULL::{TYPES[kind]}"
-    if kind is Kind.TEXT or family == "text" or held in NANOSECONDS:  # a cast rounds nanoseconds, a text's are cut off
-        return read_text_as(kind, _text(held, cell))
+    if kind is Kind.TEXT or family == "text" or type_name in NANOSECONDS:  # a cast rounds nanoseconds, a text's are cut off
+        return read_text_as(kind, _to_text(type_name, cell))
     if kind is Kind.BOOLEAN and family == "number":
-        return f"CASE {_double(cell)} WHEN 0 THEN false WHEN 1 THEN true END"
-    if kind is Kind.INTEGER and held not in WHOLE_NUMBERS:
-        return _whole(_double(cell))
-    return f"TRY_CAST({_in_utc(held, cell)} AS {TYPES[kind]})"
+        return f"CASE {_to_double(cell)} WHEN 0 THEN false WHEN 1 THEN true END"
+    if kind is Kind.INTEGER and type_name not in WHOLE_NUMBERS:
+        return _to_whole(_to_double(cell))
+    return f"TRY_CAST({_to_utc(type_name, cell)} AS {TYPES[kind]})"
 
 
-def read_identity(kind: Kind, held: str, cell: str) -> str | None:
+def read_identity(kind: Kind, type_name: str, cell: str) -> str | None:
     """SQL that reads the identity of a unit; None if the column, read as its kind, is its own identity."""
-    family = _family(held)
-    if family == ALLOWED[kind][0] and (held == TYPES[kind] or held in BIGINTS) and family != "text":
+    family = _family(type_name)
+    if family == ALLOWED[kind][0] and (type_name == TYPES[kind] or type_name in BIGINTS) and family != "text":
         return None
     if family is None:
         return "NULL::VARCHAR"
-    text = _text(held, cell)
+    text = _to_text(type_name, cell)
     if family != ALLOWED[kind][0]:
-        return f"{_mark(family)} || {text}"
-    marked = f"CASE WHEN starts_with({text}, chr(0)) THEN {_mark(family)} ELSE '' END"
+        return f"{_family_prefix_sql(family)} || {text}"
+    marked = f"CASE WHEN starts_with({text}, chr(0)) THEN {_family_prefix_sql(family)} ELSE '' END"
     return f"{marked} || {text}" if family == "text" else text
 
 
-def _family(held: str) -> str | None:
-    return FAMILIES.get(held.partition("(")[0])
+def _family(type_name: str) -> str | None:
+    return FAMILIES.get(type_name.partition("(")[0])
 
 
-def _mark(family: str) -> str:
+def _family_prefix_sql(family: str) -> str:
     return f"chr(0) || '{family}:'"
 
 
-def _text(held: str, cell: str) -> str:
+def _to_text(type_name: str, cell: str) -> str:
     """The one text of a cell, whatever type its column has."""
-    if held in ("FLOAT", "DOUBLE"):
-        number = _double(cell)
-        return f"CASE WHEN NOT isnan({number}) THEN coalesce({_whole(number)}::VARCHAR, {number}::VARCHAR) END"
-    return f"{_in_utc(held, cell)}::VARCHAR" + (" || '+00'" if held in (ZONED, ZONED_NS) else "")
+    if type_name in ("FLOAT", "DOUBLE"):
+        number = _to_double(cell)
+        return f"CASE WHEN NOT isnan({number}) THEN coalesce({_to_whole(number)}::VARCHAR, {number}::VARCHAR) END"
+    return f"{_to_utc(type_name, cell)}::VARCHAR" + (" || '+00'" if type_name in (ZONED, ZONED_NS) else "")
 
 
-def _double(cell: str) -> str:
+def _to_double(cell: str) -> str:
     return f"TRY_CAST({cell} AS DOUBLE)"
 
 
-def _whole(number: str) -> str:
+def _to_whole(number: str) -> str:
     """A double that is a whole number, as one; NaN, infinities and fractions are missing."""
     return f"TRY_CAST(CASE WHEN isfinite({number}) AND {number} = floor({number}) THEN {number} END AS BIGINT)"
 
 
-def _in_utc(held: str, cell: str) -> str:
-    return f"({cell} AT TIME ZONE 'UTC')" if held in (ZONED, ZONED_NS) else cell
+def _to_utc(type_name: str, cell: str) -> str:
+    return f"({cell} AT TIME ZONE 'UTC')" if type_name in (ZONED, ZONED_NS) else cell

@@ -21,27 +21,27 @@ import duckdb
 from sqlglot import exp
 
 from discreet.address import shown_path
-from discreet.engines.owner import SAYS_MORE, log
+from discreet.engines.owner import SAYS_MORE, owner_log
 from discreet.errors import SourceRefused
 from discreet.paths import reason_of
 
 WILDCARDS = "*?["
 
 
-def begun() -> duckdb.DuckDBPyConnection:
+def new_connection() -> duckdb.DuckDBPyConnection:
     """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
-    folder = _private_folder()
+    folder = _make_private_folder()
     connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
     connection.execute("SET TimeZone = 'UTC'")  # in which texts of moments without an offset are read
-    finalize(connection, _removed, folder, getpid())
+    finalize(connection, _remove_folder, folder, getpid())
     return connection
 
 
-def _private_folder() -> str:
+def _make_private_folder() -> str:
     try:
         return mkdtemp(prefix="discreet-")
     except OSError as mistake:
-        log.warning("%s", mistake)
+        owner_log.warning("%s", mistake)
         raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
 
 
@@ -54,35 +54,35 @@ def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.
     return duckdb.connect(database, **options).cursor()
 
 
-def _removed(folder: str, owner: int) -> None:
+def _remove_folder(folder: str, owner: int) -> None:
     """Not by a fork of the process that made it, which still needs it."""
     if getpid() == owner:
         rmtree(folder, ignore_errors=True)
 
 
-def connected(path: str) -> duckdb.DuckDBPyConnection:
+def open_database(path: str) -> duckdb.DuckDBPyConnection:
     """A database's file, to be read only. All connections of a process to one file share their settings, so the folder for
     rows that memory does not hold is the first session's, and stays until the process ends. DuckDB's own choice would be a
     folder beside the file, with the rows readable by everyone."""
     try:
         connection = _open_without_display(path, read_only=True)
-        if not _setting(connection, "lock_configuration"):
-            folder = _private_folder()
+        if not _read_setting(connection, "lock_configuration"):
+            folder = _make_private_folder()
             connection.execute("SET temp_directory = ?", [f"{folder}/rows"])
-            register(_removed, folder, getpid())
+            register(_remove_folder, folder, getpid())
         return connection
     except duckdb.Error as mistake:
-        log.warning("%s", mistake)
+        owner_log.warning("%s", mistake)
         raise SourceRefused(
             f"the database {shown_path(path)} cannot be opened",
             f"check the path, and that nobody is writing to it; {SAYS_MORE}",
         ) from None
 
 
-def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+def lock_down(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """From here on the connection reaches these files and nothing else, and no setting can be changed back."""
-    if _setting(connection, "lock_configuration"):  # by an earlier session on the same file, or by its owner
-        if _setting(connection, "enable_external_access"):
+    if _read_setting(connection, "lock_configuration"):  # by an earlier session on the same file, or by its owner
+        if _read_setting(connection, "enable_external_access"):
             raise SourceRefused("this database is open elsewhere, with settings that are locked", "close it there")
         return connection
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
@@ -94,13 +94,13 @@ def locked(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> 
     return connection
 
 
-def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
+def _read_setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
     [[value]] = connection.execute("SELECT current_setting(?)", [name]).fetchall()
     return value
 
 
-def refuse_collation(connection: duckdb.DuckDBPyConnection) -> None:
-    if _setting(connection, "default_collation"):
+def check_collation(connection: duckdb.DuckDBPyConnection) -> None:
+    if _read_setting(connection, "default_collation"):
         raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
 
 
@@ -125,7 +125,7 @@ def _refuse_closed(place: str, path: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
-        log.warning("%s: %s", place, error)
+        owner_log.warning("%s: %s", place, error)
         reason = f"{shown_path(path)} {_closed(local)} ({reason_of(error)})"
         raise SourceRefused(reason, "allow reading it, or check the path") from None
 
@@ -162,12 +162,12 @@ def real_path(file: str) -> str:
     return str(Path(file.removeprefix("file://")).resolve())
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """Where a source is, however it was named."""
     return str(Path(path).resolve())
 
 
-_FOUND = """
+_FIND_TABLE = """
     WITH named AS (
         SELECT database_name, schema_name, table_name AS name, temporary, false AS is_view FROM duckdb_tables()
         UNION ALL SELECT database_name, schema_name, view_name, temporary, true FROM duckdb_views() WHERE NOT internal
@@ -181,26 +181,26 @@ _FOUND = """
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableLocation:
     """Where a table is: catalog, schema and name, so that no table made later under the same name is read instead."""
 
-    name: tuple[str, str, str]
+    qualified_name: tuple[str, str, str]
     computed: bool  # whether expressions of the owner's are evaluated when it is read: a view, another database's table
-    home: str | None  # its file and schema; None for what goes with the process
+    durable_address: str | None  # its file and schema; None for what goes with the process
 
 
-def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> Place:
+def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocation:
     """Find a table as DuckDB itself would: temporary ones first, then the current schema, then the only one there is."""
-    found = connection.execute(_FOUND, [table]).fetchall()
+    found = connection.execute(_FIND_TABLE, [table]).fetchall()
     meant = [row for row in found if row[3]] or [row for row in found if row[4]] or found
     if len(meant) != 1:
         reason = "more than one schema has a table of this name" if meant else "there is no such table"
         raise SourceRefused(reason, "USE its schema first" if meant else "check its name")
     [(catalog, schema, name, temporary, _, computed, path)] = meant
-    home = None if path is None or temporary else f"{absolute(path)} {json.dumps(schema)}"
-    return Place((catalog, schema, name), computed, home)
+    home = None if path is None or temporary else f"{absolute_path(path)} {json.dumps(schema)}"
+    return TableLocation((catalog, schema, name), computed, home)
 
 
-def own_place(table: str) -> Place:
+def own_location(table: str) -> TableLocation:
     """A table in a connection of our own."""
-    return Place(("memory", "main", table), computed=False, home=None)
+    return TableLocation(("memory", "main", table), computed=False, durable_address=None)

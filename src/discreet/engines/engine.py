@@ -15,16 +15,16 @@ from sqlglot import exp
 from discreet.engines.declared_kinds import identity_column
 from discreet.engines.owner import SAYS_MORE, VALIDATE, about
 from discreet.errors import EngineFailed, SourceRefused
-from discreet.query.bound import Bounded
-from discreet.query.groups import Exact
-from discreet.query.measures import Counts
-from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.query.bound import BoundedQuery
+from discreet.query.groups import ExactTotals
+from discreet.query.measures import CellCounts
+from discreet.query.table import Column, Kind, PublicTable, Table
 from discreet.sql.dialects import Dialect
-from discreet.sql.lower import lower
-from discreet.sql.spread import lower_counts
-from discreet.sql.values import SOURCE, short
+from discreet.sql.lower import lower_totals
+from discreet.sql.spread import lower_cell_counts
+from discreet.sql.values import SOURCE, shorten_name
 
-Reading: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
+ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
 
 
@@ -56,7 +56,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def turn(self) -> AbstractContextManager[Any]:
+    def lock(self) -> AbstractContextManager[Any]:
         """Held while a statement runs and its rows are read."""
         ...
 
@@ -70,11 +70,11 @@ class Engine(Protocol):
         """Where the table is, for an account that remembers its answers; nothing that says what is in it."""
         ...
 
-    def columns(self) -> dict[str, Column]:
+    def describe_columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
         ...
 
-    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+    def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
         """What these columns are known by, refused if metadata shows that they cannot all be read; None if reading them
         cannot fail: they are stored in the engine's own types."""
         ...
@@ -83,17 +83,17 @@ class Engine(Protocol):
         """Read every cell of these columns once; refuse the source if one cannot be read."""
         ...
 
-    def unit_problem(self, unit: str) -> str | None:
+    def find_unit_problem(self, unit: str) -> str | None:
         """Why the units of this column cannot be told apart; None if they can."""
         ...
 
     dialect: Dialect
 
-    def owner_unit(self, table: Table) -> exp.Expr:
-        """The identity of a unit, in `owner_source`."""
+    def build_owner_unit(self, table: Table) -> exp.Expr:
+        """The identity of a unit, in `build_owner_source`."""
         ...
 
-    def owner_source(self, table: Table) -> exp.Expr:
+    def build_owner_source(self, table: Table) -> exp.Expr:
         """The declared columns, to be selected from for the owner."""
         ...
 
@@ -101,23 +101,23 @@ class Engine(Protocol):
         """Exact rows, without noise: for the owner's eyes only."""
         ...
 
-    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, Lookup]]:
+    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, PublicTable]]:
         """The same table beside copies of these public ones, and what was read off them."""
         ...
 
-    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
         """Everything that will run."""
         ...
 
-    def exact(self, bounded: Bounded) -> Exact:
+    def run(self, bounded: BoundedQuery) -> ExactTotals:
         """Everything that a release of `bounded` needs, read when it is needed, one part after the other."""
         ...
 
-    def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """(totals, keys) per group. A group without rows in the engine does not appear."""
         ...
 
-    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """(count, cell, keys) for the cells that have rows."""
         ...
 
@@ -135,19 +135,19 @@ class SqlEngine(ABC):
     lasting = True
 
     @abstractmethod
-    def _readings(self) -> dict[str, Reading]:
+    def _column_readers(self) -> dict[str, ColumnReader]:
         """How each column is read."""
 
     @abstractmethod
-    def _place(self) -> exp.Expr:
+    def _table_expression(self) -> exp.Expr:
         """Where the table is."""
 
     @abstractmethod
-    def _lookup(self, name: str) -> exp.Expr:
+    def _public_table_expression(self, name: str) -> exp.Expr:
         """Where the copy of a public table is."""
 
     @abstractmethod
-    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         """Run it. Whatever the engine raises becomes `EngineFailed`; its own words go to the owner's log."""
 
     @property
@@ -160,147 +160,166 @@ class SqlEngine(ABC):
         """What a source that does not last ends with."""
         return self
 
-    def _identity(self, unit: str) -> Reading:
+    def _identity_reader(self, unit: str) -> ColumnReader:
         """How a unit's identity is read; None if the column, as it is read, is its own."""
         return None
 
-    def unit_problem(self, unit: str) -> str | None:
+    def find_unit_problem(self, unit: str) -> str | None:
         """Why the units of this column cannot be told apart; None if they can."""
         return None
 
-    def owner_unit(self, table: Table) -> exp.Expr:
-        """The identity of a unit, in `owner_source`."""
-        unit = table.unit if self._identity(table.unit) is None else identity_column(table.unit, table.columns)
-        return _column(short(unit), SOURCE)
+    def build_owner_unit(self, table: Table) -> exp.Expr:
+        """The identity of a unit, in `build_owner_source`."""
+        unit = table.unit if self._identity_reader(table.unit) is None else identity_column(table.unit, table.columns)
+        return _column(shorten_name(unit), SOURCE)
 
-    def owner_source(self, table: Table) -> exp.Expr:
+    def build_owner_source(self, table: Table) -> exp.Expr:
         """The declared columns, to be selected from for the owner."""
-        return exp.alias_(self._read(self._with_identity(table, list(table.columns))), SOURCE, table=True, quoted=True)
+        return exp.alias_(
+            self._build_rows(self._readers_with_identity(table, list(table.columns))), SOURCE, table=True, quoted=True
+        )
 
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
         """Exact rows, without noise: for the owner's eyes only."""
         try:
             with about(self.identity):
-                return list(self._rows(select.sql(dialect=self.dialect.name)))
+                return list(self._execute(select.sql(dialect=self.dialect.name)))
         except EngineFailed:
             raise SourceRefused("this source cannot be read", SAYS_MORE) from None
 
     def probe(self, columns: Collection[str]) -> None:
         """Read every cell of these columns once."""
-        own = self._own(columns)
-        read: list[exp.Expr] = [_column(short(name), SOURCE) for name in own]
-        digest = exp.select(self.dialect.digest(read)).from_(exp.alias_(self._read(own), SOURCE, table=True, quoted=True))
+        own = self._select_readers(columns)
+        read: list[exp.Expr] = [_column(shorten_name(name), SOURCE) for name in own]
+        digest = exp.select(self.dialect.digest(read)).from_(
+            exp.alias_(self._build_rows(own), SOURCE, table=True, quoted=True)
+        )
         try:
-            for _ in self._rows(digest.sql(dialect=self.dialect.name)):
+            for _ in self._execute(digest.sql(dialect=self.dialect.name)):
                 pass
         except EngineFailed:
             raise SourceRefused("this source did not pass validation: some of its cells cannot be read", VALIDATE) from None
 
-    def statement(self, bounded: Bounded) -> str:
+    def compile_totals(self, bounded: BoundedQuery) -> str:
         """What will run for the totals."""
-        return lower(self._by_identity(bounded), self._source(bounded), self.dialect).sql(
+        return lower_totals(self._count_by_identity(bounded), self._build_source(bounded), self.dialect).sql(
             dialect=self.dialect.name, copy=False
         )
 
-    def statement_of(self, bounded: Bounded, counts: Counts) -> str:
+    def compile_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> str:
         """What will run for one spread of counts."""
-        lowered = lower_counts(self._by_identity(bounded), counts, self._source(bounded), self.dialect)
+        lowered = lower_cell_counts(self._count_by_identity(bounded), counts, self._build_source(bounded), self.dialect)
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def statements(self, bounded: Bounded) -> tuple[str, ...]:
+    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
         """Everything that will run."""
-        spreads = tuple(self.statement_of(bounded, counts) for counts in bounded.spreads)
-        return (self.statement(bounded), *spreads) if bounded.totals else spreads
+        spreads = tuple(self.compile_histogram(bounded, counts) for counts in bounded.cell_counts)
+        return (self.compile_totals(bounded), *spreads) if bounded.totals else spreads
 
-    def exact(self, bounded: Bounded) -> Exact:
+    def run(self, bounded: BoundedQuery) -> ExactTotals:
         """Everything that a release of `bounded` needs, read when it is needed."""
-        statements = self.statements(bounded)
+        statements = self.compile_all(bounded)
         spreads = statements[1:] if bounded.totals else statements
-        totals = self._totals(bounded, statements[0]) if bounded.totals else ()
-        counts = {spread: self._counts(bounded, spread, text) for spread, text in zip(bounded.spreads, spreads, strict=True)}
-        return Exact(totals, counts, statements)
+        totals = self._iter_totals(bounded, statements[0]) if bounded.totals else ()
+        counts = {
+            spread: self._iter_histogram(bounded, spread, text)
+            for spread, text in zip(bounded.cell_counts, spreads, strict=True)
+        }
+        return ExactTotals(totals, counts, statements)
 
-    def totals(self, bounded: Bounded) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """(totals, keys) per group. A group without rows in the engine does not appear."""
-        return self._totals(bounded, self.statement(bounded)) if bounded.totals else iter(())
+        return self._iter_totals(bounded, self.compile_totals(bounded)) if bounded.totals else iter(())
 
-    def counts(self, bounded: Bounded, counts: Counts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """(count, cell, keys) for the cells that have rows."""
-        return self._counts(bounded, counts, self.statement_of(bounded, counts))
+        return self._iter_histogram(bounded, counts, self.compile_histogram(bounded, counts))
 
-    def _totals(self, bounded: Bounded, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def _iter_totals(self, bounded: BoundedQuery, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         width = len(bounded.totals)
-        for row in self._groups(statement, width, lambda engine: engine.statement(bounded)):
+        for row in self._execute_groups(statement, width, lambda engine: engine.compile_totals(bounded)):
             yield row[:width], row[width:]
 
-    def _counts(self, bounded: Bounded, counts: Counts, statement: str) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        for count, cell, *keys in self._groups(statement, 1, lambda engine: engine.statement_of(bounded, counts)):
+    def _iter_histogram(
+        self, bounded: BoundedQuery, counts: CellCounts, statement: str
+    ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._execute_groups(
+            statement, 1, lambda engine: engine.compile_histogram(bounded, counts)
+        ):
             yield count, cell, tuple(keys)
 
-    def _groups(self, statement: str, width: int, write: "Callable[[SqlEngine], str]") -> Iterator[tuple[Any, ...]]:
+    def _execute_groups(
+        self, statement: str, width: int, compile_part: "Callable[[SqlEngine], str]"
+    ) -> Iterator[tuple[Any, ...]]:
         """`width` totals over units and what they are of, in each row. `write` writes the same for a part of the table, for
         an engine that may need it."""
-        return self._rows(statement)
+        return self._execute(statement)
 
-    def _by_identity(self, bounded: Bounded) -> Bounded:
+    def _count_by_identity(self, bounded: BoundedQuery) -> BoundedQuery:
         """The same question of units that are told apart by their identities."""
         table = bounded.table
-        if self._identity(table.unit) is None:
+        if self._identity_reader(table.unit) is None:
             return bounded
         name = identity_column(table.unit, table.columns)
         return replace(bounded, table=replace(table, unit=name, columns={**table.columns, name: Column(Kind.TEXT)}))
 
-    def _source(self, bounded: Bounded) -> exp.Expr:
+    def _build_source(self, bounded: BoundedQuery) -> exp.Expr:
         """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
         table, joins = bounded.table, bounded.query.joins
         added = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
-        own = self._with_identity(table, [name for name in table.columns if name not in added])
-        source = self._read(own)
-        return self._joined(source, list(own), bounded) if joins else source
+        own = self._readers_with_identity(table, [name for name in table.columns if name not in added])
+        source = self._build_rows(own)
+        return self._join_public_tables(source, list(own), bounded) if joins else source
 
-    def _with_identity(self, table: Table, names: Collection[str]) -> dict[str, Reading]:
+    def _readers_with_identity(self, table: Table, names: Collection[str]) -> dict[str, ColumnReader]:
         """How these columns are read, and the identity of a unit where that is another."""
-        own = self._own(names)
-        if (identity := self._identity(table.unit)) is not None:
+        own = self._select_readers(names)
+        if (identity := self._identity_reader(table.unit)) is not None:
             unit = exp.column(exp.to_identifier(table.unit, quoted=True))
             own[identity_column(table.unit, table.columns)] = lambda _: identity(unit)
         return own
 
-    def _own(self, names: Collection[str]) -> dict[str, Reading]:
-        return {name: read for name, read in self._readings().items() if name in names}
+    def _select_readers(self, names: Collection[str]) -> dict[str, ColumnReader]:
+        return {name: read for name, read in self._column_readers().items() if name in names}
 
-    def _read(self, own: Mapping[str, Reading]) -> exp.Expr:
+    def _build_rows(self, readers: Mapping[str, ColumnReader]) -> exp.Expr:
         """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
         analyst's before the owner's own, on rows that the owner's leaves out, and could fail there."""
-        if not self.computed and all(read is None and short(name) == name for name, read in own.items()):
-            return self._place()
-        rows = exp.select(*(read_column(name, read) for name, read in own.items())).from_(self._place())
+        if not self.computed and all(read is None and shorten_name(name) == name for name, read in readers.items()):
+            return self._table_expression()
+        rows = exp.select(*(read_column(name, read) for name, read in readers.items())).from_(self._table_expression())
         return (self.dialect.fence(rows) if self.computed else rows).subquery()
 
-    def _joined(self, source: exp.Expr, own: list[str], bounded: Bounded) -> exp.Expr:
+    def _join_public_tables(self, source: exp.Expr, own: list[str], bounded: BoundedQuery) -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
-        homes = {name: _column(short(name), "own") for name in own}
+        homes = {name: _column(shorten_name(name), "own") for name in own}
         select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
         for i, join in enumerate(bounded.query.joins):
             same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
-            other = exp.alias_(self._lookup(join.table), f"lookup{i}", table=True, quoted=True)
+            other = exp.alias_(self._public_table_expression(join.table), f"lookup{i}", table=True, quoted=True)
             select = select.join(other, on=same, join_type="left" if join.left else "inner")
             homes |= {
                 f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
             }
-        return select.select(*(exp.alias_(column, short(name), quoted=True) for name, column in homes.items())).subquery()
+        return select.select(
+            *(exp.alias_(column, shorten_name(name), quoted=True) for name, column in homes.items())
+        ).subquery()
 
 
-def quoted(*names: str) -> exp.Table:
+def quote_table(*names: str) -> exp.Table:
     """A table by its name, or by its schema and name, or by catalog, schema and name."""
     parts = [exp.to_identifier(name, quoted=True) for name in names]
     return exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
 
 
-def read_column(name: str, read: Reading) -> exp.Expr:
+def read_column(name: str, read: ColumnReader) -> exp.Expr:
     """A column under its own name, if that is not too long, read as it must be."""
     column = exp.Column(this=exp.to_identifier(name, quoted=True))
-    return exp.alias_(read(column) if read else column, short(name), quoted=True) if read or short(name) != name else column
+    return (
+        exp.alias_(read(column) if read else column, shorten_name(name), quoted=True)
+        if read or shorten_name(name) != name
+        else column
+    )
 
 
 def _column(name: str, table: str) -> exp.Column:

@@ -18,7 +18,16 @@ from typing import Any
 import duckdb
 import numpy
 
-from discreet.engines.declared_kinds import ALLOWED, ZONED_NS, identity_column, kind_of, mark, quote, read_as, read_identity
+from discreet.engines.declared_kinds import (
+    ALLOWED,
+    ZONED_NS,
+    family_prefix,
+    identity_column,
+    kind_of,
+    quote_name,
+    read_as,
+    read_identity,
+)
 from discreet.errors import SourceRefused
 from discreet.query.table import Kind
 
@@ -26,7 +35,7 @@ LARGEST = 1 << 63
 HUGE = 1 << 256
 EXACT = 1 << 53
 """Up to here a double holds every whole number."""
-KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
+FAMILY_KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
 
 
 def copy_frame(
@@ -34,7 +43,7 @@ def copy_frame(
 ) -> str | None:
     """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
     there is one."""
-    given = _Given(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
+    given = _Frame(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
     names = _names(frame)
     if len(set(names)) < len(names):  # DuckDB would give the second column another name
         raise SourceRefused("two columns of this frame have the same name", "rename one of them")
@@ -42,7 +51,7 @@ def copy_frame(
         given = given.without_objects(unit)
     connection.register("given", given.frame)
     held = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
-    columns = given.columns(held)
+    columns = given.select_columns(held)
     identities = given.identities
     if (
         identities is None
@@ -50,25 +59,25 @@ def copy_frame(
         and (kind := given.kinds.get(unit) or kind_of(held.get(unit, ""))) is not None
     ):
         if held[unit] in ("FLOAT", "DOUBLE"):
-            _refuse_merged(connection, unit)
-        read = read_identity(kind, held[unit], quote(unit))
+            _check_float_units(connection, unit)
+        read = read_identity(kind, held[unit], quote_name(unit))
         identities = None if read is None else identity_column(unit, held)
-        columns += [] if identities is None else [f"{read} AS {quote(identities)}"]
-    connection.execute(f"CREATE TABLE {quote(name)} AS SELECT {', '.join(columns) or '*'} FROM given")
+        columns += [] if identities is None else [f"{read} AS {quote_name(identities)}"]
+    connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns) or '*'} FROM given")
     connection.unregister("given")
     return identities
 
 
-def _refuse_merged(connection: duckdb.DuckDBPyConnection, unit: str) -> None:
+def _check_float_units(connection: duckdb.DuckDBPyConnection, unit: str) -> None:
     """Whole numbers beside a missing one are floats in pandas, and beyond 2^53 several ids are one float."""
-    beyond = f"SELECT count(*) FROM given WHERE isfinite({quote(unit)}) AND abs({quote(unit)}) >= {EXACT}"
+    beyond = f"SELECT count(*) FROM given WHERE isfinite({quote_name(unit)}) AND abs({quote_name(unit)}) >= {EXACT}"
     if connection.execute(beyond).fetchall() != [(0,)]:
         raise SourceRefused(
             f"the units in {unit} are floats, which do not tell large ids apart", "hold them as texts, or in pandas as Int64"
         )
 
 
-def unit_problem(frame: Any, unit: str | None) -> str | None:
+def find_frame_unit_problem(frame: Any, unit: str | None) -> str | None:
     """Why the units of a frame cannot be told apart; None if they can."""
     fields = {field.name: str(field.type) for field in _arrow_fields(frame)}
     return "date64 is read without its time of day" if fields.get(unit or "") == "date64[ms]" else None
@@ -90,7 +99,7 @@ def _names(frame: Any) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _Frame:
     """A frame, the kinds that are known of its columns, and the column of the units' identities, if it has one."""
 
     frame: Any
@@ -98,17 +107,17 @@ class _Given:
     declared: bool
     identities: str | None = None
 
-    def columns(self, held: Mapping[str, str]) -> list[str]:
+    def select_columns(self, types: Mapping[str, str]) -> list[str]:
         """By kind where one is known; else as they are, or, if the columns are declared, not at all."""
-        kinds = {name: Kind.TIMESTAMP for name, kind in held.items() if kind == ZONED_NS and not self.declared} | self.kinds
-        known = {name: read_as(kinds[name], kind, quote(name)) for name, kind in held.items() if name in kinds}
+        kinds = {name: Kind.TIMESTAMP for name, kind in types.items() if kind == ZONED_NS and not self.declared} | self.kinds
+        known = {name: read_as(kinds[name], kind, quote_name(name)) for name, kind in types.items() if name in kinds}
         return [
-            f"{known[name]} AS {quote(name)}" if name in known else quote(name)
-            for name in held
+            f"{known[name]} AS {quote_name(name)}" if name in known else quote_name(name)
+            for name in types
             if name in known or name == self.identities or not self.declared
         ]
 
-    def without_objects(self, unit: str | None) -> "_Given":
+    def without_objects(self, unit: str | None) -> "_Frame":
         """The same with texts in place of pandas objects."""
         import pandas
 
@@ -118,11 +127,11 @@ class _Given:
                 continue
             cells = [read_cell(cell) for cell in self.frame[name].astype(object)]
             kind = kinds[name] = kinds[name] if self.declared else _guess_kind(cells)
-            texts[name] = pandas.array([_value(kind, *cell) for cell in cells], dtype="string")
+            texts[name] = pandas.array([_value_text(kind, *cell) for cell in cells], dtype="string")
             if unit is not None and name == unit:
                 identities = identity_column(unit, self.frame.columns)
-                texts[identities] = pandas.array([_identity(kind, *cell) for cell in cells], dtype="string")
-        return _Given(texts, kinds, self.declared, identities)
+                texts[identities] = pandas.array([_identity_text(kind, *cell) for cell in cells], dtype="string")
+        return _Frame(texts, kinds, self.declared, identities)
 
 
 def read_cell(cell: Any) -> tuple[str | None, str | None]:
@@ -138,20 +147,20 @@ def read_cell(cell: Any) -> tuple[str | None, str | None]:
     if isinstance(cell, int | numpy.integer):
         return "number", str(int(cell)) if abs(int(cell)) < HUGE else hex(cell)  # Python writes no more than 4,300 digits
     if isinstance(cell, float | numpy.floating):
-        return (None, None) if isnan(cell) else ("number", _float_text(float(cell)))
+        return (None, None) if isnan(cell) else ("number", _format_float(float(cell)))
     if isinstance(cell, Decimal):
         return ("number", format(cell, "f")) if cell.is_finite() else (None, None)
     if isinstance(cell, datetime):
-        text = _moment_text(cell) if cell == cell else None  # NaT is a datetime that equals nothing
+        text = _format_moment(cell) if cell == cell else None  # NaT is a datetime that equals nothing
         return (None, None) if text is None else ("moment", text)
     return ("date", cell.isoformat()) if isinstance(cell, date) else (None, None)
 
 
-def _float_text(number: float) -> str:
+def _format_float(number: float) -> str:
     return str(int(number)) if number.is_integer() and -LARGEST <= number < LARGEST else repr(number)
 
 
-def _moment_text(moment: datetime) -> str | None:
+def _format_moment(moment: datetime) -> str | None:
     """As DuckDB writes it: in UTC if it has a zone, without zeros after the last digit. None if that is beyond all years."""
     try:
         naive = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
@@ -164,17 +173,17 @@ def _moment_text(moment: datetime) -> str | None:
     return f"{day}{era} {time}" + ("" if moment.tzinfo is None else "+00")
 
 
-def _value(kind: Kind, family: str | None, text: str | None) -> str | None:
+def _value_text(kind: Kind, family: str | None, text: str | None) -> str | None:
     return text if family in ALLOWED[kind] and text is not None and _is_utf8(text) else None
 
 
-def _identity(kind: Kind, family: str | None, text: str | None) -> str | None:
+def _identity_text(kind: Kind, family: str | None, text: str | None) -> str | None:
     if family is None or text is None:
         return None
     if not _is_utf8(text):
-        return mark("escaped") + text.encode("unicode_escape").decode()
+        return family_prefix("escaped") + text.encode("unicode_escape").decode()
     plain = family == ALLOWED[kind][0] and not text.startswith("\0")
-    return text if plain else mark(family) + text
+    return text if plain else family_prefix(family) + text
 
 
 def _is_utf8(text: str) -> bool:
@@ -191,7 +200,7 @@ def _guess_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
     if families == {"number"}:
         whole = all(text is None or text.lstrip("-").isdecimal() for _, text in cells)
         return Kind.INTEGER if whole else Kind.REAL
-    return KINDS.get(families.pop(), Kind.TEXT) if len(families) == 1 else Kind.TEXT
+    return FAMILY_KINDS.get(families.pop(), Kind.TEXT) if len(families) == 1 else Kind.TEXT
 
 
 def _holds_objects(dtype: Any) -> bool:

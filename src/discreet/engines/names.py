@@ -7,17 +7,17 @@ from discreet.errors import BadParameter
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 
 
-def parts_of(name: str, most: int) -> tuple[str, ...]:
+def split_table_name(name: str, max_parts: int) -> tuple[str, ...]:
     """The parts of a name, each exactly as written; quotes are for names with a dot in them.
 
-    >>> parts_of("hr.people", 2), parts_of('"my.schema"."people"', 2)
+    >>> split_table_name("hr.people", 2), split_table_name('"my.schema"."people"', 2)
     (('hr', 'people'), ('my.schema', 'people'))
     """
     parts, place = [], 0
     while match := _PART.match(name, place):
         parts.append(match[1].replace('""', '"') if match[1] else match[2])
         place = match.end()
-        if place == len(name) and len(parts) <= most:
+        if place == len(name) and len(parts) <= max_parts:
             return tuple(parts)
         if name[place : place + 1] != ".":
             break

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.address import as_libpq, is_postgres, shown_path
+from discreet.address import is_postgres, shown_path, to_libpq
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.duckdb_place import WILDCARDS
 from discreet.engines.engine import Engine
@@ -13,7 +13,7 @@ from discreet.engines.owner import about
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.table import Kind
 
-SPARK = ("spark:", "local[")
+SPARK_PREFIXES = ("spark:", "local[")
 
 
 def open_engine(
@@ -30,17 +30,17 @@ def open_engine(
     read; `name` is what questions call a source that has no name of its own. `kinds` says what the columns of a CSV file or
     a frame hold, and `unit` which of them identifies a unit."""
     text = source if isinstance(source, str) else ""
-    spark = text.startswith(SPARK) or type(source).__module__.startswith("pyspark.")
-    if path is not None and not text.startswith(SPARK):
+    spark = text.startswith(SPARK_PREFIXES) or type(source).__module__.startswith("pyspark.")
+    if path is not None and not text.startswith(SPARK_PREFIXES):
         raise BadParameter("path", repr(str(path)), "only Spark reads files by path=", "give the file as the source itself")
     if is_postgres(text):
         with about(f"PostgreSQL, table {table or name}"):  # without the address, which may hold a password
-            return _postgres(as_libpq(text), table or name)
+            return _open_postgres(to_libpq(text), table or name)
     if spark:
         with about(f"Spark, {table or path or name}"):
-            return _spark(source, table, path, name)
+            return _open_spark(source, table, path, name)
     with about(_called(source)):
-        return DuckDB.open(source, table or _name(source) or name, kinds, unit)
+        return DuckDB.open(source, table or _name_of_glob(source) or name, kinds, unit)
 
 
 def _called(source: Any) -> str:
@@ -50,7 +50,7 @@ def _called(source: Any) -> str:
     return os.path.abspath(source) if shown_path(str(source)) == repr(str(source)) else "a file"
 
 
-def _postgres(address: str, table: str | None) -> Engine:
+def _open_postgres(address: str, table: str | None) -> Engine:
     try:
         from discreet.engines.postgres import Postgres
     except ImportError:
@@ -58,7 +58,7 @@ def _postgres(address: str, table: str | None) -> Engine:
     return Postgres.open(address, table)
 
 
-def _spark(source: Any, table: str | None, path: str | Path | None, name: str | None) -> Engine:
+def _open_spark(source: Any, table: str | None, path: str | Path | None, name: str | None) -> Engine:
     try:
         from discreet.engines.spark import Spark
     except ImportError:
@@ -68,7 +68,7 @@ def _spark(source: Any, table: str | None, path: str | Path | None, name: str | 
     return Spark.of(source, table or name or "data")
 
 
-def _name(source: Any) -> str | None:
+def _name_of_glob(source: Any) -> str | None:
     """A name for a glob, which has none of its own: what stands before the first wildcard."""
     if not isinstance(source, str | Path) or not any(mark in str(source) for mark in WILDCARDS) or os.path.isdir(source):
         return None

@@ -14,16 +14,16 @@ from pathlib import Path
 from threading import get_ident
 
 from discreet.errors import BadParameter, SourceRefused
-from discreet.private_file import why_not_private
-from discreet.text import printable, printable_lines
+from discreet.private_file import describe_exposure
+from discreet.text import to_printable, to_printable_lines
 
-log = logging.getLogger("discreet.owner")
-log.addHandler(logging.NullHandler())
-log.propagate = False
+owner_log = logging.getLogger("discreet.owner")
+owner_log.addHandler(logging.NullHandler())
+owner_log.propagate = False
 
-VARIABLE = "DISCREET_OWNER_LOG"
-SAYS_MORE = f"the owner's log (the file that {VARIABLE} names) says more"
-VALIDATE = f"the owner finds out why with `discreet policy check`, or in the file that {VARIABLE} names"
+OWNER_LOG_VARIABLE = "DISCREET_OWNER_LOG"
+SAYS_MORE = f"the owner's log (the file that {OWNER_LOG_VARIABLE} names) says more"
+VALIDATE = f"the owner finds out why with `discreet policy check`, or in the file that {OWNER_LOG_VARIABLE} names"
 OWNER_ONLY = "For the data owner only, because it may quote values of the data:"
 
 _source: ContextVar[str] = ContextVar("_source", default="no source")
@@ -37,7 +37,7 @@ class _Sourced(logging.Filter):
         return True
 
 
-log.addFilter(_Sourced())
+owner_log.addFilter(_Sourced())
 
 
 @contextmanager
@@ -70,16 +70,16 @@ def explain_to_owner() -> Iterator[None]:
         SourceRefused: as the body does, with the reason in lines of its own.
     """
     kept = _Kept()
-    log.addHandler(kept)
+    owner_log.addHandler(kept)
     try:
         yield
     except SourceRefused as refused:
         if not kept.said:
             raise
-        way_out = "correct it" if refused.way_out == VALIDATE else refused.way_out.removesuffix(SAYS_MORE).rstrip("; ")
-        raise SourceRefused(refused.reason, way_out or "correct it", OWNER_ONLY, *kept.said) from None
+        hint = "correct it" if refused.hint == VALIDATE else refused.hint.removesuffix(SAYS_MORE).rstrip("; ")
+        raise SourceRefused(refused.reason, hint or "correct it", OWNER_ONLY, *kept.said) from None
     finally:
-        log.removeHandler(kept)
+        owner_log.removeHandler(kept)
 
 
 def open_log_file(path: str) -> logging.Handler:
@@ -93,21 +93,21 @@ def open_log_file(path: str) -> logging.Handler:
         handle = os.open(place, flags, 0o600)
     except OSError as error:
         reason = "this is a symbolic link" if os.path.islink(place) else f"the file cannot be opened ({error.strerror})"
-        raise BadParameter(VARIABLE, repr(path), reason, "name a regular file that you may write") from None
-    if problem := why_not_private(handle, place):
+        raise BadParameter(OWNER_LOG_VARIABLE, repr(path), reason, "name a regular file that you may write") from None
+    if problem := describe_exposure(handle, place):
         os.close(handle)
-        raise BadParameter(VARIABLE, repr(path), *problem)
+        raise BadParameter(OWNER_LOG_VARIABLE, repr(path), *problem)
     found = logging.StreamHandler(os.fdopen(handle, "a", encoding="utf-8"))
-    found.setFormatter(Printable())
+    found.setFormatter(PrintableFormatter())
     return found
 
 
-class Printable(logging.Formatter):
+class PrintableFormatter(logging.Formatter):
     """The time, the source and the message; further lines are indented. The owner reads the log in a terminal, and a value
     in it may hold an escape sequence, or a line end that would forge an entry."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).astimezone().isoformat(timespec="seconds")
-        first, *others = printable_lines(super().format(record)).split("\n")
-        source = printable(getattr(record, "source", _source.get()))
+        first, *others = to_printable_lines(super().format(record)).split("\n")
+        source = to_printable(getattr(record, "source", _source.get()))
         return "\n".join([f"{moment} {source}: {first}", *(f"  {line}" for line in others)])

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.engines.engine import OutOfResources
-from discreet.sql.values import SATURATED, column, short, whole
+from discreet.sql.values import SATURATION_LIMIT, column, int_literal, shorten_name
 
 COUNTS = (8, 64, 512)
 """Into how many parts a question is split, if the attempt before ran out of memory."""
@@ -29,31 +29,34 @@ class Part:
     index: int
     count: int
 
-    def of(self, source: exp.Expr, unit: str) -> exp.Expr:
+    def restrict(self, source: exp.Expr, unit: str) -> exp.Expr:
         """The rows of these units alone. A unit is no real number and has no collation: equal units have equal hashes."""
         if self == WHOLE:
             return source
-        hashed = exp.Anonymous(this="hash", expressions=[column(short(unit))])
-        left = exp.Mod(this=hashed, expression=whole(self.count))
-        mine = exp.EQ(this=left, expression=whole(self.index))
+        hashed = exp.Anonymous(this="hash", expressions=[column(shorten_name(unit))])
+        left = exp.Mod(this=hashed, expression=int_literal(self.count))
+        mine = exp.EQ(this=left, expression=int_literal(self.index))
         return exp.select("*").from_(source).where(mine, copy=False).subquery()
 
 
 WHOLE = Part(0, 1)
 
 
-def added_up(run: Callable[[Part], Iterable[tuple[Any, ...]]], width: int) -> Iterator[tuple[Any, ...]]:
+def sum_over_parts(run: Callable[[Part], Iterable[tuple[Any, ...]]], width: int) -> Iterator[tuple[Any, ...]]:
     """Rows of `width` totals and what they are totals of, added up over parts that are small enough."""
     for count in COUNTS:
         try:
-            sums = _sums((row for index in range(count) for row in run(Part(index, count))), width)
+            sums = _add_rows((row for index in range(count) for row in run(Part(index, count))), width)
         except OutOfMemory:
             continue
-        return ((*(max(-SATURATED, min(total, SATURATED)) for total in totals), *rest) for rest, totals in sums.items())
+        return (
+            (*(max(-SATURATION_LIMIT, min(total, SATURATION_LIMIT)) for total in totals), *rest)
+            for rest, totals in sums.items()
+        )
     raise OutOfResources
 
 
-def _sums(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[Any, ...], tuple[int, ...]]:
+def _add_rows(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[Any, ...], tuple[int, ...]]:
     sums: dict[tuple[Any, ...], tuple[int, ...]] = {}
     for row in rows:
         totals, rest = row[:width], row[width:]

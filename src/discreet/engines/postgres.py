@@ -14,16 +14,16 @@ from psycopg import sql
 from sqlglot import exp
 
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import Fingerprint, Reading, SqlEngine, quoted
-from discreet.engines.lookup import described as described_lookup
-from discreet.engines.lookup import held_values
-from discreet.engines.names import parts_of
+from discreet.engines.engine import ColumnReader, Fingerprint, SqlEngine, quote_table
+from discreet.engines.lookup import clean_values
+from discreet.engines.lookup import describe_public_table as described_lookup
+from discreet.engines.names import split_table_name
 from discreet.engines.owner import SAYS_MORE
-from discreet.engines.postgres_link import Link, refused
-from discreet.engines.postgres_table import Seen, definition, described, seen
-from discreet.engines.postgres_types import CHARACTER, TYPES, kind_of, reading_of
+from discreet.engines.postgres_link import ReadConnection, translate_errors
+from discreet.engines.postgres_table import TableState, lock_and_describe, read_definition, read_table_state
+from discreet.engines.postgres_types import CHARACTER, TYPES, kind_of, reader_of
 from discreet.errors import SourceRefused
-from discreet.query.table import Column, Kind, Lookup
+from discreet.query.table import Column, Kind, PublicTable
 from discreet.sql.dialects import POSTGRES
 
 
@@ -34,110 +34,114 @@ class Postgres(SqlEngine):
 
     def __init__(
         self,
-        link: Link,
-        seen: Seen,
-        types: Mapping[str, tuple[Kind, Reading]],
+        connection: ReadConnection,
+        state: TableState,
+        types: Mapping[str, tuple[Kind, ColumnReader]],
         identity: str,
         padded: frozenset[str],
         public: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.link, self.seen, self.types, self.public = link, seen, types, public
+        self.connection, self.state, self.types, self.public = connection, state, types, public
         self.padded = padded  # columns whose texts are read without the blanks at their end
-        self.table, self.turn = seen.place[-1], link.turn
-        self.identity, self.lasting, self.computed = identity, not seen.temporary, seen.computed
+        self.table, self.lock = state.qualified_name[-1], connection.lock
+        self.identity, self.lasting, self.computed = identity, not state.temporary, state.computed
 
     @classmethod
     def open(cls, address: str, table: str | None) -> "Postgres":
         """A table or view by its name, or by its schema and name. The address is libpq's: SSL and options go in it."""
         if table is None:
             raise SourceRefused("a database holds many tables", "say which with table=")
-        place = parts_of(table, 2)
-        link = Link(address)
-        with refused("this database cannot be reached", f"check the address and the role; {SAYS_MORE}"):
+        place = split_table_name(table, 2)
+        link = ReadConnection(address)
+        with translate_errors("this database cannot be reached", f"check the address and the role; {SAYS_MORE}"):
             info = link.open().info
             if info.parameter_status("server_encoding") != "UTF8":
                 raise SourceRefused("this database is not in UTF-8", "hashes of its texts would differ; use one that is")
-        with refused("this server computes no md5", "it bounds what a person adds; a server in FIPS mode cannot be used"):
+        with translate_errors(
+            "this server computes no md5", "it bounds what a person adds; a server in FIPS mode cannot be used"
+        ):
             link.open().execute("SELECT pg_catalog.md5('')")
-        with refused("this table cannot be read", f"check its name and GRANT SELECT; {SAYS_MORE}"):
-            with link.reading() as connection:
-                found = seen(connection, place)
+        with translate_errors("this table cannot be read", f"check its name and GRANT SELECT; {SAYS_MORE}"):
+            with link.read_transaction() as connection:
+                found = read_table_state(connection, place)
             if found is None:
                 raise SourceRefused("there is no such table", "check its name, its schema and the search_path of the role")
             try:
-                types, padded = _types(link, found)
+                types, padded = _read_types(link, found)
             except psycopg.Error:
-                link.widen()
-                types, padded = _types(link, found)
+                link.widen_search_path()
+                types, padded = _read_types(link, found)
         return cls(link, found, types, found.identity(info.host, info.port, info.dbname), padded)
 
-    def columns(self) -> dict[str, Column]:
+    def describe_columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
         return {name: Column(kind) for name, (kind, _) in self.types.items()}
 
-    def fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+    def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
         """A table holds what its types can hold. A view is known by its definition: that its rows can be read was seen when
         it was first opened, and whether they changed since is the owner's to know."""
         if not self.computed:
             return None
-        with refused("this table cannot be read", SAYS_MORE), self.link.pinned() as connection:
-            known = (self.seen.columns, definition(connection, self.seen.place))
+        with translate_errors("this table cannot be read", SAYS_MORE), self.connection.pinned_transaction() as connection:
+            known = (self.state.columns, read_definition(connection, self.state.qualified_name))
         return Fingerprint(sha256(repr(known).encode()).hexdigest() if self.lasting else None)
 
-    def unit_problem(self, unit: str) -> str | None:
+    def find_unit_problem(self, unit: str) -> str | None:
         """Why the units of a column cannot be told apart; None if they can."""
         return "character(n) is read without the blanks at its end" if unit in self.padded else None
 
-    def with_public(self, sources: Mapping[str, Any]) -> "tuple[Postgres, dict[str, Lookup]]":
+    def with_public(self, sources: Mapping[str, Any]) -> "tuple[Postgres, dict[str, PublicTable]]":
         """The same table beside copies of these public ones, which may be files or frames. A copy is a temporary table of
         this connection."""
         places, lookups = dict(self.public), {}
         for name, source in sources.items():
-            kinds, rows = DuckDB.open(source, name).contents()
-            values = held_values(kinds, rows)
+            kinds, rows = DuckDB.open(source, name).read_all()
+            values = clean_values(kinds, rows)
             places[name] = f"discreet {len(places)} {name}"
-            with refused(f"the public table {name} cannot be copied", f"GRANT TEMPORARY; {SAYS_MORE}"):
-                self.link.prepare(_copying(places[name], kinds, values))
-                unique = _unique(self.link, places[name], kinds)
+            with translate_errors(f"the public table {name} cannot be copied", f"GRANT TEMPORARY; {SAYS_MORE}"):
+                self.connection.prepare(_make_copier(places[name], kinds, values))
+                unique = _find_unique_columns(self.connection, places[name], kinds)
             lookups[name] = described_lookup(name, kinds, values, unique)
-        return Postgres(self.link, self.seen, self.types, self.identity, self.padded, MappingProxyType(places)), lookups
+        return Postgres(
+            self.connection, self.state, self.types, self.identity, self.padded, MappingProxyType(places)
+        ), lookups
 
     def progress(self) -> float | None:
         """PostgreSQL keeps no count of it."""
         return None
 
-    def _place(self) -> exp.Expr:
-        return quoted(*self.seen.place)
+    def _table_expression(self) -> exp.Expr:
+        return quote_table(*self.state.qualified_name)
 
-    def _readings(self) -> dict[str, Reading]:
+    def _column_readers(self) -> dict[str, ColumnReader]:
         return {name: read for name, (_, read) in self.types.items()}
 
-    def _lookup(self, name: str) -> exp.Expr:
-        return quoted("pg_temp", self.public[name])
+    def _public_table_expression(self, name: str) -> exp.Expr:
+        return quote_table("pg_temp", self.public[name])
 
-    def _rows(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        plain = self.seen.role is None  # neither a view, a foreign table, nor shown by row-level security
-        return self.link.rows(statement, self._is_still_there, plain=plain)
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        plain = self.state.role is None  # neither a view, a foreign table, nor shown by row-level security
+        return self.connection.execute(statement, self._is_unchanged, plain=plain)
 
-    def _is_still_there(self, connection: psycopg.Connection[Any]) -> bool:
-        described(connection, self.seen.place)  # from here on it stays as it is
-        return seen(connection, self.seen.place) == self.seen
+    def _is_unchanged(self, connection: psycopg.Connection[Any]) -> bool:
+        lock_and_describe(connection, self.state.qualified_name)  # from here on it stays as it is
+        return read_table_state(connection, self.state.qualified_name) == self.state
 
 
-def _types(link: Link, found: Seen) -> tuple[dict[str, tuple[Kind, Reading]], frozenset[str]]:
+def _read_types(link: ReadConnection, found: TableState) -> tuple[dict[str, tuple[Kind, ColumnReader]], frozenset[str]]:
     """How the columns are read, and which of them are texts that may be padded."""
-    with link.pinned() as connection:
-        columns = described(connection, found.place)
+    with link.pinned_transaction() as connection:
+        columns = lock_and_describe(connection, found.qualified_name)
         enums = {row[0] for row in connection.execute("SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e'")}
     types = {}
     for column in columns:
         kind = Kind.TEXT if column.type_code in enums else kind_of(column)
         if kind is not None:
-            types[column.name] = (kind, reading_of(column, kind))
+            types[column.name] = (kind, reader_of(column, kind))
     return types, frozenset(column.name for column in columns if column.type_code == CHARACTER)
 
 
-def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> Any:
+def _make_copier(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> Any:
     def copy(connection: psycopg.Connection[Any]) -> None:
         connection.read_only = False
         columns = sql.SQL(", ").join(
@@ -154,10 +158,10 @@ def _copying(place: str, kinds: Mapping[str, Kind], values: Mapping[str, list[An
     return copy
 
 
-def _unique(link: Link, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+def _find_unique_columns(link: ReadConnection, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Asked of the engine, whose equality is the one that will join."""
     found = set()
-    with link.pinned() as connection:
+    with link.pinned_transaction() as connection:
         for name, kind in kinds.items():
             counts = sql.SQL("SELECT COUNT({0}), COUNT(DISTINCT {0}) FROM {1}")
             row = connection.execute(counts.format(sql.Identifier(name), sql.Identifier("pg_temp", place))).fetchone()

@@ -14,9 +14,9 @@ from weakref import finalize
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
-from discreet.address import well_meant
+from discreet.address import is_unambiguous
 from discreet.engines.engine import OutOfResources
-from discreet.engines.owner import log
+from discreet.engines.owner import owner_log
 from discreet.errors import EngineFailed, SourceRefused
 
 BATCH = 20_000
@@ -33,19 +33,19 @@ _PATH = "SELECT pg_catalog.set_config('search_path', %s, true)"
 _OWN_PATH = "SELECT pg_catalog.current_setting('search_path')"
 
 
-class Link:
+class ReadConnection:
     """One database."""
 
     def __init__(self, address: str) -> None:
         self._connection: psycopg.Connection[Any] | None = None
-        self._address = _understood(address)
-        self.turn = threading.Lock()
+        self._address = _check_address(address)
+        self.lock = threading.Lock()
         self.path = "pg_catalog, pg_temp"  # no function, operator or type of anybody's is taken for PostgreSQL's own
         self._prepared: list[Prepare] = []  # done again on every new connection
 
     def open(self) -> psycopg.Connection[Any]:
         """The connection, opened again if it was lost."""
-        if self._connection is not None and _alive(self._connection):
+        if self._connection is not None and _is_alive(self._connection):
             return self._connection
         connection = psycopg.connect(
             self._address,
@@ -54,7 +54,7 @@ class Link:
             client_encoding="UTF8",
             fallback_application_name="discreet",
         )
-        connection.adapters.register_loader("numeric", _Whole)
+        connection.adapters.register_loader("numeric", _IntegerLoader)
         try:
             for prepare in self._prepared:
                 prepare(connection)
@@ -62,7 +62,7 @@ class Link:
             connection.close()  # half prepared, it would serve no later question either
             raise
         self._connection = connection
-        finalize(self, _closed, connection, getpid())  # holds it, so that it is not gone before it is closed
+        finalize(self, _close_if_owner, connection, getpid())  # holds it, so that it is not gone before it is closed
         return connection
 
     def prepare(self, step: Prepare) -> None:
@@ -71,7 +71,7 @@ class Link:
         self._prepared.append(step)
 
     @contextmanager
-    def reading(self) -> Iterator[psycopg.Connection[Any]]:
+    def read_transaction(self) -> Iterator[psycopg.Connection[Any]]:
         """A read-only transaction."""
         connection = self.open()
         connection.read_only = True
@@ -80,33 +80,33 @@ class Link:
             yield connection
 
     @contextmanager
-    def pinned(self) -> Iterator[psycopg.Connection[Any]]:
+    def pinned_transaction(self) -> Iterator[psycopg.Connection[Any]]:
         """A read-only transaction in which words mean what PostgreSQL says."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             connection.execute(_PATH, [self.path])
             yield connection
 
-    def widen(self) -> None:
+    def widen_search_path(self) -> None:
         """Look words up in the role's own path too, after PostgreSQL's: a function behind a view may need that."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             row = connection.execute(_OWN_PATH).fetchone()
         self.path = f"pg_catalog, {row[0]}" if row is not None and row[0] else self.path
 
-    def rows(
-        self, statement: str, still: Callable[[psycopg.Connection[Any]], bool], *, plain: bool
+    def execute(
+        self, statement: str, is_unchanged: Callable[[psycopg.Connection[Any]], bool], *, plain: bool
     ) -> Iterator[tuple[Any, ...]]:
         """As they come, so that a million keys are never held at once. `still` says, in the same transaction, whether the
         table is the one that was opened; `plain`, that no function of anybody's is called when it is read."""
         try:
-            with self.reading() as connection:
+            with self.read_transaction() as connection:
                 own = connection.execute(_OWN_PATH).fetchone()
                 connection.execute(_PATH, [self.path])
-                if not still(connection):
-                    log.warning("the table is not what it was when it was opened: connect again")
+                if not is_unchanged(connection):
+                    owner_log.warning("the table is not what it was when it was opened: connect again")
                     raise OutOfResources
-                yield from _streamed(connection, statement) if plain else _fetched(connection, statement, own)
+                yield from _stream(connection, statement) if plain else _fetch_by_cursor(connection, statement, own)
         except psycopg.Error as mistake:
-            log.warning("%s", mistake)
+            owner_log.warning("%s", mistake)
             raise (OutOfResources if _is_resource(mistake) else EngineFailed) from None
 
     def close(self) -> None:
@@ -115,13 +115,13 @@ class Link:
             self._connection.close()
 
 
-def _streamed(connection: psycopg.Connection[Any], statement: str) -> Iterator[tuple[Any, ...]]:
+def _stream(connection: psycopg.Connection[Any], statement: str) -> Iterator[tuple[Any, ...]]:
     """Without a cursor on the server, which would keep parallel workers away. Before libpq 17 rows come one by one."""
     with connection.cursor() as cursor:  # the statement is generated by us; there are no parameters in it
         yield from cursor.stream(statement, size=BATCH if psycopg.pq.version() >= CHUNKED else 1)
 
 
-def _fetched(connection: psycopg.Connection[Any], statement: str, path: Any) -> Iterator[tuple[Any, ...]]:
+def _fetch_by_cursor(connection: psycopg.Connection[Any], statement: str, path: Any) -> Iterator[tuple[Any, ...]]:
     """Through a cursor on the server: once its words are understood, what is behind a view may need the role's own path."""
     with connection.cursor(name="discreet") as cursor:
         cursor.execute(statement)
@@ -140,20 +140,20 @@ def _is_resource(mistake: psycopg.Error) -> bool:
     return mistake.sqlstate.startswith(RESOURCES) if mistake.sqlstate else not isinstance(mistake, psycopg.DataError)
 
 
-def _closed(connection: psycopg.Connection[Any], owner: int) -> None:
+def _close_if_owner(connection: psycopg.Connection[Any], owner: int) -> None:
     """Not by a fork of the process that opened it, which would end it for both."""
     if getpid() == owner:
         connection.close()
 
 
-def _understood(address: str) -> str:
+def _check_address(address: str) -> str:
     """An address that libpq can take apart. Its own message would repeat what it could not, which may be the password."""
     try:
-        known = well_meant(address, psycopg.conninfo.conninfo_to_dict(address))
+        known = is_unambiguous(address, psycopg.conninfo.conninfo_to_dict(address))
     except (psycopg.Error, ValueError):
         known = False
     if not known:
-        log.warning("the address of a database could not be taken apart")
+        owner_log.warning("the address of a database could not be taken apart")
         raise SourceRefused(
             "this address of a database cannot be read", "write @, / and : in a password as %40, %2F and %3A, and check it"
         )
@@ -161,27 +161,27 @@ def _understood(address: str) -> str:
 
 
 @contextmanager
-def refused(reason: str, way_out: str) -> Iterator[None]:
+def translate_errors(reason: str, hint: str) -> Iterator[None]:
     """Whatever the server says is for the owner's log."""
     try:
         yield
     except psycopg.Error as mistake:
-        log.warning("%s", mistake)
-        raise SourceRefused(reason, way_out) from None
+        owner_log.warning("%s", mistake)
+        raise SourceRefused(reason, hint) from None
 
 
-class _Whole(Loader):
+class _IntegerLoader(Loader):
     """Only whole numbers leave the server."""
 
     def load(self, data: Buffer) -> int:
         return int(bytes(data))
 
 
-def _alive(connection: psycopg.Connection[Any]) -> bool:
+def _is_alive(connection: psycopg.Connection[Any]) -> bool:
     try:
         connection.execute("SELECT 1")
     except psycopg.OperationalError as mistake:
-        log.warning("%s", mistake)
+        owner_log.warning("%s", mistake)
         connection.close()
         return False
     return True

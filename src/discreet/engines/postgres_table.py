@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-_FOUND = """SELECT n.nspname, c.relname, c.oid, c.relpersistence = 't',
+_FIND_TABLE = """SELECT n.nspname, c.relname, c.oid, c.relpersistence = 't',
     CASE WHEN c.relkind IN ('v', 'f') OR pg_catalog.row_security_active(c.oid) THEN current_user END,
     EXISTS (SELECT FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attgenerated = 'v') OR EXISTS (
       WITH RECURSIVE parts (oid) AS (SELECT c.oid UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i, parts
@@ -26,11 +26,11 @@ _COLUMNS = """SELECT attname, atttypid, atttypmod, attcollation FROM pg_catalog.
 
 
 @dataclass(frozen=True)
-class Seen:
+class TableState:
     """A table or view, its columns' types, the role where the rows may depend on it, and whether reading them evaluates
     expressions of the owner's: a view, a foreign table or partition, a virtual column, a row-level security policy."""
 
-    place: tuple[str, str]
+    qualified_name: tuple[str, str]
     temporary: bool
     role: str | None
     columns: tuple[tuple[Any, ...], ...]
@@ -41,27 +41,27 @@ class Seen:
         nothing else."""
         if self.temporary:
             return f"a temporary table, {uuid4().hex}"
-        return f"postgresql {json.dumps((*server, *self.place, *(() if self.role is None else (self.role,))))}"
+        return f"postgresql {json.dumps((*server, *self.qualified_name, *(() if self.role is None else (self.role,))))}"
 
 
-def seen(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> Seen | None:
+def read_table_state(connection: psycopg.Connection[Any], name: tuple[str, ...]) -> TableState | None:
     """What is there now under this name; None if nothing is."""
-    row = connection.execute(_FOUND, [sql.Identifier(*place).as_string(connection)]).fetchone()
+    row = connection.execute(_FIND_TABLE, [sql.Identifier(*name).as_string(connection)]).fetchone()
     if row is None:
         return None
-    schema, name, number, temporary, role, computed = row
+    schema, relation, number, temporary, role, computed = row
     columns = tuple(connection.execute(_COLUMNS, [number]))
-    return Seen((schema, name), temporary, role, columns, computed or role is not None)
+    return TableState((schema, relation), temporary, role, columns, computed or role is not None)
 
 
-def definition(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> str | None:
+def read_definition(connection: psycopg.Connection[Any], name: tuple[str, ...]) -> str | None:
     """What a view computes; None for a table."""
-    row = connection.execute(_DEFINITION, [sql.Identifier(*place).as_string(connection)]).fetchone()
+    row = connection.execute(_DEFINITION, [sql.Identifier(*name).as_string(connection)]).fetchone()
     return None if row is None else row[0]
 
 
-def described(connection: psycopg.Connection[Any], place: tuple[str, ...]) -> list[psycopg.Column]:
+def lock_and_describe(connection: psycopg.Connection[Any], name: tuple[str, ...]) -> list[psycopg.Column]:
     """The columns, as the server describes them: a domain counts as what it is made of. Nothing is read, but until the
     transaction ends nobody can change the table."""
-    found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*place))).description
+    found = connection.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*name))).description
     return found or []

@@ -6,7 +6,7 @@ numeric(p, 0) holds whole numbers; any other numeric is a real. character(n) is 
 from psycopg import Column
 from sqlglot import exp
 
-from discreet.engines.engine import Reading
+from discreet.engines.engine import ColumnReader
 from discreet.query.table import Kind
 
 TYPES = {
@@ -33,17 +33,17 @@ def kind_of(column: Column) -> Kind | None:
     return KINDS.get(column.type_code)
 
 
-def reading_of(column: Column, kind: Kind) -> Reading:
+def reader_of(column: Column, kind: Kind) -> ColumnReader:
     """How it is read."""
     if kind is Kind.TEXT:
-        return _bytewise
+        return _compare_bytewise
     if column.type_code == TIMESTAMPTZ:
         return lambda moment: exp.AtTimeZone(this=moment, zone=exp.Literal.string("UTC"))
     if column.type_code != NUMERIC:
         return None
     if kind is Kind.INTEGER:
-        return _whole
-    return _double if _is_narrow(column.precision, column.scale) else _guarded_double
+        return _to_whole
+    return _to_double if _is_narrow(column.precision, column.scale) else _to_double_guarded
 
 
 def _is_narrow(precision: int | None, scale: int | None) -> bool:
@@ -51,21 +51,21 @@ def _is_narrow(precision: int | None, scale: int | None) -> bool:
     return precision is not None and scale is not None and 0 <= scale <= SAFE and precision - scale <= SAFE
 
 
-def _bytewise(text: exp.Expr) -> exp.Expr:
+def _compare_bytewise(text: exp.Expr) -> exp.Expr:
     return exp.Collate(this=exp.cast(text, exp.DType.TEXT), expression=exp.to_identifier("C", quoted=True))
 
 
-def _whole(number: exp.Expr) -> exp.Expr:
+def _to_whole(number: exp.Expr) -> exp.Expr:
     """Even a numeric without digits after the point can be NaN."""
     nan = exp.If(this=exp.EQ(this=number, expression=_numeric("NaN")), true=exp.Null())
     return exp.Case(ifs=[nan], default=number.copy())
 
 
-def _double(number: exp.Expr) -> exp.Expr:
+def _to_double(number: exp.Expr) -> exp.Expr:
     return exp.cast(number, exp.DType.DOUBLE)
 
 
-def _guarded_double(number: exp.Expr) -> exp.Expr:
+def _to_double_guarded(number: exp.Expr) -> exp.Expr:
     """The cast raises on what a double cannot hold, which would tell of the row: NaN, then too large, then too small."""
     nan = exp.EQ(this=number, expression=_numeric("NaN"))
     above = exp.GT(this=number, expression=_numeric("1.7976931348623157e308"))
@@ -73,7 +73,7 @@ def _guarded_double(number: exp.Expr) -> exp.Expr:
     tiny = exp.LT(this=exp.Abs(this=number), expression=_numeric("5e-324"))
     cases = ((nan, "NaN"), (above, "Infinity"), (below, "-Infinity"), (tiny, "0"))
     ifs = [exp.If(this=test, true=exp.cast(exp.Literal.string(text), exp.DType.DOUBLE)) for test, text in cases]
-    return exp.Case(ifs=ifs, default=_double(number))
+    return exp.Case(ifs=ifs, default=_to_double(number))
 
 
 def _numeric(text: str) -> exp.Expr:

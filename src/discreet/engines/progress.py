@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Protocol, TypeAlias
 
-from discreet.engines.owner import log
+from discreet.engines.owner import owner_log
 
-Told: TypeAlias = Callable[[float], None]
-EVERY = 0.1  # seconds
+ProgressCallback: TypeAlias = Callable[[float], None]
+POLL_SECONDS = 0.1  # seconds
 
 
 class Running(Protocol):
@@ -22,10 +22,10 @@ class Running(Protocol):
 
 
 @contextmanager
-def watched(engine: Running, told: Told | None, every: float = EVERY) -> Iterator[None]:
+def report_progress(engine: Running, on_progress: ProgressCallback | None, every: float = POLL_SECONDS) -> Iterator[None]:
     """Tell the share that is done, from 0 to 1, while the body runs. A listener that raises is told no more: what was paid
     for is still answered."""
-    if told is None:
+    if on_progress is None:
         yield
         return
     done = threading.Event()
@@ -35,9 +35,9 @@ def watched(engine: Running, told: Told | None, every: float = EVERY) -> Iterato
             while not done.wait(every):
                 share = engine.progress()
                 if share is not None:
-                    told(share)
+                    on_progress(share)
         except Exception:
-            log.warning("a listener for progress failed", exc_info=True)
+            owner_log.warning("a listener for progress failed", exc_info=True)
 
     thread = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)  # it speaks of the same source
     thread.start()

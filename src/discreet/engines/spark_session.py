@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from discreet.engines.owner import log
+from discreet.engines.owner import owner_log
 from discreet.errors import DiscreetError, SourceRefused
 
 SETTINGS = {
@@ -28,17 +28,17 @@ SETTINGS = {
 }
 """What the generated SQL counts on."""
 INHERITED = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
-LOUD = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of Spark's that print a failed statement's values."""
-GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-LOCAL = {
+JOB_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
 }  # fmt: skip
 
 
-def started(master: str) -> SparkSession:
+def start_session(master: str) -> SparkSession:
     """The session that is running, as it is, or a new one on this master."""
-    running = _running()
+    running = _find_running_session()
     if running is not None:
         if running.sparkContext.master != master:
             at = running.sparkContext.master
@@ -47,17 +47,17 @@ def started(master: str) -> SparkSession:
     if shutil.which("java", path=_java_path()) is None:
         raise SourceRefused("Spark needs Java 17 or later, and there is none", "install it, or set JAVA_HOME")
     builder = SparkSession.builder.master(master).appName("discreet")
-    for name, value in LOCAL.items() if master.startswith("local") else ():
+    for name, value in LOCAL_SETTINGS.items() if master.startswith("local") else ():
         builder = builder.config(name, value)
-    with refused("Spark did not start", "it needs Java 17 or later (JAVA_HOME) and a master that answers"):
+    with translate_errors("Spark did not start", "it needs Java 17 or later (JAVA_HOME) and a master that answers"):
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")  # a failed task prints values
     return session
 
 
-def _running() -> SparkSession | None:
+def _find_running_session() -> SparkSession | None:
     """This thread's session, or else the first of the context that is alive."""
-    with refused("Spark's Java process is gone", "start this program again, and ask again"):
+    with translate_errors("Spark's Java process is gone", "start this program again, and ask again"):
         context: Any = SparkContext._active_spark_context
         if context is not None and context._jsc.sc().isStopped():
             context.stop()  # it ended by itself, and this side was not told
@@ -71,9 +71,9 @@ def _java_path() -> str:
     return os.path.join(home, "bin") if home else os.environ.get("PATH", os.defpath)
 
 
-def own_session(session: SparkSession) -> SparkSession:
+def new_session(session: SparkSession) -> SparkSession:
     """Another session on the same context: settings and views of its own, the same tables."""
-    with refused("this Spark context is stopped", "start it again"):
+    with translate_errors("this Spark context is stopped", "start it again"):
         own = session.newSession()
         for name in INHERITED:
             own.conf.set(name, session.conf.get(name) or "")
@@ -83,41 +83,41 @@ def own_session(session: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def refused(reason: str, way_out: str) -> Iterator[None]:
+def translate_errors(reason: str, hint: str) -> Iterator[None]:
     """Whatever Spark says is for the owner's log."""
     try:
-        with quiet():
+        with silence_spark():
             yield
     except DiscreetError:
         raise
     except Exception as mistake:  # a stopped context raises whatever comes first
-        log.warning("%s", mistake)
-        raise SourceRefused(reason, way_out) from None
+        owner_log.warning("%s", mistake)
+        raise SourceRefused(reason, hint) from None
 
 
-_ours: ContextVar[bool] = ContextVar("_ours", default=False)
+_is_our_thread: ContextVar[bool] = ContextVar("_ours", default=False)
 
 
-class _NotOurs(logging.Filter):
+class _OtherThreads(logging.Filter):
     """Lets pass what other threads say."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not _ours.get()
+        return not _is_our_thread.get()
 
 
-_not_ours = _NotOurs()
+_other_threads = _OtherThreads()
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_spark() -> Iterator[None]:
     """Spark prints no statement and no value of this thread's meanwhile. Nothing is changed that another thread reads."""
-    for name in LOUD:
-        PySparkLogger.getLogger(name).addFilter(_not_ours)  # once, however often it is said
-    before = _ours.set(True)
+    for name in NOISY_LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_other_threads)  # once, however often it is said
+    before = _is_our_thread.set(True)
     try:
         yield
     finally:
-        _ours.reset(before)
+        _is_our_thread.reset(before)
 
 
 class Job:
@@ -127,13 +127,13 @@ class Job:
         self.context, self.group = session.sparkContext, f"discreet {uuid4().hex}"
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def track(self) -> Iterator[None]:
         """The user's own job group is put back afterwards."""
-        before = {name: self.context.getLocalProperty(name) for name in GROUP}
+        before = {name: self.context.getLocalProperty(name) for name in JOB_GROUP_PROPERTIES}
         self.group = f"discreet {uuid4().hex}"
         self.context.setJobGroup(self.group, "discreet: exact totals")
         try:
-            with quiet():
+            with silence_spark():
                 yield
         finally:
             if self.context._jsc is not None:

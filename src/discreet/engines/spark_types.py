@@ -12,7 +12,7 @@ import pyarrow
 from pyspark.sql import DataFrame, SparkSession, types
 from sqlglot import exp
 
-from discreet.engines.engine import Reading
+from discreet.engines.engine import ColumnReader
 from discreet.query.table import Kind
 
 TYPES: dict[Kind, tuple[pyarrow.DataType, types.DataType]] = {
@@ -46,14 +46,14 @@ def kind_of(kind: types.DataType) -> Kind | None:
             return None
 
 
-def reading_of(kind: types.DataType, padded: bool = False) -> Reading:
+def reader_of(kind: types.DataType, padded: bool = False) -> ColumnReader:
     """How it is read."""
     match kind:
         case types.DecimalType() if kind.scale != 0:
             return lambda number: exp.cast(number, exp.DType.DOUBLE)
         case types.StringType() | types.CharType() | types.VarcharType():
             plain = not isinstance(kind, types.StringType) or kind.isUTF8BinaryCollation()
-            return partial(_text, plain=plain, padded=padded or isinstance(kind, types.CharType))
+            return partial(_to_plain_text, plain=plain, padded=padded or isinstance(kind, types.CharType))
         case types.TimestampType():
             return lambda moment: exp.cast(moment, exp.DType.TIMESTAMPNTZ)  # the session's zone is UTC
         case _:
@@ -65,7 +65,7 @@ def is_padded(field: types.StructField) -> bool:
     return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
 
 
-def _text(text: exp.Expr, plain: bool, padded: bool) -> exp.Expr:
+def _to_plain_text(text: exp.Expr, plain: bool, padded: bool) -> exp.Expr:
     """Byte by byte, whatever the collation."""
     if not plain:
         text = exp.Anonymous(this="COLLATE", expressions=[text, exp.Literal.string("UTF8_BINARY")])
@@ -75,7 +75,7 @@ def _text(text: exp.Expr, plain: bool, padded: bool) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=valid, true=text.copy())])
 
 
-def public_frame(session: SparkSession, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> DataFrame:
+def to_frame(session: SparkSession, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> DataFrame:
     """A public table as a frame."""
     arrays = [pyarrow.array(values[name], TYPES[kind][0]) for name, kind in kinds.items()]
     schema = types.StructType([types.StructField(name, TYPES[kind][1]) for name, kind in kinds.items()])

@@ -10,22 +10,22 @@ from weakref import finalize
 
 from pyspark.sql import DataFrame, SparkSession
 
-_left: list[str] = []
+_unused_views: list[str] = []
 
 
-class View:
+class GlobalView:
     """Holds the view; every engine that reads it holds this."""
 
     def __init__(self, frame: DataFrame) -> None:
         session, name = frame.sparkSession, f"discreet_{uuid4().hex}"
-        drop_left(session)
+        drop_unused_views(session)
         frame.createGlobalTempView(name)
-        finalize(self, _left.append, name).atexit = False
-        self.place = (session.conf.get("spark.sql.globalTempDatabase") or "global_temp", name)
+        finalize(self, _unused_views.append, name).atexit = False
+        self.qualified_name = (session.conf.get("spark.sql.globalTempDatabase") or "global_temp", name)
 
 
-def drop_left(session: SparkSession) -> None:
+def drop_unused_views(session: SparkSession) -> None:
     """Take away the views that nobody holds; a context that ended has taken its own."""
-    while _left:
+    while _unused_views:
         with suppress(Exception):
-            session.catalog.dropGlobalTempView(_left.pop())
+            session.catalog.dropGlobalTempView(_unused_views.pop())

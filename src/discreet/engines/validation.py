@@ -12,22 +12,22 @@ from hashlib import sha256
 from pathlib import Path
 
 from discreet.engines.engine import Engine
-from discreet.engines.owner import log
-from discreet.errors import LedgerFailed
+from discreet.engines.owner import owner_log
+from discreet.errors import LedgerUnavailable
 
-VERSION = 1
+VALIDATION_VERSION = 1
 """Of the rules. What passed older ones is validated again."""
 
 
-def validate(engine: Engine, columns: Collection[str], state: Callable[[], Path]) -> None:
+def validate_source(engine: Engine, columns: Collection[str], state_folder: Callable[[], Path]) -> None:
     """Refuse a source with cells that cannot be read in these columns. `state` finds the folder of the owner's state."""
-    fingerprint = engine.fingerprint(columns)
+    fingerprint = engine.compute_fingerprint(columns)
     if fingerprint is None:
         return
     passed = None
     if fingerprint.digest is not None:
-        known = sha256(repr((VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
-        passed = _mark(state, known)
+        known = sha256(repr((VALIDATION_VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
+        passed = _mark(state_folder, known)
     if passed is not None and os.path.exists(passed):
         return
     engine.probe(columns)
@@ -40,8 +40,8 @@ def _mark(state: Callable[[], Path], known: str) -> Path | None:
     only failures need a place that lasts, and with a ledger that is the ledger."""
     try:
         return state() / "validated" / known
-    except LedgerFailed as mistake:
-        log.warning("%s", mistake)
+    except LedgerUnavailable as mistake:
+        owner_log.warning("%s", mistake)
         return None
 
 
@@ -50,4 +50,4 @@ def _remember(mark: Path) -> None:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
     except OSError as mistake:
-        log.warning("%s", mistake)
+        owner_log.warning("%s", mistake)

@@ -10,7 +10,7 @@ published as a private answer.
 'E max ≤ 181.06 people'
 """
 
-from discreet.lab.attacks import ATTACKS, Attack, Played
+from discreet.lab.attacks import ATTACKS, Attack, AttackResult
 from discreet.lab.errata import ERRATA, Erratum
 from discreet.lab.exercises import EXERCISES, Exercise, Solution
 from discreet.lab.figures import FIGURES, Figure
@@ -22,10 +22,10 @@ __all__ = [
     "EXERCISES",
     "FIGURES",
     "Attack",
+    "AttackResult",
     "Erratum",
     "Exercise",
     "Figure",
-    "Played",
     "Solution",
     "k_anonymity",
 ]

@@ -13,11 +13,11 @@ from discreet.accounting.conversions import epsilon_from_rdp_classic, epsilon_fr
 from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.divergences import hockey_stick
 from discreet.accounting.gaussian import gaussian_delta
-from discreet.accounting.optimal import optimal
-from discreet.accounting.textbook import bad_set, short_form_wins_from
+from discreet.accounting.optimal import optimal_composition
+from discreet.accounting.textbook import bad_set_mass, short_form_threshold
 from discreet.loss import Claim
 from discreet.mechanisms import Gaussian, RandomizedResponse, utility
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import counts
 
 Evidence = dict[str, float]
@@ -30,9 +30,9 @@ class Erratum:
     number: int
     source: str
     title: str
-    says: str
-    true: str
-    how: str
+    claim: str
+    correction: str
+    proof: str
     evidence: Callable[[], Evidence]
 
     @property
@@ -41,9 +41,9 @@ class Erratum:
         return f"erratum-{self.number}"
 
     @property
-    def line(self) -> str:
+    def caption(self) -> str:
         """For the caption of a figure."""
-        return f"Erratum {self.number} [{self.source}]. The text: {self.says} True: {self.true}"
+        return f"Erratum {self.number} [{self.source}]. The text: {self.claim} True: {self.correction}"
 
 
 def short_form() -> Evidence:
@@ -52,7 +52,7 @@ def short_form() -> Evidence:
     printed = 2 * epsilon * sqrt(2 * k * log(1 / delta))
     return {
         "printed": printed,
-        "exact": float(optimal(1, k, delta).epsilon),
+        "exact": float(optimal_composition(1, k, delta).epsilon),
         "δ at the printed ε": float(certified_delta(Claim(Fraction(1), Fraction(0)) * k, printed)),
         "left side of the hypothesis": sqrt(k) * expm1(epsilon),
         "right side of the hypothesis": sqrt(2 * log(1 / delta)),
@@ -106,15 +106,15 @@ def ten_e_minus_five() -> Evidence:
         "10e-5": 10e-5,
         "σ at 1e-4": float(Gaussian.for_epsilon(1, 1e-4, 1, "classical-1.25").sigma),
         "σ at 1e-5": float(Gaussian.for_epsilon(1, 1e-5, 1, "classical-1.25").sigma),
-        "crossing at 1e-4": short_form_wins_from(1e-4),
-        "crossing at 1e-5": short_form_wins_from(1e-5),
+        "crossing at 1e-4": short_form_threshold(1e-4),
+        "crossing at 1e-5": short_form_threshold(1e-5),
     }
 
 
 def flipped_answer() -> Evidence:
     """The share of "yes" among people for whom φ(x) = 1 and among the others; and the remainders of the appendix."""
     names = ["anna", "bob"] * 20_000
-    answers = RandomizedResponse.for_epsilon(1, predicate=lambda name: name == "anna").release(names, seeded(7))
+    answers = RandomizedResponse.for_epsilon(1, predicate=lambda name: name == "anna").release(names, seeded_bits(7))
     x = 1e-5
     return {
         "yes where φ(x) = 1": sum(answers[::2]) / 20_000,
@@ -127,7 +127,7 @@ def flipped_answer() -> Evidence:
 def pure_with_probability() -> Evidence:
     """A pair that is (ε, δ)-private although its loss exceeds ε with a probability far above δ."""
     p, q = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]
-    return {"P(loss > 1)": float(bad_set(p, q, 1)), "least δ at ε = 1": hockey_stick(p, q, 1).upper}
+    return {"P(loss > 1)": float(bad_set_mass(p, q, 1)), "least δ at ε = 1": hockey_stick(p, q, 1).upper}
 
 
 def expected_largest() -> Evidence:
@@ -147,7 +147,8 @@ _ALL = (
         1, "N1", "214.59 is not a bound",
         "500 releases at ε = 1 cost 2ε√(2k·ln(1/δ)) = 214.59 at δ = 1e-5.",
         "that short form needs √k·(e^ε − 1) ≤ √(2·ln(1/δ)); 500 randomised responses really cost 311.77.",
-        "The exact binomial curve of randomised response [KOV15]: at ε = 214.59 its δ is 0.78. `advanced_short` refuses.",
+        "The exact binomial curve of randomised response [KOV15]: at ε = 214.59 its δ is 0.78. "
+        "`advanced_composition_short` refuses.",
         short_form,
     ),
     Erratum(

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 
-TABLE_WAY_OUT = "give a list of dicts, a dict of columns, or a pandas, Polars or Arrow table"
+TABLE_HINT = "give a list of dicts, a dict of columns, or a pandas, Polars or Arrow table"
 
 
 def k_anonymity(table: Any, columns: Sequence[str]) -> int:
@@ -31,10 +31,10 @@ def group_sizes(table: Any, columns: Sequence[str]) -> dict[tuple[Any, ...], int
     >>> group_sizes({"age": ["<30", "<30", "3*"]}, ["age"])
     {('<30',): 2, ('3*',): 1}
     """
-    names = _chosen(columns)
-    taken = [[_value(value) for value in column] for column in _columns(table, names)]
+    names = _check_columns(columns)
+    taken = [[_normalize_missing(value) for value in column] for column in _extract_columns(table, names)]
     if len({len(column) for column in taken}) != 1:
-        raise BadParameter("table", "ragged", "its columns differ in length", TABLE_WAY_OUT)
+        raise BadParameter("table", "ragged", "its columns differ in length", TABLE_HINT)
     try:
         sizes = Counter(zip(*taken, strict=True))
     except TypeError:
@@ -44,7 +44,7 @@ def group_sizes(table: Any, columns: Sequence[str]) -> dict[tuple[Any, ...], int
     return dict(sizes)
 
 
-def _chosen(columns: Sequence[str]) -> tuple[str, ...]:
+def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise BadParameter("columns", repr(columns), "not a list of names", 'give one, for example ["zip", "age"]')
     names = tuple(columns)
@@ -53,42 +53,42 @@ def _chosen(columns: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _columns(table: Any, names: tuple[str, ...]) -> list[Iterable[Any]]:
+def _extract_columns(table: Any, names: tuple[str, ...]) -> list[Iterable[Any]]:
     if isinstance(table, Mapping):
         known: list[Any] = list(table)
     elif hasattr(table, "columns"):
         known = list(getattr(table, "column_names", table.columns))
     elif isinstance(table, Sequence) and not isinstance(table, str | bytes) and all(isinstance(r, Mapping) for r in table):
-        return [[_field(row, name, number) for number, row in enumerate(table, 1)] for name in names]
+        return [[_get_field(row, name, number) for number, row in enumerate(table, 1)] for name in names]
     else:
-        raise BadParameter("table", f"a {type(table).__name__}", "neither rows nor columns", TABLE_WAY_OUT)
+        raise BadParameter("table", f"a {type(table).__name__}", "neither rows nor columns", TABLE_HINT)
     for name in names:
         if name not in known:
-            raise _unknown(name, known)
-    return [_listed(table[name]) for name in names]
+            raise _unknown_column(name, known)
+    return [_to_list(table[name]) for name in names]
 
 
-def _listed(column: Any) -> Iterable[Any]:
+def _to_list(column: Any) -> Iterable[Any]:
     for way in ("to_pylist", "tolist", "to_list"):  # Arrow, pandas, Polars
         if hasattr(column, way):
             found: list[Any] = getattr(column, way)()
             return found
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
-        raise BadParameter("table", f"a dict of {type(column).__name__}", "a column is a list of values", TABLE_WAY_OUT)
+        raise BadParameter("table", f"a dict of {type(column).__name__}", "a column is a list of values", TABLE_HINT)
     return list(column)
 
 
-def _field(row: Mapping[str, Any], name: str, number: int) -> Any:
+def _get_field(row: Mapping[str, Any], name: str, number: int) -> Any:
     if name not in row:
         raise BadParameter("columns", repr(name), f"row {number} has no such field", f"it has {', '.join(map(str, row))}")
     return row[name]
 
 
-def _unknown(name: str, known: list[Any]) -> BadParameter:
+def _unknown_column(name: str, known: list[Any]) -> BadParameter:
     return BadParameter("columns", repr(name), "the table has none of that name", f"it has {', '.join(map(str, known))}")
 
 
-def _value(value: Any) -> Any:
+def _normalize_missing(value: Any) -> Any:
     """NaN, NaT and their like differ from themselves; here they are all one, nothing."""
     try:
         return None if value is None or bool(value != value) else value

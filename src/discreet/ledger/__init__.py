@@ -7,20 +7,20 @@ protocol between them (`store`, `book`), and what anyone can check afterwards (`
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from discreet.address import as_libpq, is_postgres
+from discreet.address import is_postgres, to_libpq
 
 if TYPE_CHECKING:
     from discreet.ledger.book import Ledger
 
 
-def ledger_at(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger":
+def open_ledger(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger":
     """The ledger in a file or at postgresql://…; made there if it is missing and `create` says so."""
     from discreet.ledger.book import Ledger
 
     if is_postgres(str(place)):
         from discreet.ledger.postgres import PostgresStore
 
-        return Ledger(PostgresStore(as_libpq(str(place)), create=create))
+        return Ledger(PostgresStore(to_libpq(str(place)), create=create))
     from discreet.ledger.sqlite import SqliteStore
 
     return Ledger(SqliteStore(place, create=create))

@@ -11,35 +11,37 @@ from functools import lru_cache
 from math import inf
 
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.filters import Currency, Filter, Pure, price, rounded_up
+from discreet.accounting.filters import Currency, Filter, Pure, compute_cost, round_up
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import Number, open_unit, rational, read_decimal
-from discreet.ledger.budget import budget, epsilon_that_fits
-from discreet.loss import Loss, compose
+from discreet.exact import Number, check_probability, read_decimal, to_rational
+from discreet.ledger.budget import create_budget, find_fitting_epsilon
+from discreet.loss import Event, compose
 
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountState:
     """A named budget and what was spent of it. Paying makes a new account.
 
     >>> from discreet.loss import Claim
-    >>> hr = Account.open("hr", 1)
+    >>> hr = AccountState.open("hr", 1)
     >>> half = Claim(Fraction(1, 2), Fraction(0))
-    >>> hr.after(half).after(half).kept.left
+    >>> hr.charge(half).charge(half).budget.remaining
     Fraction(0, 1)
-    >>> hr.after(half).after_plan([half, half])
+    >>> hr.charge(half).charge_together([half, half])
     Traceback (most recent call last):
     discreet.errors.BudgetExceeded: this costs 1 (ε) but 0.5 is left; epsilon=0.5 would fit
     """
 
     name: str
-    kept: Filter
+    budget: Filter
     delta: Fraction  # at which the budget promises its ε
-    parent: "Account | None" = None
+    parent: "AccountState | None" = None
     debits: int = 0  # its own, not those of its children
-    whose: str = ""  # whose rows its debits, and its children's, speak of, and in which change; "" as long as none has said
+    privacy_unit: str = (
+        ""  # whose rows its debits, and its children's, speak of, and in which change; "" as long as none has said
+    )
 
     @classmethod
     def open(
@@ -48,84 +50,91 @@ class Account:
         epsilon: Number,
         delta: Number = 0,
         currency: Currency | None = None,
-        parent: "Account | None" = None,
-    ) -> "Account":
+        parent: "AccountState | None" = None,
+    ) -> "AccountState":
         """An account with nothing spent."""
-        return cls(proper(name, "account"), budget(epsilon, delta, currency), read_decimal(delta, "delta"), parent).placed()
+        return cls(
+            validate_name(name, "account"), create_budget(epsilon, delta, currency), read_decimal(delta, "delta"), parent
+        ).check_parent()
 
-    def placed(self) -> "Account":
+    def check_parent(self) -> "AccountState":
         """The same, if its parent may have such a child."""
         above = self.parent
-        if above is not None and above.kept.currency != self.kept.currency:
+        if above is not None and above.budget.currency != self.budget.currency:
             raise BadParameter(
                 "parent", repr(above.name), "it has another currency", "open the child in its parent's currency"
             )
         return self
 
-    def charge(self, loss: Loss, at: Number = 0) -> tuple[Fraction, Fraction]:
+    def compute_charge(self, event: Event, certified_delta: Number = 0) -> tuple[Fraction, Fraction]:
         """What a loss costs here, and its leak; both rounded up. It is refused if it has no price in this currency.
 
         `at` is for plans in a pure account only: their certified ε at that δ, which the account's δ then pays.
         """
-        amount, leak = price_at(self.kept.currency, loss, read_decimal(at, "at"))
+        amount, leak = compute_charge(self.budget.currency, event, read_decimal(certified_delta, "at"))
         if amount == inf:
-            self.kept.paid(amount, leak)  # raises
-        return rounded_up(rational(amount)), rounded_up(leak)
+            self.budget.charge_cost(amount, leak)  # raises
+        return round_up(to_rational(amount)), round_up(leak)
 
-    def paid(self, amount: Fraction, leak: Fraction, whose: str = "") -> "Account":
+    def charge_cost(self, amount: Fraction, delta: Fraction, privacy_unit: str = "") -> "AccountState":
         """The account, and its parents, once a known price is paid; refused, and unchanged, if it does not fit in all."""
-        return replace(self._lessened(amount, leak, whose), debits=self.debits + 1)
+        return replace(self._charge_with_parents(amount, delta, privacy_unit), debits=self.debits + 1)
 
-    def _lessened(self, amount: Fraction, leak: Fraction, whose: str) -> "Account":
-        above = None if self.parent is None else self.parent._lessened(amount, leak, whose)
-        bound = one_whose(self.whose, whose, self.name)
-        return replace(self, kept=self.kept.paid(amount, leak).short(), parent=above, whose=bound)
+    def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
+        above = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
+        bound = require_same_unit(self.privacy_unit, privacy_unit, self.name)
+        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=above, privacy_unit=bound)
 
-    def after(self, loss: Loss, at: Number = 0) -> "Account":
+    def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
         """The account once `loss` is paid, or a refusal that says what would fit."""
         try:
-            return self.paid(*self.charge(loss, at))
+            return self.charge_cost(*self.compute_charge(event, certified_delta))
         except BudgetExceeded as refused:
-            raise self.way_out(refused) from None
+            raise self.suggest_epsilon(refused) from None
 
-    def after_plan(self, losses: Iterable[Loss], at: Number = 0) -> "Account":
+    def charge_together(self, events: Iterable[Event], certified_delta: Number = 0) -> "AccountState":
         """One entry for several measurements whose noise was fixed before the first answer."""
-        return self.after(compose(*losses), at)
+        return self.charge(compose(*events), certified_delta)
 
-    def way_out(self, refused: BudgetExceeded) -> BudgetExceeded:
+    def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
         """The same refusal with the largest ε that still fits here and in every parent."""
-        fitting = min(epsilon_that_fits(account.kept, account.delta) for account in self.line)
-        return BudgetExceeded(refused.currency, asked=refused.asked, left=refused.left, fitting=fitting)
+        fitting = min(find_fitting_epsilon(account.budget, account.delta) for account in self.lineage)
+        return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
 
     @property
-    def line(self) -> "tuple[Account, ...]":
+    def lineage(self) -> "tuple[AccountState, ...]":
         """The account, its parent, and so on."""
-        return (self,) if self.parent is None else (self, *self.parent.line)
+        return (self,) if self.parent is None else (self, *self.parent.lineage)
 
 
 @lru_cache(maxsize=1024)
-def price_at(currency: Currency, loss: Loss, at: Fraction = Fraction(0)) -> tuple[Fraction | float, Fraction]:
+def compute_charge(
+    currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
+) -> tuple[Fraction | float, Fraction]:
     """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
-    if at != 0 and isinstance(currency, Pure):
-        return certified(loss, open_unit(at, "at")).upper, at
-    return price(currency, loss)
+    if certified_delta != 0 and isinstance(currency, Pure):
+        return certified(event, check_probability(certified_delta, "at")).upper, certified_delta
+    return compute_cost(currency, event)
 
 
-def one_whose(bound: str, whose: str, name: str) -> str:
+def require_same_unit(known: str, unit: str, name: str) -> str:
     """Whose rows an account speaks of, once it has paid for these. It keeps to one unit and one change for life: what was
     paid for one person's rows says nothing of a household's, and a replaced person is one removed and one added, so a sum
     over several kinds of neighbours promises nothing to any of them."""
-    if bound and whose and bound != whose:
+    if known and unit and known != unit:
         raise BadParameter(
-            "account", repr(name), f"it has paid for ({bound}) and keeps to that, and this is ({whose})", "open another one"
+            "account", repr(name), f"it has paid for ({known}) and keeps to that, and this is ({unit})", "open another one"
         )
-    return bound or whose
+    return known or unit
 
 
-def proper(text: str, what: str) -> str:
+def validate_name(text: str, what: str) -> str:
     """A name or an id that every store can hold."""
-    if not text or len(text) > LONGEST_NAME or not text.isprintable() or text != text.strip():
+    if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable() or text != text.strip():
         raise BadParameter(
-            what, repr(text[:40]), "not a name", f"take 1 to {LONGEST_NAME} printable characters without blanks around them"
+            what,
+            repr(text[:40]),
+            "not a name",
+            f"take 1 to {MAX_NAME_LENGTH} printable characters without blanks around them",
         )
     return text

@@ -9,13 +9,13 @@ import msgspec
 
 from discreet import codec
 from discreet.accounting.filters import Currency, Filter
-from discreet.errors import BadParameter, BudgetExceeded, LedgerFailed
+from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
 from discreet.exact import Number
-from discreet.ledger.account import Account, proper
-from discreet.ledger.entry import Answered, Debit, Entry, Opened, decode
-from discreet.ledger.pages import Pages
+from discreet.ledger.account import AccountState, validate_name
+from discreet.ledger.entry import AccountOpened, AnswerRecorded, Debit, Entry, decode
+from discreet.ledger.pages import Transaction
 from discreet.ledger.quarantine import LedgerQuarantine
-from discreet.ledger.store import Recorded, Store, already_bound
+from discreet.ledger.store import CachedAnswer, Store, id_taken_error
 from discreet.loss import Composition, compose
 from discreet.query.release import Receipt
 
@@ -29,54 +29,54 @@ class Ledger:
     >>> from discreet.loss import Claim
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(SqliteStore(os.path.join(folder.name, "hr.ledger"), create=True))
-    >>> hr = ledger.open("hr", epsilon=2)
+    >>> hr = ledger.open_account("hr", epsilon=2)
     >>> paid = hr.reserve(compose(Claim(Fraction(1), Fraction(0))), measurement="c0ffee", id="monday")
-    >>> hr.record(paid, b"about 40"), hr.budget.left
+    >>> hr.record(paid, b"about 40"), hr.budget.remaining
     (b'about 40', Fraction(1, 1))
-    >>> hr.reserve(compose(Claim(Fraction(1), Fraction(0))), measurement="c0ffee", id="monday").answer, hr.budget.left
+    >>> hr.reserve(compose(Claim(Fraction(1), Fraction(0))), measurement="c0ffee", id="monday").answer, hr.budget.remaining
     (b'about 40', Fraction(1, 1))
     >>> ledger.close(); folder.cleanup()
     """
 
     store: Store
 
-    def open(
+    def open_account(
         self, name: str, epsilon: Number, delta: Number = 0, currency: Currency | None = None, parent: str | None = None
     ) -> "LedgerAccount":
         """A new account. Its budget and its currency are for life."""
-        with self.store.writing() as pages:
-            if pages.account(proper(name, "account")) is not None:
+        with self.store.write_transaction() as pages:
+            if pages.read_account(validate_name(name, "account")) is not None:
                 raise BadParameter(
                     "account", repr(name), "it is open already", "an account keeps its budget for life; name another"
                 )
-            above = None if parent is None else self._known(pages, parent)
-            account = Account.open(name, epsilon, delta, currency, above)
-            number, link = pages.last()
-            pages.append(Opened.of(account, number + 1, link))
+            above = None if parent is None else self._require_account(pages, parent)
+            account = AccountState.open(name, epsilon, delta, currency, above)
+            number, link = pages.read_last()
+            pages.append(AccountOpened.of(account, number + 1, link))
             pages.add_account(name, number + 1)
         return LedgerAccount(self.store, account)
 
-    def account(self, name: str | None = None) -> "LedgerAccount":
+    def get_account(self, name: str | None = None) -> "LedgerAccount":
         """An account that is open; without a name the only one."""
-        with self.store.reading() as pages:
+        with self.store.read_transaction() as pages:
             if name is None:
-                name = self._only(pages)
-            return LedgerAccount(self.store, self._known(pages, name))
+                name = self._only_account_name(pages)
+            return LedgerAccount(self.store, self._require_account(pages, name))
 
-    def accounts(self) -> tuple[Account, ...]:
+    def list_accounts(self) -> tuple[AccountState, ...]:
         """Every account with its totals, in the order of opening."""
-        with self.store.reading() as pages:
-            return tuple(self._known(pages, name) for name in pages.names())
+        with self.store.read_transaction() as pages:
+            return tuple(self._require_account(pages, name) for name in pages.list_account_names())
 
     @property
     def quarantine(self) -> LedgerQuarantine:
         """The sources that may not be queried, whoever pays."""
         return LedgerQuarantine(self.store)
 
-    def entries(self) -> Iterator[Entry]:
+    def iter_entries(self) -> Iterator[Entry]:
         """Every entry, in order."""
-        with self.store.reading() as pages:
-            for row in pages.rows():
+        with self.store.read_transaction() as pages:
+            for row in pages.iter_entries():
                 yield decode(row.body)
 
     def close(self) -> None:
@@ -89,19 +89,19 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _known(self, pages: Pages, name: str) -> Account:
-        found = pages.account(name)
+    def _require_account(self, transaction: Transaction, name: str) -> AccountState:
+        found = transaction.read_account(name)
         if found is None:
-            names = ", ".join(map(repr, pages.names())) or "none yet"
-            raise BadParameter("account", repr(name), f"not in {self.store.where}", f"the accounts are: {names}")
+            names = ", ".join(map(repr, transaction.list_account_names())) or "none yet"
+            raise BadParameter("account", repr(name), f"not in {self.store.location}", f"the accounts are: {names}")
         return found
 
-    def _only(self, pages: Pages) -> str:
-        names = pages.names()
+    def _only_account_name(self, transaction: Transaction) -> str:
+        names = transaction.list_account_names()
         if len(names) != 1:
             shown = ", ".join(map(repr, names)) or "none yet"
             raise BadParameter(
-                "account", "missing", f"{self.store.where} does not have exactly one", f"name one of: {shown}"
+                "account", "missing", f"{self.store.location} does not have exactly one", f"name one of: {shown}"
             )
         return names[0]
 
@@ -111,126 +111,141 @@ class LedgerAccount:
     """One account of a ledger, as a purse that a session pays from."""
 
     store: Store
-    opened: Account  # what it was; what is left of it is read anew each time
+    initial_state: AccountState  # what it was; what is left of it is read anew each time
 
     @property
-    def account(self) -> Account:
+    def state(self) -> AccountState:
         """The account and its parents, with what is spent by now."""
-        with self.store.reading() as pages:
-            return pages.totals(self.opened)
+        with self.store.read_transaction() as pages:
+            return pages.read_totals(self.initial_state)
 
     @property
     def budget(self) -> Filter:
         """What was opened, and what is left of it, in the account itself; its parent may have less."""
-        return self.account.kept
+        return self.state.budget
 
     @property
     def quarantine(self) -> LedgerQuarantine:
         """The sources that may not be queried: the ledger's, for all its accounts."""
         return LedgerQuarantine(self.store)
 
-    def check(self, loss: Composition) -> None:
+    def check(self, event: Composition) -> None:
         """As in `Purse`."""
-        self.account.after(loss)
+        self.state.charge(event)
 
-    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
         """As in `Purse`."""
         if id is not None:
-            proper(id, "id")
-        with self.store.reading() as pages:
-            return self._earlier(pages, id, measurement, codec.encode(loss), fresh) is not None
+            validate_name(id, "id")
+        with self.store.read_transaction() as pages:
+            return self._find_earlier_debit(pages, id, measurement, codec.encode(event), fresh) is not None
 
     def has_debit(self, id: str) -> bool:
         """As in `Purse`."""
-        with self.store.reading() as pages:
-            return pages.by_id(self.opened.name, proper(id, "id")) is not None
+        with self.store.read_transaction() as pages:
+            return pages.find_debit_by_id(self.initial_state.name, validate_name(id, "id")) is not None
 
-    def pay(self, loss: Composition) -> Receipt:
+    def pay(self, event: Composition) -> Receipt:
         """A debit that no answer will be recorded for."""
-        paid = self.reserve(loss, measurement="", fresh=True)
+        paid = self.reserve(event, measurement="", fresh=True)
         assert isinstance(paid, Receipt)
         return paid
 
     def reserve(
         self,
-        loss: Composition,
+        event: Composition,
         *,
         measurement: str,
         id: str | None = None,
         fresh: bool = False,
         tainted: bool = False,
-        at: Number = 0,
-        whose: str = "",
-    ) -> Receipt | Recorded:
+        certified_delta: Number = 0,
+        privacy_unit: str = "",
+    ) -> Receipt | CachedAnswer:
         """As in `Purse`."""
         if tainted:
             raise BadParameter(
                 "bits", "seeded", "a ledger keeps no answer whose noise can be repeated", "leave the seed out"
             )
-        name, facts = proper(uuid4().hex if id is None else id, "id"), codec.encode(loss)
+        name, facts = validate_name(uuid4().hex if id is None else id, "id"), codec.encode(event)
         codec.decode(facts)  # what could not be read back is refused before it is in the chain for good
         try:
-            charge = self.opened.charge(loss, at)
-            with self.store.writing() as pages:
-                earlier = self._earlier(pages, id, measurement, facts, fresh)
-                return earlier or self._debit(pages, name, measurement, loss, facts, charge, Fraction(at), whose)
+            charge = self.initial_state.compute_charge(event, certified_delta)
+            with self.store.write_transaction() as pages:
+                earlier = self._find_earlier_debit(pages, id, measurement, facts, fresh)
+                return earlier or self._debit(
+                    pages, name, measurement, event, facts, charge, Fraction(certified_delta), privacy_unit
+                )
         except BudgetExceeded as refused:
-            raise self.account.way_out(refused) from None
+            raise self.state.suggest_epsilon(refused) from None
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Purse`."""
-        with self.store.writing() as pages:
-            debit = pages.by_number(receipt.entry)
-            if not isinstance(debit, Debit) or debit.account != self.opened.name:
-                raise LedgerFailed(
-                    self.store.where, f"entry {receipt.entry} is no debit", "record with the receipt of this ledger"
+        with self.store.write_transaction() as pages:
+            debit = pages.find_entry(receipt.entry)
+            if not isinstance(debit, Debit) or debit.account != self.initial_state.name:
+                raise LedgerUnavailable(
+                    self.store.location, f"entry {receipt.entry} is no debit", "record with the receipt of this ledger"
                 )
-            recorded = pages.answer(receipt.entry)
+            recorded = pages.find_answer(receipt.entry)
             if recorded is not None:
                 return recorded
-            number, link = pages.last()
+            number, link = pages.read_last()
             pages.append(
-                Answered(
-                    number=number + 1, previous=link.hex(), account=self.opened.name, debit=receipt.entry, answer=answer
+                AnswerRecorded(
+                    number=number + 1,
+                    previous=link.hex(),
+                    account=self.initial_state.name,
+                    debit=receipt.entry,
+                    answer=answer,
                 )
             )
         return answer
 
-    def _earlier(
-        self, pages: Pages, id: str | None, measurement: str, facts: bytes, fresh: bool
-    ) -> Receipt | Recorded | None:
+    def _find_earlier_debit(
+        self, transaction: Transaction, id: str | None, measurement: str, encoded_event: bytes, fresh: bool
+    ) -> Receipt | CachedAnswer | None:
         """A debit with this id or, unless it must be fresh, of this measurement: its answer, or the right to continue."""
-        debit = None if id is None else pages.by_id(self.opened.name, id)
-        if id is not None and debit is not None and (debit.measurement != measurement or bytes(debit.facts) != facts):
-            raise already_bound(id)
+        debit = None if id is None else transaction.find_debit_by_id(self.initial_state.name, id)
+        if (
+            id is not None
+            and debit is not None
+            and (debit.measurement != measurement or bytes(debit.facts) != encoded_event)
+        ):
+            raise id_taken_error(id)
         if debit is None and not fresh:
-            debit = pages.by_measurement(self.opened.name, measurement)
-        if debit is None or bytes(debit.facts) != facts:
+            debit = transaction.find_debit_by_measurement(self.initial_state.name, measurement)
+        if debit is None or bytes(debit.facts) != encoded_event:
             return None
-        answer = pages.answer(debit.number)
+        answer = transaction.find_answer(debit.number)
         if answer is not None:
-            return Recorded(debit.number, debit.id, answer)
-        return Receipt(debit.number, _composition(facts), pages.totals(self.opened).kept.left)
+            return CachedAnswer(debit.number, debit.id, answer)
+        return Receipt(
+            debit.number, _decode_event(encoded_event), transaction.read_totals(self.initial_state).budget.remaining
+        )
 
     def _debit(
-        self, pages: Pages, id: str, measurement: str, loss: Composition, facts: bytes, charge: tuple[Fraction, Fraction],
-        at: Fraction, whose: str,
+        self, transaction: Transaction, id: str, measurement: str, event: Composition, encoded_event: bytes,
+        cost: tuple[Fraction, Fraction],
+        certified_delta: Fraction, privacy_unit: str,
     ) -> Receipt:  # fmt: skip
-        price, leak = charge
-        after = pages.totals(self.opened).paid(price, leak, whose)
-        number, link = pages.last()
-        pages.append(
+        price, leak = cost
+        after = transaction.read_totals(self.initial_state).charge_cost(price, leak, privacy_unit)
+        number, link = transaction.read_last()
+        transaction.append(
             Debit(
                 number=number + 1, previous=link.hex(), account=after.name, id=id, measurement=measurement,
-                facts=msgspec.Raw(facts), price=price, leak=leak, spent=after.kept.spent, leaked=after.kept.leaked, at=at,
-                about=after.whose or msgspec.UNSET,
+                facts=msgspec.Raw(encoded_event), price=price, leak=leak,
+                spent=after.budget.spent, leaked=after.budget.delta_spent,
+                at=certified_delta,
+                about=after.privacy_unit or msgspec.UNSET,
             )
         )  # fmt: skip
-        pages.save(after)
-        pages.tally(after.name, facts)
-        return Receipt(number + 1, loss, after.kept.left)
+        transaction.save_totals(after)
+        transaction.count_event(after.name, encoded_event)
+        return Receipt(number + 1, event, after.budget.remaining)
 
 
-def _composition(facts: bytes) -> Composition:
-    loss = codec.decode(facts)
+def _decode_event(encoded_event: bytes) -> Composition:
+    loss = codec.decode(encoded_event)
     return loss if isinstance(loss, Composition) else compose(loss)

@@ -13,10 +13,10 @@ import msgspec
 
 from discreet.accounting.filters import Filter
 from discreet.codec import from_wire, to_wire
-from discreet.errors import BadFact
-from discreet.ledger.account import Account
+from discreet.errors import BadEventEncoding
+from discreet.ledger.account import AccountState
 from discreet.ledger.failures import FailureKind
-from discreet.query.currency import name_of, named
+from discreet.query.currency import currency_name, parse_currency
 
 GENESIS = bytes(32)
 """What the first entry holds in place of a hash before it."""
@@ -31,7 +31,7 @@ class _AccountEntry(_Entry, frozen=True, kw_only=True):
     account: str
 
 
-class Opened(_AccountEntry, frozen=True, tag="open", kw_only=True):
+class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True):
     """An account was opened with this budget, in this currency, for life."""
 
     currency: str
@@ -40,18 +40,19 @@ class Opened(_AccountEntry, frozen=True, tag="open", kw_only=True):
     delta: Fraction
     parent: str | None = None
 
-    def fresh(self, parent: Account | None) -> Account:
+    def to_account(self, parent: AccountState | None) -> AccountState:
         """The account as it was then."""
-        kept = Filter(named(self.currency), self.limit, self.leak_limit)
-        return Account(self.account, kept, self.delta, parent).placed()
+        kept = Filter(parse_currency(self.currency), self.limit, self.leak_limit)
+        return AccountState(self.account, kept, self.delta, parent).check_parent()
 
     @classmethod
-    def of(cls, account: Account, number: int, previous: bytes) -> "Opened":
+    def of(cls, account: AccountState, number: int, previous: bytes) -> "AccountOpened":
         """The entry that opens this account."""
-        kept = account.kept
+        kept = account.budget
         return cls(
-            number=number, previous=previous.hex(), account=account.name, currency=name_of(kept.currency), limit=kept.limit,
-            leak_limit=kept.leak_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
+            number=number, previous=previous.hex(), account=account.name, currency=currency_name(kept.currency),
+            limit=kept.limit,
+            leak_limit=kept.delta_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
         )  # fmt: skip
 
 
@@ -69,12 +70,12 @@ class Debit(_AccountEntry, frozen=True, tag="debit", kw_only=True):
     about: str | msgspec.UnsetType = msgspec.UNSET  # whose rows the account's debits speak of; left out if none has said
 
     @property
-    def whose(self) -> str:
+    def privacy_unit(self) -> str:
         """Whose rows it is about, and in which change; "" if nobody has said."""
         return self.about or ""
 
 
-class Answered(_AccountEntry, frozen=True, tag="answer", kw_only=True):
+class AnswerRecorded(_AccountEntry, frozen=True, tag="answer", kw_only=True):
     """What was released for a debit, byte for byte."""
 
     debit: int
@@ -103,7 +104,7 @@ class KeyRotated(_Entry, frozen=True, tag="rotate", kw_only=True):
     confirmation: str  # with the new key
 
 
-Entry: TypeAlias = Opened | Debit | Answered | FailureRecorded | QuarantineLifted | KeyRotated
+Entry: TypeAlias = AccountOpened | Debit | AnswerRecorded | FailureRecorded | QuarantineLifted | KeyRotated
 
 
 def encode(entry: Entry) -> bytes:
@@ -113,69 +114,69 @@ def encode(entry: Entry) -> bytes:
 
 def decode(body: bytes) -> Entry:
     """The entry that these bytes are; only what `encode` would write is one."""
-    return _read(_DECODER, body)
+    return _decode_exactly(_DECODER, body)
 
 
 def decode_debit(body: bytes) -> Debit:
     """The debit that these bytes are."""
-    return _read(_DEBIT, body)
+    return _decode_exactly(_DEBIT, body)
 
 
 Kind = TypeVar("Kind")
 
 
-def facts_of(body: bytes) -> bytes:
+def read_event_bytes(body: bytes) -> bytes:
     """The stored facts of a debit, and nothing else of it."""
     try:
-        return bytes(_FACTS.decode(body).facts)
+        return bytes(_EVENT_BYTES.decode(body).facts)
     except msgspec.MsgspecError as error:
-        raise BadFact(str(error), "check the ledger") from None
+        raise BadEventEncoding(str(error), "check the ledger") from None
 
 
-class _Facts(msgspec.Struct):
+class _EventBytes(msgspec.Struct):
     facts: msgspec.Raw
 
 
-def _read(decoder: "msgspec.json.Decoder[Kind]", body: bytes) -> Kind:
+def _decode_exactly(decoder: "msgspec.json.Decoder[Kind]", body: bytes) -> Kind:
     """What the bytes say, if they are written as this version would."""
     try:
         entry = decoder.decode(body)
-    except (msgspec.MsgspecError, BadFact, ArithmeticError, RecursionError, ValueError) as error:
-        raise BadFact(str(error), "read the ledger with the version that wrote it") from None
+    except (msgspec.MsgspecError, BadEventEncoding, ArithmeticError, RecursionError, ValueError) as error:
+        raise BadEventEncoding(str(error), "read the ledger with the version that wrote it") from None
     if _ENCODER.encode(entry) != body:
-        raise BadFact("it holds more, or other, than its fields", "read the ledger with the version that wrote it")
+        raise BadEventEncoding("it holds more, or other, than its fields", "read the ledger with the version that wrote it")
     return entry
 
 
-def hash_of(body: bytes) -> bytes:
+def compute_hash(body: bytes) -> bytes:
     """The link that the next entry will hold."""
     return hashlib.sha256(body).digest()
 
 
-def canonical(value: Any) -> bytes:
+def to_canonical_json(value: Any) -> bytes:
     """JSON with sorted keys and without blanks: equal values give equal bytes.
 
-    >>> canonical({"b": 1, "a": [0.5, None]})
+    >>> to_canonical_json({"b": 1, "a": [0.5, None]})
     b'{"a":[0.5,null],"b":1}'
     """
     return msgspec.json.encode(value, order="sorted")
 
 
-def measurement_hash(description: Mapping[str, Any]) -> str:
+def hash_measurement(measurement: Mapping[str, Any]) -> str:
     """The hash that an id is bound to: of all that says what is measured, and nothing that says what is in the data."""
-    return hash_of(canonical(description)).hex()
+    return compute_hash(to_canonical_json(measurement)).hex()
 
 
-def whose_of(description: Mapping[str, Any]) -> str:
+def privacy_unit_of(measurement: Mapping[str, Any]) -> str:
     """Whose rows a measurement speaks of, and in which change.
 
-    >>> whose_of({"unit": "id", "neighbours": "replace one unit"})
+    >>> privacy_unit_of({"unit": "id", "neighbours": "replace one unit"})
     'id: replace one unit'
     """
-    return f"{description.get('unit')}: {description.get('neighbours')}"
+    return f"{measurement.get('unit')}: {measurement.get('neighbours')}"
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire)
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry, dec_hook=from_wire)
 _DEBIT: msgspec.json.Decoder[Debit] = msgspec.json.Decoder(Debit, dec_hook=from_wire)
-_FACTS: msgspec.json.Decoder[_Facts] = msgspec.json.Decoder(_Facts)
+_EVENT_BYTES: msgspec.json.Decoder[_EventBytes] = msgspec.json.Decoder(_EventBytes)

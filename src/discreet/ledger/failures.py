@@ -25,10 +25,10 @@ class FailureKind(enum.Enum):
 class FailureCounts:
     """How often queries on a source failed since the owner last lifted its quarantine.
 
-    >>> counts = FailureCounts().after(FailureKind.RESOURCE).after(FailureKind.RESOURCE)
-    >>> counts.quarantined, counts.after(FailureKind.RESOURCE).quarantined
+    >>> counts = FailureCounts().add_failure(FailureKind.RESOURCE).add_failure(FailureKind.RESOURCE)
+    >>> counts.quarantined, counts.add_failure(FailureKind.RESOURCE).quarantined
     (False, True)
-    >>> FailureCounts().after(FailureKind.DECODING).quarantined
+    >>> FailureCounts().add_failure(FailureKind.DECODING).quarantined
     True
     """
 
@@ -40,7 +40,7 @@ class FailureCounts:
         """Whether the source may not be queried."""
         return self.decoding > 0 or self.resource >= RESOURCE_LIMIT
 
-    def after(self, kind: FailureKind) -> "FailureCounts":
+    def add_failure(self, kind: FailureKind) -> "FailureCounts":
         """Count one more failure."""
         match kind:
             case FailureKind.DECODING:
@@ -74,6 +74,6 @@ class Quarantine(Protocol):
         """Allow queries again and count failures from 0. Raise `BadParameter` if the source is not quarantined."""
         ...
 
-    def listing(self) -> tuple[QuarantinedSource, ...]:
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """Every source that may not be queried, sorted by name."""
         ...

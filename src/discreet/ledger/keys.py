@@ -9,15 +9,15 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from discreet.errors import BadParameter, LedgerFailed
+from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.paths import exists, resolve
-from discreet.private_file import why_not_private
+from discreet.private_file import describe_exposure
 
 _ASK = "ask whoever keeps the ledger"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SigningKey:
     """A secret key and its public half."""
 
     secret: Ed25519PrivateKey
@@ -32,35 +32,35 @@ class Key:
         return b64encode(self.secret.sign(message)).decode()
 
 
-def key_beside(ledger: str | os.PathLike[str]) -> Path:
+def default_key_path(ledger: str | os.PathLike[str]) -> Path:
     """Where the key of a ledger file is: beside it."""
-    place = resolve(ledger, lambda reason: LedgerFailed(str(ledger), reason, "name another file"))
+    place = resolve(ledger, lambda reason: LedgerUnavailable(str(ledger), reason, "name another file"))
     return place.with_name(place.name + ".key")
 
 
-def key_at(path: str | os.PathLike[str]) -> Key:
+def load_key(path: str | os.PathLike[str]) -> SigningKey:
     """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key. A key
     that other users can read is refused: whoever read it can sign in the ledger's name."""
     place = Path(path)
-    if not exists(place, lambda reason: LedgerFailed(str(place), f"the key: {reason}", _ASK)):
-        _make(place)
+    if not exists(place, lambda reason: LedgerUnavailable(str(place), f"the key: {reason}", _ASK)):
+        _create_key(place)
     try:
         with place.open(encoding="ascii") as file:
-            if problem := why_not_private(file.fileno(), place):
-                raise LedgerFailed(str(place), "the key: " + problem[0], problem[1])
+            if problem := describe_exposure(file.fileno(), place):
+                raise LedgerUnavailable(str(place), "the key: " + problem[0], problem[1])
             raw = b64decode(file.read().strip(), validate=True)
         if len(raw) != 32:
             raise ValueError
-        return Key(Ed25519PrivateKey.from_private_bytes(raw))
+        return SigningKey(Ed25519PrivateKey.from_private_bytes(raw))
     except ValueError:
-        raise LedgerFailed(
+        raise LedgerUnavailable(
             str(place), "this is no key", "put the ledger's key back; a new one would not match its signatures"
         ) from None
     except OSError as error:
-        raise LedgerFailed(str(place), f"the key cannot be read ({error.strerror})", _ASK) from None
+        raise LedgerUnavailable(str(place), f"the key cannot be read ({error.strerror})", _ASK) from None
 
 
-def verified(public: str, signature: str, message: bytes) -> bool:
+def verify_signature(public: str, signature: str, message: bytes) -> bool:
     """Whether the holder of the key signed exactly this."""
     try:
         raw = b64decode(signature, validate=True)
@@ -70,17 +70,17 @@ def verified(public: str, signature: str, message: bytes) -> bool:
     return b64encode(raw).decode() == signature  # one signature has one text
 
 
-def fingerprint(public: str) -> str:
+def format_fingerprint(public_key: str) -> str:
     """A public key, short enough to read aloud.
 
-    >>> fingerprint("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+    >>> format_fingerprint("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
     '6668-7aad-f862-bd77-6c8f'
     """
-    digest = sha256(b64decode(public)).hexdigest()
+    digest = sha256(b64decode(public_key)).hexdigest()
     return "-".join(digest[i : i + 4] for i in range(0, 20, 4))
 
 
-def is_public(text: str) -> bool:
+def is_public_key(text: str) -> bool:
     """Whether this is a public key as we write it."""
     try:
         return len(b64decode(text, validate=True)) == 32
@@ -88,7 +88,7 @@ def is_public(text: str) -> bool:
         return False
 
 
-def read_public(text_or_path: str) -> str:
+def read_public_key(text_or_path: str) -> str:
     """A public key as typed, or in a file."""
     place, text, reason = Path(text_or_path), text_or_path.strip(), "not a public key"
     try:
@@ -97,12 +97,12 @@ def read_public(text_or_path: str) -> str:
         reason = f"it cannot be read ({error.strerror})"
     except (ValueError, OSError):  # no path, or one of nothing: then it is what was typed
         pass
-    if is_public(text):
+    if is_public_key(text):
         return text
     raise BadParameter("--key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
 
 
-def _make(place: Path) -> None:
+def _create_key(place: Path) -> None:
     """Write a new key under another name, then link it into place: nobody ever reads half a key."""
     fresh = Ed25519PrivateKey.generate().private_bytes_raw()
     draft = place.with_name(f"{place.name}.{os.getpid()}.{os.urandom(4).hex()}")
@@ -119,6 +119,6 @@ def _make(place: Path) -> None:
     except FileExistsError:
         return  # another was first
     except OSError as error:
-        raise LedgerFailed(
+        raise LedgerUnavailable(
             str(place), f"the key cannot be written ({error.strerror})", "allow writing beside the ledger"
         ) from None

@@ -5,20 +5,20 @@ from uuid import uuid4
 
 from discreet.accounting.filters import Filter
 from discreet.exact import Number, read_decimal
-from discreet.ledger.account import one_whose, price_at
-from discreet.ledger.budget import amount, budget, epsilon_that_fits, rounded_down, step_of
-from discreet.ledger.store import Recorded, already_bound
+from discreet.ledger.account import compute_charge, require_same_unit
+from discreet.ledger.budget import compute_amount, create_budget, digit_step, find_fitting_epsilon, round_down
+from discreet.ledger.store import CachedAnswer, id_taken_error
 from discreet.loss import Composition
 from discreet.query.release import Receipt
 
-__all__ = ["MemoryAccount", "amount", "budget", "epsilon_that_fits", "rounded_down", "step_of"]
+__all__ = ["MemoryAccount", "compute_amount", "create_budget", "digit_step", "find_fitting_epsilon", "round_down"]
 
 
 class MemoryAccount:
     """One lock: two threads never spend the same cent."""
 
     def __init__(self, budget: Filter) -> None:
-        self._lock, self._budget, self._entries, self._whose = threading.Lock(), budget, 0, ""
+        self._lock, self._budget, self._entries, self._privacy_unit = threading.Lock(), budget, 0, ""
         self._debits: dict[str, tuple[str, Receipt]] = {}  # by id, with the measurement
         self._answers: dict[int, bytes] = {}  # by entry
 
@@ -32,44 +32,44 @@ class MemoryAccount:
         """None: the account ends with the process, and a quarantine must not."""
         return None
 
-    def check(self, loss: Composition) -> None:
+    def check(self, event: Composition) -> None:
         """As in `Purse`."""
-        self._budget.after(loss)
+        self._budget.charge(event)
 
-    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
         """As in `Purse`."""
         with self._lock:
-            return self._earlier(id, measurement, fresh) is not None
+            return self._find_earlier_debit(id, measurement, fresh) is not None
 
     def has_debit(self, id: str) -> bool:
         """As in `Purse`."""
         with self._lock:
             return id in self._debits
 
-    def pay(self, loss: Composition) -> Receipt:
+    def pay(self, event: Composition) -> Receipt:
         """Debit, or refuse and leave everything as it was."""
         with self._lock:
-            return self._pay(loss)
+            return self._pay(event)
 
     def reserve(
         self,
-        loss: Composition,
+        event: Composition,
         *,
         measurement: str,
         id: str | None = None,
         fresh: bool = False,
         tainted: bool = False,
-        at: Number = 0,
-        whose: str = "",
-    ) -> Receipt | Recorded:
+        certified_delta: Number = 0,
+        privacy_unit: str = "",
+    ) -> Receipt | CachedAnswer:
         """As in `Purse`; seeded noise is fine here, since nothing of it outlives the process."""
         with self._lock:
-            earlier = self._earlier(id, measurement, fresh)
+            earlier = self._find_earlier_debit(id, measurement, fresh)
             if earlier is not None:
                 return earlier
-            bound_to = one_whose(self._whose, whose, "this session's")
-            receipt = self._pay(loss, at)
-            self._whose = bound_to
+            bound_to = require_same_unit(self._privacy_unit, privacy_unit, "this session's")
+            receipt = self._pay(event, certified_delta)
+            self._privacy_unit = bound_to
             self._debits[uuid4().hex if id is None else id] = measurement, receipt
             return receipt
 
@@ -78,22 +78,24 @@ class MemoryAccount:
         with self._lock:
             return self._answers.setdefault(receipt.entry, answer)
 
-    def _earlier(self, id: str | None, measurement: str, fresh: bool) -> Receipt | Recorded | None:
+    def _find_earlier_debit(self, id: str | None, measurement: str, fresh: bool) -> Receipt | CachedAnswer | None:
         """A debit with this id or, unless it must be fresh, of this measurement: its answer, or the right to continue."""
         if id in self._debits and self._debits[id][0] != measurement:
-            raise already_bound(id)
+            raise id_taken_error(id)
         same = [known for known, (of, _) in self._debits.items() if of == measurement and not fresh]
-        known = id if id in self._debits else min(same, key=self._unanswered, default=None)
+        known = id if id in self._debits else min(same, key=self._is_unanswered, default=None)
         if known is None:
             return None
         receipt = self._debits[known][1]
         answer = self._answers.get(receipt.entry)
-        return receipt if answer is None else Recorded(receipt.entry, known, answer)
+        return receipt if answer is None else CachedAnswer(receipt.entry, known, answer)
 
-    def _pay(self, loss: Composition, at: Number = 0) -> Receipt:
-        self._budget = self._budget.paid(*price_at(self._budget.currency, loss, read_decimal(at, "at"))).short()
+    def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
+        self._budget = self._budget.charge_cost(
+            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "at"))
+        ).shorten()
         self._entries += 1
-        return Receipt(self._entries, loss, self._budget.left)
+        return Receipt(self._entries, event, self._budget.remaining)
 
-    def _unanswered(self, id: str) -> bool:
+    def _is_unanswered(self, id: str) -> bool:
         return self._debits[id][1].entry not in self._answers

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from discreet.address import well_meant
-from discreet.errors import BadParameter, LedgerBroken, LedgerFailed
-from discreet.ledger.pages import Pages
-from discreet.ledger.schema import NEWEST, absent, known, upgrade
+from discreet.address import is_unambiguous
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger.pages import Transaction
+from discreet.ledger.schema import LATEST_VERSION, check_version, missing_ledger_error, upgrade
 
 if TYPE_CHECKING:
     import psycopg
 
-PATIENCE = "120s"
+LOCK_TIMEOUT = "120s"
 _MIGRATION = 0x646973637265  # an advisory lock of our own, so that two first-comers do not both make the tables
 _SETTINGS = (
     "SET synchronous_commit = on",  # whatever the server's or the user's default: a debit is on the disk when it is made
-    f"SET lock_timeout = '{PATIENCE}'",
+    f"SET lock_timeout = '{LOCK_TIMEOUT}'",
     "SET idle_in_transaction_session_timeout = '120s'",  # a client that died silently must not keep the line waiting
 )
 
@@ -40,19 +40,19 @@ class PostgresStore:
                 "ledger", "postgresql://…", "psycopg is not installed", "pip install 'discreet[postgres]'"
             ) from None
         self._errors, self._url = psycopg, url
-        self.where = _shown(url)
+        self.location = _format_address(url)
         self._lock, self._owner = threading.RLock(), 0
-        with self._lock, self._translated():
+        with self._lock, self._translate_errors():
             self._upgrade(self._connect(), create)
 
     @contextmanager
-    def writing(self) -> Iterator[Pages]:
+    def write_transaction(self) -> Iterator[Transaction]:
         """As in `Store`."""
         with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED", " FOR UPDATE") as pages:
             yield pages
 
     @contextmanager
-    def reading(self) -> Iterator[Pages]:
+    def read_transaction(self) -> Iterator[Transaction]:
         """As in `Store`."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "") as pages:
             yield pages
@@ -60,27 +60,27 @@ class PostgresStore:
     def close(self) -> None:
         """As in `Store`."""
         with self._lock:
-            self._drop()
+            self._disconnect()
 
     def __del__(self) -> None:
-        self._drop()
+        self._disconnect()
 
     @contextmanager
-    def _transaction(self, begin: str, lock: str) -> Iterator[Pages]:
-        with self._lock, self._translated():
-            connection = self._current()
+    def _transaction(self, begin: str, lock: str) -> Iterator[Transaction]:
+        with self._lock, self._translate_errors():
+            connection = self._current_connection()
             try:
                 connection.execute(begin)
                 row = connection.execute(f"SELECT version FROM discreet_schema{lock}").fetchone()
-                known(row, self.where)
-                yield Pages(_runner(connection), self.where)
+                check_version(row, self.location)
+                yield Transaction(_make_runner(connection), self.location)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(self._errors.Error):
                     connection.execute("ROLLBACK")
                 raise
 
-    def _current(self) -> "psycopg.Connection[Any]":
+    def _current_connection(self) -> "psycopg.Connection[Any]":
         if self._connection is not None and self._owner != os.getpid():
             _INHERITED.append(self._connection)  # the parent's: to close it here would end it there
             self._connection = None
@@ -96,45 +96,45 @@ class PostgresStore:
             connection.execute(setting)
         safe = connection.execute("SHOW fsync").fetchone()
         if safe is None or safe[0] != "on":
-            raise LedgerFailed(self.where, "this server does not sync its disk (fsync = off)", "use one that does")
+            raise LedgerUnavailable(self.location, "this server does not sync its disk (fsync = off)", "use one that does")
         return connection
 
     def _upgrade(self, connection: "psycopg.Connection[Any]", create: bool) -> None:
         row = connection.execute("SELECT to_regclass('discreet_schema')").fetchone()
         if row is not None and row[0] is not None:
             version = connection.execute("SELECT version FROM discreet_schema").fetchone()
-            if version is not None and version[0] == NEWEST:
+            if version is not None and version[0] == LATEST_VERSION:
                 return
         elif not create:
-            raise absent(self.where)
+            raise missing_ledger_error(self.location)
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION,))
-            upgrade(_runner(connection), self.where, key="BIGINT PRIMARY KEY", bytes="BYTEA", create=create)
+            upgrade(_make_runner(connection), self.location, key="BIGINT PRIMARY KEY", bytes="BYTEA", create=create)
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None and self._owner == os.getpid():
             with suppress(self._errors.Error):
                 self._connection.close()
         self._connection = None
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """The driver's errors in our words. After one of them the connection is not trusted any more."""
         errors = self._errors.errors
         try:
             yield
         except (errors.IntegrityError, errors.DataCorrupted, errors.IndexCorrupted) as error:
-            self._drop()
-            raise LedgerBroken(self.where, f"PostgreSQL says: {_first_line(error)}") from error
+            self._disconnect()
+            raise LedgerCorrupted(self.location, f"PostgreSQL says: {_first_line(error)}") from error
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-            self._drop()
-            raise LedgerFailed(
-                self.where, "others have been writing to it for too long", "ask again with the same id"
+            self._disconnect()
+            raise LedgerUnavailable(
+                self.location, "others have been writing to it for too long", "ask again with the same id"
             ) from error
         except self._errors.Error as error:
-            self._drop()
-            raise LedgerFailed(
-                self.where,
+            self._disconnect()
+            raise LedgerUnavailable(
+                self.location,
                 f"{_first_line(error)}, so nothing is shown",
                 "look at the server, then ask again with the same id",
             ) from error
@@ -143,7 +143,7 @@ class PostgresStore:
 _INHERITED: "list[psycopg.Connection[Any]]" = []
 
 
-def _runner(connection: "psycopg.Connection[Any]") -> Any:
+def _make_runner(connection: "psycopg.Connection[Any]") -> Any:
     def run(sql: str, values: tuple[Any, ...]) -> Any:
         return connection.execute(sql.replace("?", "%s"), values or None)
 
@@ -154,7 +154,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or ["the connection was lost"])[0]
 
 
-def _shown(url: str) -> str:
+def _format_address(url: str) -> str:
     """The URL without what might be a password."""
     from psycopg.conninfo import conninfo_to_dict
 
@@ -162,6 +162,6 @@ def _shown(url: str) -> str:
         parts = conninfo_to_dict(url)
     except Exception:
         parts = None
-    if parts is None or not well_meant(url, parts):
+    if parts is None or not is_unambiguous(url, parts):
         raise BadParameter("ledger", "postgresql://…", "not an address", "write postgresql://user@host/database")
     return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or parts.get('user') or ''}"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from discreet.errors import BadParameter, LedgerFailed, SourceQuarantined
+from discreet.errors import BadParameter, LedgerUnavailable, SourceQuarantined
 from discreet.ledger.entry import FailureRecorded, QuarantineLifted
 from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
-from discreet.ledger.store import Purse, Store
+from discreet.ledger.store import Account, Store
 from discreet.paths import exists
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
     "QuarantinedSource",
     "default_state_folder",
     "default_state_path",
-    "quarantine_for",
+    "open_quarantine",
 ]
 
 
@@ -43,11 +43,11 @@ class LedgerQuarantine:
     """A quarantine in a ledger's chain, for all its accounts.
 
     >>> import tempfile
-    >>> from discreet.ledger import ledger_at
+    >>> from discreet.ledger import open_ledger
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = ledger_at(f"{folder.name}/hr.ledger", create=True)
+    >>> ledger = open_ledger(f"{folder.name}/hr.ledger", create=True)
     >>> ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
-    >>> [each.source for each in ledger.quarantine.listing()]
+    >>> [each.source for each in ledger.quarantine.list_quarantined()]
     ['people.csv']
     >>> ledger.quarantine.lift("people.csv"); ledger.quarantine.check("people.csv")
     >>> ledger.close(); folder.cleanup()
@@ -57,33 +57,33 @@ class LedgerQuarantine:
 
     def check(self, source: str) -> None:
         """As in `Quarantine`."""
-        with self.store.reading() as pages:
-            counts = pages.failures(_storable(source))
+        with self.store.read_transaction() as pages:
+            counts = pages.read_failures(_to_storable(source))
         if counts.quarantined:
             raise SourceQuarantined(source)
 
     def record_failure(self, source: str, kind: FailureKind) -> None:
         """As in `Quarantine`."""
-        name = _storable(source)
-        with self.store.writing() as pages:
-            number, link = pages.last()
+        name = _to_storable(source)
+        with self.store.write_transaction() as pages:
+            number, link = pages.read_last()
             pages.append(FailureRecorded(number=number + 1, previous=link.hex(), source=name, failure=kind))
-            pages.save_failures(name, pages.failures(name).after(kind))
+            pages.save_failures(name, pages.read_failures(name).add_failure(kind))
 
     def lift(self, source: str) -> None:
         """As in `Quarantine`."""
-        name = _storable(source)
-        with self.store.writing() as pages:
-            if not pages.failures(name).quarantined:
-                raise _not_quarantined(source, _listing(pages.sources()))
-            number, link = pages.last()
+        name = _to_storable(source)
+        with self.store.write_transaction() as pages:
+            if not pages.read_failures(name).quarantined:
+                raise _not_quarantined_error(source, _select_quarantined(pages.list_sources()))
+            number, link = pages.read_last()
             pages.append(QuarantineLifted(number=number + 1, previous=link.hex(), source=name))
             pages.save_failures(name, FailureCounts())
 
-    def listing(self) -> tuple[QuarantinedSource, ...]:
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""
-        with self.store.reading() as pages:
-            return _listing(pages.sources())
+        with self.store.read_transaction() as pages:
+            return _select_quarantined(pages.list_sources())
 
 
 class FileQuarantine:
@@ -99,19 +99,19 @@ class FileQuarantine:
 
     def check(self, source: str) -> None:
         """As in `Quarantine`."""
-        self._kept.check(source)
+        self._ledger_quarantine.check(source)
 
     def record_failure(self, source: str, kind: FailureKind) -> None:
         """As in `Quarantine`."""
-        self._kept.record_failure(source, kind)
+        self._ledger_quarantine.record_failure(source, kind)
 
     def lift(self, source: str) -> None:
         """As in `Quarantine`."""
-        self._kept.lift(source)
+        self._ledger_quarantine.lift(source)
 
-    def listing(self) -> tuple[QuarantinedSource, ...]:
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""
-        return self._kept.listing()
+        return self._ledger_quarantine.list_quarantined()
 
     def close(self) -> None:
         """Close the file."""
@@ -119,11 +119,11 @@ class FileQuarantine:
             if self._store is not None:
                 self._store.close()
 
-    def _refuse(self, reason: str) -> LedgerFailed:
-        return LedgerFailed(str(self.path), reason, _ELSEWHERE)
+    def _refuse(self, reason: str) -> LedgerUnavailable:
+        return LedgerUnavailable(str(self.path), reason, _ELSEWHERE)
 
     @property
-    def _kept(self) -> LedgerQuarantine:
+    def _ledger_quarantine(self) -> LedgerQuarantine:
         from discreet.ledger.sqlite import SqliteStore
 
         with self._lock:
@@ -132,7 +132,7 @@ class FileQuarantine:
                 if not exists(self.path, self._refuse):
                     _make_file(self.path)
                 if not self.path.stat().st_size:  # SQLite takes an empty file for an empty database
-                    raise LedgerFailed(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
+                    raise LedgerUnavailable(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
                 self._store = SqliteStore(self.path)
             return LedgerQuarantine(self._store)
 
@@ -156,25 +156,25 @@ class MemoryQuarantine:
     def record_failure(self, source: str, kind: FailureKind) -> None:
         """As in `Quarantine`; durable as long as the source is."""
         with self._lock:
-            self._counts[source] = self._counts.get(source, FailureCounts()).after(kind)
+            self._counts[source] = self._counts.get(source, FailureCounts()).add_failure(kind)
 
     def lift(self, source: str) -> None:
         """As in `Quarantine`."""
         with self._lock:
             if not self._counts.get(source, FailureCounts()).quarantined:
-                raise _not_quarantined(source, _listing(self._counts))
+                raise _not_quarantined_error(source, _select_quarantined(self._counts))
             self._counts[source] = FailureCounts()
 
-    def listing(self) -> tuple[QuarantinedSource, ...]:
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""
         with self._lock:
-            return _listing(self._counts)
+            return _select_quarantined(self._counts)
 
 
 _in_memory: WeakKeyDictionary[object, MemoryQuarantine] = WeakKeyDictionary()
 
 
-def quarantine_for(account: Purse, *, lasting: bool, anchor: object) -> Quarantine:
+def open_quarantine(account: Account, *, lasting: bool, anchor: object) -> Quarantine:
     """Where failures of a source are kept. One that ends with its `anchor`, a connection or a frame, needs no more than
     memory: one for all sessions on that anchor."""
     if not lasting:
@@ -212,9 +212,9 @@ def _make_folder(folder: Path) -> None:
         open_to_others = folder.stat().st_mode & 0o077
     except OSError as error:
         reason = f"the folder of the owner's state cannot be made ({error.strerror})"
-        raise LedgerFailed(str(folder), reason, _ELSEWHERE) from None
+        raise LedgerUnavailable(str(folder), reason, _ELSEWHERE) from None
     if open_to_others and os.name == "posix":
-        raise LedgerFailed(
+        raise LedgerUnavailable(
             str(folder), "other users have rights to the folder of the owner's state", f"take them away: chmod 700 {folder}"
         )
 
@@ -229,23 +229,23 @@ def _make_file(path: Path) -> None:
         with suppress(FileExistsError):  # another process was first
             os.link(draft, path)
         sync_folder(path.parent)
-    except (OSError, LedgerFailed) as error:
+    except (OSError, LedgerUnavailable) as error:
         cause = error.strerror if isinstance(error, OSError) else error.reason
         reason = f"the file of the owner's state cannot be made ({cause})"
-        raise LedgerFailed(str(path), reason, _ELSEWHERE) from None
+        raise LedgerUnavailable(str(path), reason, _ELSEWHERE) from None
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _storable(source: str) -> str:
+def _to_storable(source: str) -> str:
     """The source as every store can hold it: a path may hold bytes that are no text, and PostgreSQL's texts hold no NUL."""
     return source.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
-def _listing(sources: dict[str, FailureCounts]) -> tuple[QuarantinedSource, ...]:
+def _select_quarantined(sources: dict[str, FailureCounts]) -> tuple[QuarantinedSource, ...]:
     return tuple(QuarantinedSource(name, counts) for name, counts in sorted(sources.items()) if counts.quarantined)
 
 
-def _not_quarantined(source: str, listing: tuple[QuarantinedSource, ...]) -> BadParameter:
-    names = ", ".join(repr(each.source) for each in listing) or "none"
+def _not_quarantined_error(source: str, quarantined: tuple[QuarantinedSource, ...]) -> BadParameter:
+    names = ", ".join(repr(each.source) for each in quarantined) or "none"
     return BadParameter("source", repr(source), "it is not quarantined", f"the quarantined sources are: {names}")

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from discreet.errors import BadParameter
 from discreet.ledger.book import Ledger
-from discreet.ledger.entry import KeyRotated, canonical
-from discreet.ledger.keys import Key, fingerprint, key_at, verified
-from discreet.ledger.pages import Pages
+from discreet.ledger.entry import KeyRotated, to_canonical_json
+from discreet.ledger.keys import SigningKey, format_fingerprint, load_key, verify_signature
+from discreet.ledger.pages import Transaction
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Store
 from discreet.paths import exists
 
-FORMAT = "discreet key rotation 1"
+ROTATION_FORMAT = "discreet key rotation 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,22 @@ def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
     place = Path(path)
 
     def refuse(reason: str) -> BadParameter:
-        way_out = "name the file of the ledger's key; the first signature makes it"
-        return BadParameter("key", repr(str(place)), reason, way_out)
+        hint = "name the file of the ledger's key; the first signature makes it"
+        return BadParameter("key", repr(str(place)), reason, hint)
 
     if not exists(place, refuse):
         raise refuse("there is no key to replace")
-    old, draft = key_at(place), place.with_name(f"{place.name}.new")
-    new = key_at(draft)
-    with ledger.store.writing() as pages:
-        entry = next((each for each in pages.rotations() if (each.old, each.new) == (old.public, new.public)), None)
+    old, draft = load_key(place), place.with_name(f"{place.name}.new")
+    new = load_key(draft)
+    with ledger.store.write_transaction() as pages:
+        entry = next((each for each in pages.list_rotations() if (each.old, each.new) == (old.public, new.public)), None)
         if entry is None:
-            if key_at(place).public != old.public:
+            if load_key(place).public != old.public:
                 draft.unlink(missing_ok=True)
                 raise BadParameter(
                     "key", repr(str(place)), "another process replaced it meanwhile", "look at it: discreet ledger key"
                 )
-            number, link = pages.last()
+            number, link = pages.read_last()
             said = _statement(number + 1, link.hex(), old.public, new.public)
             entry = KeyRotated(
                 number=number + 1, previous=link.hex(), old=old.public, new=new.public, signature=old.sign(said),
@@ -72,47 +72,47 @@ def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
 def is_signed(entry: KeyRotated) -> bool:
     """Whether both keys signed the rotation."""
     said = _statement(entry.number, entry.previous, entry.old, entry.new)
-    return verified(entry.old, entry.signature, said) and verified(entry.new, entry.confirmation, said)
+    return verify_signature(entry.old, entry.signature, said) and verify_signature(entry.new, entry.confirmation, said)
 
 
-def replaced_keys(pages: Pages, public: str) -> dict[str, int]:
+def find_replaced_keys(transaction: Transaction, public: str) -> dict[str, int]:
     """The keys that a key replaced, directly or through others, each with the entry from which on it was replaced."""
     replaced: dict[str, int] = {}
     trusted = {public}
-    for entry in sorted(pages.rotations(), key=lambda each: each.number, reverse=True):
+    for entry in sorted(transaction.list_rotations(), key=lambda each: each.number, reverse=True):
         if entry.new in trusted and entry.old not in trusted and is_signed(entry):
             trusted.add(entry.old)
             replaced[entry.old] = entry.number
     return replaced
 
 
-def accepts(ledger: Ledger, public: str, signer: str, entry: int) -> bool:
+def is_accepted_signer(ledger: Ledger, public: str, signer: str, entry: int) -> bool:
     """Whether a signature over what the ledger held up to an entry counts as one of `public`: its own, or one of a key that
     it replaced later."""
     if signer == public:
         return True
-    with ledger.store.reading() as pages:
-        return replaced_keys(pages, public).get(signer, 0) > entry
+    with ledger.store.read_transaction() as pages:
+        return find_replaced_keys(pages, public).get(signer, 0) > entry
 
 
 def signing_key(store: Store) -> str | None:
     """The public key that the last rotation put in force; None as long as no key was replaced."""
-    with store.reading() as pages:
-        rotations = [entry for entry in pages.rotations() if is_signed(entry)]
+    with store.read_transaction() as pages:
+        rotations = [entry for entry in pages.list_rotations() if is_signed(entry)]
     return max(rotations, key=lambda entry: entry.number).new if rotations else None
 
 
-def check_signing_key(store: Store, key: Key) -> None:
+def check_signing_key(store: Store, key: SigningKey) -> None:
     """Refuse to sign with a key that the ledger replaced: readers who know the new one do not accept it any more."""
     current = signing_key(store)
     if current is not None and key.public != current:
         raise BadParameter(
             "key",
-            fingerprint(key.public),
-            f"the ledger signs with {fingerprint(current)} since its key was rotated",
+            format_fingerprint(key.public),
+            f"the ledger signs with {format_fingerprint(current)} since its key was rotated",
             "give the new key's file",
         )
 
 
 def _statement(number: int, previous: str, old: str, new: str) -> bytes:
-    return canonical({"format": FORMAT, "number": number, "previous": previous, "old": old, "new": new})
+    return to_canonical_json({"format": ROTATION_FORMAT, "number": number, "previous": previous, "old": old, "new": new})

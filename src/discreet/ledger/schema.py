@@ -7,13 +7,13 @@ account nor its report adds up a history; `check` adds it up and compares.
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from discreet.errors import LedgerBroken, LedgerFailed
-from discreet.ledger.entry import facts_of, hash_of
+from discreet.errors import LedgerCorrupted, LedgerUnavailable
+from discreet.ledger.entry import compute_hash, read_event_bytes
 
-Run: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
+RunStatement: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
 """One statement with its values; returns a cursor."""
 
-VERSIONS: tuple[tuple[str, ...], ...] = (
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE discreet_entries (number {key}, kind TEXT NOT NULL, account TEXT NOT NULL, id TEXT, measurement TEXT, "
         "debit BIGINT, body {bytes} NOT NULL, hash {bytes} NOT NULL)",
@@ -43,35 +43,35 @@ VERSIONS: tuple[tuple[str, ...], ...] = (
 )
 """What each version adds to the one before it."""
 
-NEWEST = len(VERSIONS)
+LATEST_VERSION = len(MIGRATIONS)
 
 
-def upgrade(run: Run, where: str, *, key: str, bytes: str, create: bool) -> None:
+def upgrade(run: RunStatement, location: str, *, key: str, bytes: str, create: bool) -> None:
     """Bring the tables to the newest version, inside the caller's transaction."""
     run("CREATE TABLE IF NOT EXISTS discreet_schema (version BIGINT NOT NULL)", ())
     row = run("SELECT version FROM discreet_schema", ()).fetchone()
-    found = known(row, where) if row else 0
+    found = check_version(row, location) if row else 0
     if found == 0 and not create:
-        raise absent(where)
+        raise missing_ledger_error(location)
     if row is None:
         run("INSERT INTO discreet_schema VALUES (0)", ())
-    for statement in (each for version in VERSIONS[found:] for each in version):
+    for statement in (each for version in MIGRATIONS[found:] for each in version):
         run(statement.format(key=key, bytes=bytes), ())
     if found == 1:
-        _tally_all(run)
-    run(f"UPDATE discreet_schema SET version = {NEWEST}", ())
+        _count_existing_events(run)
+    run(f"UPDATE discreet_schema SET version = {LATEST_VERSION}", ())
 
 
-def tally(run: Run, account: str, facts: bytes) -> None:
+def count_event(run: RunStatement, account: str, event: bytes) -> None:
     """Count one more debit with these facts."""
     run(
         "INSERT INTO discreet_facts (account, hash, facts, times) VALUES (?, ?, ?, 1) "
         "ON CONFLICT (account, hash) DO UPDATE SET times = discreet_facts.times + 1",
-        (account, hash_of(facts), facts),
+        (account, compute_hash(event), event),
     )
 
 
-def _tally_all(run: Run) -> None:
+def _count_existing_events(run: RunStatement) -> None:
     """Count what version 1 did not."""
     last = -1
     debits = (
@@ -79,20 +79,22 @@ def _tally_all(run: Run) -> None:
     )
     while batch := run(debits, (last,)).fetchall():
         for _, account, body in batch:
-            tally(run, account, facts_of(bytes(body)))
+            count_event(run, account, read_event_bytes(bytes(body)))
         last = batch[-1][0]
 
 
-def known(row: Any, where: str) -> int:
+def check_version(row: Any, location: str) -> int:
     """The schema's version. What a later one wrote is refused: to ignore part of it is to misjudge it."""
     version = row[0] if row else None
     if not isinstance(version, int) or version < 0:
-        raise LedgerBroken(where, "its schema has no version")
-    if version > NEWEST:
-        raise LedgerFailed(where, f"it has schema version {version} and this is {NEWEST}", "use a newer discreet")
+        raise LedgerCorrupted(location, "its schema has no version")
+    if version > LATEST_VERSION:
+        raise LedgerUnavailable(
+            location, f"it has schema version {version} and this is {LATEST_VERSION}", "use a newer discreet"
+        )
     return version
 
 
-def absent(where: str) -> LedgerFailed:
+def missing_ledger_error(location: str) -> LedgerUnavailable:
     """There is no ledger at this place."""
-    return LedgerFailed(where, "there is no ledger here", "discreet ledger open makes one")
+    return LedgerUnavailable(location, "there is no ledger here", "discreet ledger open makes one")

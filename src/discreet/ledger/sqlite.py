@@ -14,16 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadParameter, DiscreetError, LedgerBroken, LedgerFailed
-from discreet.ledger.pages import Pages
-from discreet.ledger.schema import NEWEST, absent, known, upgrade
+from discreet.errors import BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger.pages import Transaction
+from discreet.ledger.schema import LATEST_VERSION, check_version, missing_ledger_error, upgrade
 from discreet.paths import exists, resolve
 
-WAIT = 5.0
-TRIES = 24
+WAIT_SECONDS = 5.0
+MAX_TRIES = 24
 """A writer waits in line this many times `WAIT` seconds. Counted, not timed: a clock that jumps changes nothing."""
 
-_SAID = {
+_REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
     sqlite3.SQLITE_IOERR: ("the disk failed, or a limit on the size of files was reached", "look at the disk"),
     sqlite3.SQLITE_READONLY: ("it may not be written", "allow writing to the file and its folder"),
@@ -33,7 +33,7 @@ _SAID = {
 }
 _ALLOW = "allow it, or name another file"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-_BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
+_CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
 
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
@@ -49,8 +49,8 @@ class SqliteStore:
             raise BadParameter(
                 "ledger", repr(str(path)), "a budget in memory ends with the process", "name a file, or do without a ledger"
             )
-        self.path = resolve(path, lambda reason: LedgerFailed(str(path), reason, "name another file"))
-        self.where = str(self.path)
+        self.path = resolve(path, lambda reason: LedgerUnavailable(str(path), reason, "name another file"))
+        self.location = str(self.path)
         self._lock = threading.RLock()
         self._file = (0, 0)
         with self._lock:
@@ -58,13 +58,13 @@ class SqliteStore:
         _STORES.add(self)
 
     @contextmanager
-    def writing(self) -> Iterator[Pages]:
+    def write_transaction(self) -> Iterator[Transaction]:
         """As in `Store`."""
         with self._lock, self._transaction("BEGIN IMMEDIATE") as pages:
             yield pages
 
     @contextmanager
-    def reading(self) -> Iterator[Pages]:
+    def read_transaction(self) -> Iterator[Transaction]:
         """As in `Store`."""
         with self._lock, self._transaction("BEGIN") as pages:
             yield pages
@@ -72,68 +72,76 @@ class SqliteStore:
     def close(self) -> None:
         """As in `Store`."""
         with self._lock:
-            self._drop()
+            self._disconnect()
 
-    def sound(self) -> str | None:
+    def check_integrity(self) -> str | None:
         """What SQLite itself finds wrong with the file."""
-        with self.reading() as pages:
+        with self.read_transaction() as pages:
             said = str(pages.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
         return None if said == "ok" else said
 
     def __del__(self) -> None:
-        self._drop()
+        self._disconnect()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Pages]:
-        with self._translated():
-            connection = self._current()
+    def _transaction(self, begin: str) -> Iterator[Transaction]:
+        with self._translate_errors():
+            connection = self._current_connection()
             try:
-                self._patiently(begin)
+                self._execute_with_retry(begin)
                 row = connection.execute("SELECT version FROM discreet_schema").fetchone()
-                known(row, self.where)
-                yield Pages(connection.execute, self.where)
+                check_version(row, self.location)
+                yield Transaction(connection.execute, self.location)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
 
-    def _current(self) -> sqlite3.Connection:
+    def _current_connection(self) -> sqlite3.Connection:
         """The connection, made anew after a fork or a failure; never to a file that is no longer at its place."""
         if self._connection is None:
             self._connect(create=False)
-        if self._file != self._place():
-            self._drop()
-            raise LedgerFailed(self.where, "the file was moved, removed or replaced", "put it back, then open it again")
+        if self._file != self._file_identity():
+            self._disconnect()
+            raise LedgerUnavailable(
+                self.location, "the file was moved, removed or replaced", "put it back, then open it again"
+            )
         assert self._connection is not None
         return self._connection
 
     def _connect(self, create: bool) -> None:
-        if not create and not exists(self.path, lambda reason: LedgerFailed(self.where, reason, _ALLOW)):
-            raise absent(self.where)
-        with self._translated():
+        if not create and not exists(self.path, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
+            raise missing_ledger_error(self.location)
+        with self._translate_errors():
             if create:  # for its owner alone; others have rights when the owner gives them
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.as_uri()}?mode=rw"
-            self._connection = sqlite3.connect(uri, WAIT, isolation_level=None, check_same_thread=False, uri=True)
-            self._file = self._place()
-            if self._patiently("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
-                raise LedgerFailed(self.where, "no write-ahead log here", "put it on a local disk, or use PostgreSQL")
+            self._connection = sqlite3.connect(uri, WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+            self._file = self._file_identity()
+            if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
+                raise LedgerUnavailable(
+                    self.location, "no write-ahead log here", "put it on a local disk, or use PostgreSQL"
+                )
             self._connection.execute("PRAGMA synchronous=FULL")
-            if self._version() != NEWEST:
+            if self._version() != LATEST_VERSION:
                 self._upgrade(create)
 
     def _version(self) -> int:
         assert self._connection is not None
-        table = self._patiently("SELECT 1 FROM sqlite_master WHERE name = 'discreet_schema'").fetchone()
-        return known(self._connection.execute("SELECT version FROM discreet_schema").fetchone(), self.where) if table else 0
+        table = self._execute_with_retry("SELECT 1 FROM sqlite_master WHERE name = 'discreet_schema'").fetchone()
+        return (
+            check_version(self._connection.execute("SELECT version FROM discreet_schema").fetchone(), self.location)
+            if table
+            else 0
+        )
 
     def _upgrade(self, create: bool) -> None:
         connection = self._connection
         assert connection is not None
-        self._patiently("BEGIN IMMEDIATE")
+        self._execute_with_retry("BEGIN IMMEDIATE")
         try:
-            upgrade(connection.execute, self.where, key="INTEGER PRIMARY KEY", bytes="BLOB", create=create)
+            upgrade(connection.execute, self.location, key="INTEGER PRIMARY KEY", bytes="BLOB", create=create)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -141,54 +149,56 @@ class SqliteStore:
             raise
         sync_folder(self.path.parent)
 
-    def _patiently(self, statement: str) -> Any:
+    def _execute_with_retry(self, statement: str) -> Any:
         assert self._connection is not None
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 return self._connection.execute(statement)
             except sqlite3.OperationalError as error:
-                if _code(error) not in _BUSY or attempt == TRIES - 1:
+                if _error_code(error) not in _BUSY or attempt == MAX_TRIES - 1:
                     raise
                 time.sleep(0.01 * attempt)
         raise AssertionError("unreachable")
 
-    def _place(self) -> tuple[int, int]:
+    def _file_identity(self) -> tuple[int, int]:
         try:
             found = os.stat(self.path)
         except OSError:
             return 0, 0
         return found.st_dev, found.st_ino
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
         self._connection = None
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """SQLite's errors in our words. After one of them the connection is not trusted any more."""
         try:
             yield
         except sqlite3.Error as error:
-            self._drop()
-            raise self._meaning(error) from error
+            self._disconnect()
+            raise self._translate_error(error) from error
         except UnicodeDecodeError as error:
-            self._drop()
-            raise LedgerBroken(self.where, "what should be text is not") from error
+            self._disconnect()
+            raise LedgerCorrupted(self.location, "what should be text is not") from error
         except OSError as error:
-            self._drop()
-            way_out = _ALLOW if isinstance(error, PermissionError) else "look at the disk"
-            raise LedgerFailed(self.where, f"the system refused: {error.strerror}", way_out) from error
+            self._disconnect()
+            hint = _ALLOW if isinstance(error, PermissionError) else "look at the disk"
+            raise LedgerUnavailable(self.location, f"the system refused: {error.strerror}", hint) from error
 
-    def _meaning(self, error: sqlite3.Error) -> DiscreetError:
-        code = _code(error)
-        if code in _BROKEN:
-            return LedgerBroken(self.where, f"SQLite says: {error}")
+    def _translate_error(self, error: sqlite3.Error) -> DiscreetError:
+        code = _error_code(error)
+        if code in _CORRUPTED:
+            return LedgerCorrupted(self.location, f"SQLite says: {error}")
         if code in _BUSY:
-            return LedgerFailed(self.where, "others have been writing to it for too long", "ask again with the same id")
-        reason, way_out = _SAID.get(code, (f"SQLite says: {error}", "look at the file"))
-        return LedgerFailed(self.where, f"{reason}, so nothing is shown", f"{way_out}, then ask again with the same id")
+            return LedgerUnavailable(
+                self.location, "others have been writing to it for too long", "ask again with the same id"
+            )
+        reason, hint = _REASONS.get(code, (f"SQLite says: {error}", "look at the file"))
+        return LedgerUnavailable(self.location, f"{reason}, so nothing is shown", f"{hint}, then ask again with the same id")
 
 
 def sync_folder(folder: Path) -> None:
@@ -201,25 +211,25 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _error_code(error: sqlite3.Error) -> int:
     """The primary error code; 0 if there is none."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
 # A connection must not be carried across a fork, not even unused: each side makes its own when it next needs one.
-_held: "list[SqliteStore]" = []
+_held_stores: "list[SqliteStore]" = []
 
 
 def _before_fork() -> None:
-    _held.extend(_STORES)
-    for store in _held:
+    _held_stores.extend(_STORES)
+    for store in _held_stores:
         store._lock.acquire()
-        store._drop()
+        store._disconnect()
 
 
 def _after_fork() -> None:
-    while _held:
-        _held.pop()._lock.release()
+    while _held_stores:
+        _held_stores.pop()._lock.release()
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to mind

@@ -19,13 +19,13 @@ from discreet.accounting.filters import Filter
 from discreet.errors import BadParameter
 from discreet.exact import Number
 from discreet.ledger.failures import Quarantine
-from discreet.ledger.pages import Pages
+from discreet.ledger.pages import Transaction
 from discreet.loss import Composition
 from discreet.query.release import Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class CachedAnswer:
     """An answer that was paid for earlier."""
 
     entry: int  # of its debit
@@ -33,7 +33,7 @@ class Recorded:
     answer: bytes
 
 
-class Purse(Protocol):
+class Account(Protocol):
     """An account in whatever place it is kept."""
 
     @property
@@ -46,11 +46,11 @@ class Purse(Protocol):
         """Where failures of sources are kept, if the account's place keeps them."""
         ...
 
-    def check(self, loss: Composition) -> None:
+    def check(self, event: Composition) -> None:
         """Refuse what cannot be paid for as a whole, before its first part is."""
         ...
 
-    def is_paid(self, loss: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
         """Whether `reserve` would debit nothing. Raise `BadParameter` if the id belongs to another measurement."""
         ...
 
@@ -58,25 +58,25 @@ class Purse(Protocol):
         """Whether a debit has this id."""
         ...
 
-    def pay(self, loss: Composition) -> Receipt:
+    def pay(self, event: Composition) -> Receipt:
         """Debit, or refuse and leave everything as it was."""
         ...
 
     def reserve(
         self,
-        loss: Composition,
+        event: Composition,
         *,
         measurement: str,
         id: str | None = None,
         fresh: bool = False,
         tainted: bool = False,
-        at: Number = 0,
-        whose: str = "",
-    ) -> Receipt | Recorded:
+        certified_delta: Number = 0,
+        privacy_unit: str = "",
+    ) -> Receipt | CachedAnswer:
         """Debit once for this measurement (the hash of all of it), or return what is recorded.
 
         The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement. `at` is
-        the δ of the certified point at which a pure account pays for a plan. `whose` says about whom it is (`whose_of`):
+        the δ of the certified point at which a pure account pays for a plan. `privacy_unit` says about whom it is:
         an account speaks of one unit and one change, for life.
         """
         ...
@@ -89,13 +89,13 @@ class Purse(Protocol):
 class Store(Protocol):
     """A place that only remembers."""
 
-    where: str
+    location: str
 
-    def writing(self) -> AbstractContextManager[Pages]:
+    def write_transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction that nobody else writes beside; durable when it is left, undone if it is left by an error."""
         ...
 
-    def reading(self) -> AbstractContextManager[Pages]:
+    def read_transaction(self) -> AbstractContextManager[Transaction]:
         """One consistent view."""
         ...
 
@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
 
-def steps_unpaid(id: str) -> BadParameter:
+def steps_unpaid_error(id: str) -> BadParameter:
     """An id whose measurement was paid, though a step that it would rest on was not."""
     return BadParameter(
         "id",
@@ -114,7 +114,7 @@ def steps_unpaid(id: str) -> BadParameter:
     )
 
 
-def already_bound(id: str) -> BadParameter:
+def id_taken_error(id: str) -> BadParameter:
     """An id that belongs to something else."""
     return BadParameter(
         "id",

@@ -7,54 +7,62 @@ from typing import Any
 import msgspec
 
 from discreet import codec
-from discreet.errors import BadFact, BadParameter, BudgetExceeded
+from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded
 from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import (
-    answer_bytes,
-    guarantee,
-    price_of,
+    compute_debit_cost,
+    describe_guarantee,
+    encode_answer,
+    is_based_on,
+    make_guarantee,
     read_certificate,
     read_entries,
-    rests_on,
     stated_price,
-    words,
 )
-from discreet.ledger.check import SLACK, check
-from discreet.ledger.entry import Debit, Opened, canonical, encode, hash_of, measurement_hash, whose_of
-from discreet.ledger.keys import fingerprint, verified
-from discreet.ledger.rotation import accepts, signing_key
+from discreet.ledger.check import COST_TOLERANCE, check_ledger
+from discreet.ledger.entry import (
+    AccountOpened,
+    Debit,
+    compute_hash,
+    encode,
+    hash_measurement,
+    privacy_unit_of,
+    to_canonical_json,
+)
+from discreet.ledger.keys import format_fingerprint, verify_signature
+from discreet.ledger.rotation import is_accepted_signer, signing_key
 
-NEAR = 1e-3
+EPSILON_TOLERANCE = 1e-3
 """Another version may know the same ε a little better or worse."""
 
-ALWAYS_TRUSTED = (
+ALWAYS_ASSUMED = (
     "that the software drew the noise that the facts state, from the data that the owner meant",
     "that the bounds, the unit and the policy describe the data's people rightly",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckedClaim:
     """One claim, and whether it holds."""
 
     claim: str
-    holds: bool
+    is_valid: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verification:
     """All findings, and what no certificate can prove."""
 
-    findings: tuple[Finding, ...]
-    trusted: tuple[str, ...]
+    claims: tuple[CheckedClaim, ...]
+    assumptions: tuple[str, ...]
 
     @property
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether every claim does."""
-        return all(finding.holds for finding in self.findings)
+        return all(finding.is_valid for finding in self.claims)
 
 
-def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verdict:
+def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verification:
     """Check a certificate by itself; with a public key, that it is that key's; with the ledger, that it is in it.
 
     A ledger whose key was rotated says which key to accept if none is given.
@@ -63,102 +71,116 @@ def verify(found: Any, *, public: str | None = None, ledger: Ledger | None = Non
     opened, debit, earlier = read_entries(stated)
     if public is None and ledger is not None:
         public = signing_key(ledger.store)
-    findings = list(_signed(stated, public, debit, ledger))
+    findings = list(_check_signature(stated, public, debit, ledger))
     try:
-        findings += _consistent(stated, opened, debit, earlier)
-    except (BadFact, BadParameter):
-        findings.append(Finding("it states a budget and facts that are possible", False))
+        findings += _check_consistency(stated, opened, debit, earlier)
+    except (BadEventEncoding, BadParameter):
+        findings.append(CheckedClaim("it states a budget and facts that are possible", False))
     if ledger is not None:
-        findings += _in_ledger(stated, (opened, *earlier, debit), ledger)
-    trusted = list(ALWAYS_TRUSTED)
+        findings += _check_presence(stated, (opened, *earlier, debit), ledger)
+    trusted = list(ALWAYS_ASSUMED)
     if public is None:
-        trusted.append(f"that key {fingerprint(stated['public_key'])} belongs to whom you think (give --key)")
+        trusted.append(f"that key {format_fingerprint(stated['public_key'])} belongs to whom you think (give --key)")
     if ledger is None:
         trusted.append("that the ledger holds this entry, and only this answer for it (give --ledger)")
-    return Verdict(tuple(findings), tuple(trusted))
+    return Verification(tuple(findings), tuple(trusted))
 
 
-def _signed(stated: dict[str, Any], public: str | None, debit: Debit, ledger: Ledger | None) -> Iterator[Finding]:
+def _check_signature(
+    stated: dict[str, Any], public: str | None, debit: Debit, ledger: Ledger | None
+) -> Iterator[CheckedClaim]:
     unsigned = {name: value for name, value in stated.items() if name != "signature"}
-    signed = verified(stated["public_key"], stated["signature"], canonical(unsigned))
-    yield Finding("the signature is of exactly this certificate", signed)
+    signed = verify_signature(stated["public_key"], stated["signature"], to_canonical_json(unsigned))
+    yield CheckedClaim("the signature is of exactly this certificate", signed)
     if public is None:
         return
-    if stated["public_key"] != public and ledger is not None and accepts(ledger, public, stated["public_key"], debit.number):
-        yield Finding("it was made with a key that the given key replaced later", True)
+    if (
+        stated["public_key"] != public
+        and ledger is not None
+        and is_accepted_signer(ledger, public, stated["public_key"], debit.number)
+    ):
+        yield CheckedClaim("it was made with a key that the given key replaced later", True)
     else:
-        yield Finding("it was made with the given key", stated["public_key"] == public)
+        yield CheckedClaim("it was made with the given key", stated["public_key"] == public)
 
 
-def _consistent(stated: dict[str, Any], opened: Opened, debit: Debit, earlier: list[Debit]) -> Iterator[Finding]:
+def _check_consistency(
+    stated: dict[str, Any], opened: AccountOpened, debit: Debit, earlier: list[Debit]
+) -> Iterator[CheckedClaim]:
     """What follows from the certificate alone."""
-    yield Finding("the debit is of the account", debit.account == opened.account)
-    yield Finding("the question, policy and noise are those that were paid for", _same_measurement(stated, debit))
-    yield Finding("whatever the question was decided by is here too", rests_on(stated["measurement"], debit, earlier))
-    yield Finding("the facts are those that were paid for", _facts(stated) == bytes(debit.facts))
-    yield Finding("the facts cost what was charged", all(_paid(opened, step) for step in (*earlier, debit)))
-    yield Finding("the stated price is the price of the facts", _priced(stated, opened, debit))
-    yield Finding("the guarantee says no more than the facts prove", _promised(stated, opened, debit, earlier))
+    yield CheckedClaim("the debit is of the account", debit.account == opened.account)
+    yield CheckedClaim("the question, policy and noise are those that were paid for", _same_measurement(stated, debit))
+    yield CheckedClaim(
+        "whatever the question was decided by is here too", is_based_on(stated["measurement"], debit, earlier)
+    )
+    yield CheckedClaim("the facts are those that were paid for", _encode_events(stated) == bytes(debit.facts))
+    yield CheckedClaim("the facts cost what was charged", all(_is_charged(opened, step) for step in (*earlier, debit)))
+    yield CheckedClaim("the stated price is the price of the facts", _is_cost_true(stated, opened, debit))
+    yield CheckedClaim(
+        "the guarantee says no more than the facts prove", _is_guarantee_sound(stated, opened, debit, earlier)
+    )
 
 
-def _in_ledger(stated: dict[str, Any], entries: Sequence[Opened | Debit], ledger: Ledger) -> Iterator[Finding]:
-    with ledger.store.reading() as pages:
-        held = [pages.hash_at(entry.number) == hash_of(encode(entry)) for entry in entries]
-        answer = pages.answer(entries[-1].number) if held[-1] else None
-    yield Finding("the entry is in the ledger", all(held))
-    yield Finding("the answer is the one that the ledger recorded for it", answer == answer_bytes(stated["release"]))
-    yield Finding("the ledger's chain and sums hold", check(ledger).holds)
+def _check_presence(
+    stated: dict[str, Any], entries: Sequence[AccountOpened | Debit], ledger: Ledger
+) -> Iterator[CheckedClaim]:
+    with ledger.store.read_transaction() as pages:
+        held = [pages.find_hash(entry.number) == compute_hash(encode(entry)) for entry in entries]
+        answer = pages.find_answer(entries[-1].number) if held[-1] else None
+    yield CheckedClaim("the entry is in the ledger", all(held))
+    yield CheckedClaim("the answer is the one that the ledger recorded for it", answer == encode_answer(stated["release"]))
+    yield CheckedClaim("the ledger's chain and sums hold", check_ledger(ledger).is_valid)
 
 
 def _same_measurement(stated: dict[str, Any], debit: Debit) -> bool:
     """Whom it is about included: that the account has paid for nobody else is what `so_far` leans on."""
     measurement = stated["measurement"]
-    return measurement_hash(measurement) == debit.measurement and whose_of(measurement) == debit.whose
+    return hash_measurement(measurement) == debit.measurement and privacy_unit_of(measurement) == debit.privacy_unit
 
 
-def _facts(stated: dict[str, Any]) -> bytes | None:
+def _encode_events(stated: dict[str, Any]) -> bytes | None:
     try:
         return codec.encode(codec.decode(msgspec.json.encode(stated["facts"])))
-    except BadFact:
+    except BadEventEncoding:
         return None
 
 
-def _paid(opened: Opened, debit: Debit) -> bool:
-    account = opened.fresh(None)
+def _is_charged(opened: AccountOpened, debit: Debit) -> bool:
+    account = opened.to_account(None)
     try:
-        price, leak = account.charge(codec.decode(bytes(debit.facts)), debit.at)
-    except (BadFact, BudgetExceeded):
+        price, leak = account.compute_charge(codec.decode(bytes(debit.facts)), debit.at)
+    except (BadEventEncoding, BudgetExceeded):
         return False
     within = debit.spent <= opened.limit and debit.leaked <= opened.leak_limit and debit.price <= debit.spent
-    return within and debit.price >= price * (1 - SLACK) and debit.leak >= leak * (1 - SLACK)
+    return within and debit.price >= price * (1 - COST_TOLERANCE) and debit.leak >= leak * (1 - COST_TOLERANCE)
 
 
-def _priced(stated: dict[str, Any], opened: Opened, debit: Debit) -> bool:
-    true = price_of(opened, debit)
+def _is_cost_true(stated: dict[str, Any], opened: AccountOpened, debit: Debit) -> bool:
+    true = compute_debit_cost(opened, debit)
     said = dict(stated["price"])
     interval = said.pop("epsilon", None)
     rest = {name: value for name, value in stated_price(opened, debit).items() if name != "epsilon"}
     if said != rest or not isinstance(interval, dict) or set(interval) != {"lower", "upper"}:
         return False
-    lower, upper = _number(interval["lower"]), _number(interval["upper"])
-    near = lower >= true.epsilon.lower * (1 - NEAR) and upper <= true.epsilon.upper * (1 + NEAR)
+    lower, upper = _read_number(interval["lower"]), _read_number(interval["upper"])
+    near = lower >= true.epsilon.lower * (1 - EPSILON_TOLERANCE) and upper <= true.epsilon.upper * (1 + EPSILON_TOLERANCE)
     return near and lower <= upper and lower <= true.epsilon.upper and upper >= true.epsilon.lower
 
 
-def _promised(stated: dict[str, Any], opened: Opened, debit: Debit, earlier: list[Debit]) -> bool:
+def _is_guarantee_sound(stated: dict[str, Any], opened: AccountOpened, debit: Debit, earlier: list[Debit]) -> bool:
     """The same promise about the same people in the same words, and no ε below what is proven."""
-    said, true = stated["guarantee"], guarantee(opened, debit, stated["measurement"], earlier)
+    said, true = stated["guarantee"], make_guarantee(opened, debit, stated["measurement"], earlier)
     before = said.get("so_far")
     if set(said) != set(true) or not isinstance(before, dict) or set(before) != set(true["so_far"]):
         return False
-    alone, together = _number(said["epsilon"]), _number(before["epsilon"])
-    proven = _number(true["epsilon"]) if earlier else price_of(opened, debit).epsilon.lower
-    sound = alone >= proven and together >= _number(true["so_far"]["epsilon"])
+    alone, together = _read_number(said["epsilon"]), _read_number(before["epsilon"])
+    proven = _read_number(true["epsilon"]) if earlier else compute_debit_cost(opened, debit).epsilon.lower
+    sound = alone >= proven and together >= _read_number(true["so_far"]["epsilon"])
     like = {**true, "epsilon": said["epsilon"], "so_far": {**true["so_far"], "epsilon": before["epsilon"]}}
-    return sound and said == like | {"words": words(like)}
+    return sound and said == like | {"words": describe_guarantee(like)}
 
 
-def _number(value: Any) -> float:
+def _read_number(value: Any) -> float:
     """A number as JSON has it; what is none is below every bound."""
     if value == "inf":
         return float("inf")

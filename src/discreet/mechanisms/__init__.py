@@ -9,7 +9,7 @@ from discreet.mechanisms.calibrate import calibrate
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.keep import OptimalThreshold
+from discreet.mechanisms.keep import OptimalPartitionSelection
 from discreet.mechanisms.laplace import Geometric, Laplace
 from discreet.mechanisms.response import RandomizedResponse
 from discreet.mechanisms.sparse_vector import SparseVector
@@ -23,7 +23,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Laplace",
-    "OptimalThreshold",
+    "OptimalPartitionSelection",
     "RandomizedResponse",
     "SparseVector",
     "Threshold",

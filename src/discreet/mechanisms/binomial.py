@@ -12,14 +12,14 @@ import numpy as np
 
 from discreet.accounting.binomial import binomial_delta
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, rational, read_positive, read_probability, whole
-from discreet.loss import BinomialLoss
-from discreet.mechanisms.quantile import largest_of_law
-from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.exact import Number, check_int, read_positive, read_probability, to_rational
+from discreet.loss import BinomialEvent
+from discreet.mechanisms.quantile import tabulated_max_error_quantile
+from discreet.mechanisms.values import Values, add_saturating, read_values
 from discreet.noise import Bits, binomial
-from discreet.noise.fair_coins import LARGEST_N, weights
+from discreet.noise.fair_coins import MAX_N, weights
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -33,8 +33,8 @@ class Binomial:
     n: int
 
     def __init__(self, n: int) -> None:
-        number = whole(n, "n", 2)
-        if number % 2 or number > LARGEST_N:
+        number = check_int(n, "n", 2)
+        if number % 2 or number > MAX_N:
             raise BadParameter("n", number, "must be even and at most 2^28", "take an even number of coins")
         object.__setattr__(self, "n", number)
 
@@ -50,7 +50,7 @@ class Binomial:
         high = 2
         while binomial_delta(high, shift, eps) > fail:
             high *= 2
-            if high > LARGEST_N:
+            if high > MAX_N:
                 raise BadParameter("epsilon", epsilon, "needs more than 2^28 coins", "use Gaussian")
         low = high // 2
         while high - low > 2:
@@ -60,18 +60,18 @@ class Binomial:
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """`values` (whole numbers) plus noise, in the same shape."""
-        array, restore = read(values)
+        array, restore = read_values(values)
         if array.dtype != np.int64:
             raise BadValues("are not whole numbers", "this mechanism is for counts; use Gaussian for reals")
         noise = binomial(self.n, array.size, bits).reshape(array.shape) - self.n // 2
         return restore(add_saturating(array, noise))
 
-    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> BinomialLoss:
+    def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> BinomialEvent:
         """What a release at this sensitivity costs."""
-        if rational(grid, "grid") != 1:
+        if to_rational(grid, "grid") != 1:
             raise BadParameter("grid", grid, "the binomial mechanism takes whole numbers", "leave it out")
-        return BinomialLoss(self.n, bound(sensitivity))
+        return BinomialEvent(self.n, bound(sensitivity))
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        return float(largest_of_law(partial(weights, self.n), confidence, size))
+        return float(tabulated_max_error_quantile(partial(weights, self.n), confidence, size))

@@ -3,14 +3,14 @@
 from fractions import Fraction
 from typing import TypeVar
 
-from discreet.accounting.calibration import least_scale, likely_scale
-from discreet.exact import Number, rational, read_positive, whole
-from discreet.loss import Loss, Subsampled, repeat
+from discreet.accounting.calibration import find_smallest_scale, guess_scale
+from discreet.exact import Number, check_int, read_positive, to_rational
+from discreet.loss import Event, Subsampled, repeat
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
 Scaled = TypeVar("Scaled", Laplace, Gaussian, DiscreteGaussian)
 
@@ -34,12 +34,12 @@ def calibrate(
     >>> calibrate(Laplace, sensitivity=1, epsilon=1, times=10)
     Laplace(scale=10)
     """
-    moved, rounds = bound(sensitivity), whole(times, "times", 1)
+    moved, rounds = bound(sensitivity), check_int(times, "times", 1)
     if delta == 0 and kind is Laplace and rate is None:
         return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, moved).scale)
 
-    def fact(scale: Fraction) -> Loss:
-        once = kind(scale).loss(moved)
-        return repeat(once if rate is None else Subsampled(once, rational(rate, "rate")), rounds)
+    def fact(scale: Fraction) -> Event:
+        once = kind(scale).event(moved)
+        return repeat(once if rate is None else Subsampled(once, to_rational(rate, "rate")), rounds)
 
-    return kind(least_scale(fact, epsilon, delta, likely_scale(float(moved.l2), epsilon, delta, rounds, rate)))
+    return kind(find_smallest_scale(fact, epsilon, delta, guess_scale(float(moved.l2), epsilon, delta, rounds, rate)))

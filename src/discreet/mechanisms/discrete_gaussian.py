@@ -11,17 +11,17 @@ from math import erfc, sqrt
 from typing import Any
 
 from discreet.accounting.elementary import log_bounds
-from discreet.exact import Number, nearest_float, positive, rational, read_positive, read_probability, sqrt_up
-from discreet.loss import DiscreteGaussianLoss
-from discreet.mechanisms.calibrated import l2, scale_for
-from discreet.mechanisms.quantile import grid_of, in_units, largest_error, largest_of_law
-from discreet.mechanisms.values import Values, default_grid, noised
+from discreet.exact import Number, check_positive, nearest_float, read_positive, read_probability, sqrt_up, to_rational
+from discreet.loss import DiscreteGaussianEvent
+from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
+from discreet.mechanisms.quantile import check_grid, max_error_quantile, steps_to_distance, tabulated_max_error_quantile
+from discreet.mechanisms.values import Values, add_noise, default_grid
 from discreet.noise import Bits, discrete_gaussian
 from discreet.noise.lattice_gaussian import weights
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
-EXACT_SUM = 1000
+MAX_SUMMED_SIGMA = 1000
 """Up to this σ the tail is summed; past it the continuous one, less than a step away, bounds it."""
 
 
@@ -36,7 +36,7 @@ class DiscreteGaussian:
     sigma: Fraction
 
     def __init__(self, sigma: Number) -> None:
-        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        object.__setattr__(self, "sigma", check_positive(sigma, "sigma"))
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma={nearest_float(self.sigma):.12g})"
@@ -44,7 +44,7 @@ class DiscreteGaussian:
     @classmethod
     def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
         """The least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
-        return cls(scale_for(sensitivity, l2, sqrt_up(1 / (2 * read_positive(rho, "rho"))), reals=reals))
+        return cls(calibrate_scale(sensitivity, l2_norm, sqrt_up(1 / (2 * read_positive(rho, "rho"))), reals=reals))
 
     @classmethod
     def for_epsilon(
@@ -62,18 +62,18 @@ class DiscreteGaussian:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, discrete_gaussian, self.sigma, bits, grid)
+        return add_noise(values, discrete_gaussian, self.sigma, bits, grid)
 
-    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianLoss:
+    def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = rational(grid, "grid")
-        return DiscreteGaussianLoss(self.sigma / step, bound(sensitivity).on_grid(step))
+        step = to_rational(grid, "grid")
+        return DiscreteGaussianEvent(self.sigma / step, bound(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        sigma = self.sigma / grid_of(grid)
-        if sigma <= EXACT_SUM:
-            return in_units(largest_of_law(partial(weights, sigma**2), confidence, size), grid)
+        sigma = self.sigma / check_grid(grid)
+        if sigma <= MAX_SUMMED_SIGMA:
+            return steps_to_distance(tabulated_max_error_quantile(partial(weights, sigma**2), confidence, size), grid)
         # Σ_{k>t} e^{-k²/2σ²} ≤ ∫_t^∞, and Σ_k e^{-k²/2σ²} ≥ σ√2π by Poisson summation: P(|X| > t) ≤ P(|Z| > t).
         spread = nearest_float(sigma) * sqrt(2)
-        return in_units(largest_error(lambda t: erfc(t / spread), confidence, size), grid)
+        return steps_to_distance(max_error_quantile(lambda t: erfc(t / spread), confidence, size), grid)

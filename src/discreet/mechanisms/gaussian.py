@@ -11,18 +11,27 @@ from typing import Any, Literal
 
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.gaussian import gaussian_mu
-from discreet.errors import BadParameter, HypothesisFails
-from discreet.exact import Number, nearest_float, positive, rational, read_positive, read_probability, shown, sqrt_up
-from discreet.loss import GaussianLoss
-from discreet.mechanisms.calibrated import l2, scale_for
-from discreet.mechanisms.quantile import LEAST, grid_of, in_units, largest_error
-from discreet.mechanisms.values import Values, default_grid, noised
+from discreet.errors import BadParameter, TheoremNotApplicable
+from discreet.exact import (
+    Number,
+    check_positive,
+    format_rational,
+    nearest_float,
+    read_positive,
+    read_probability,
+    sqrt_up,
+    to_rational,
+)
+from discreet.loss import GaussianEvent
+from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
+from discreet.mechanisms.quantile import MIN_WIDTH, check_grid, max_error_quantile, steps_to_distance
+from discreet.mechanisms.values import Values, add_noise, default_grid
 from discreet.noise import Bits, rounded_gaussian
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
-Rule = Literal["exact", "classical-1.25", "classical-2"]
-_CLASSICAL = {"classical-1.25": Fraction(5, 4), "classical-2": Fraction(2)}
+CalibrationRule = Literal["exact", "classical-1.25", "classical-2"]
+_CLASSICAL_FACTORS = {"classical-1.25": Fraction(5, 4), "classical-2": Fraction(2)}
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -37,7 +46,7 @@ class Gaussian:
     sigma: Fraction
 
     def __init__(self, sigma: Number) -> None:
-        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        object.__setattr__(self, "sigma", check_positive(sigma, "sigma"))
 
     def __repr__(self) -> str:
         return f"Gaussian(sigma={nearest_float(self.sigma):.12g})"
@@ -48,19 +57,19 @@ class Gaussian:
         epsilon: Number,
         delta: Number,
         sensitivity: Sensitivity | Number,
-        rule: Rule = "exact",
+        rule: CalibrationRule = "exact",
         *,
         reals: bool = False,
     ) -> "Gaussian":
         """The σ that a rule asks for at (ε, δ); "exact" is the least that the curve allows, for every ε."""
         eps, fail = read_positive(epsilon, "epsilon"), read_probability(delta, "delta")
         if rule == "exact":
-            ratio = 1 / _ratio(eps, fail)
-        elif rule in _CLASSICAL:
-            ratio = classical_ratio(eps, fail, _CLASSICAL[rule])
+            ratio = 1 / exact_mu(eps, fail)
+        elif rule in _CLASSICAL_FACTORS:
+            ratio = classical_ratio(eps, fail, _CLASSICAL_FACTORS[rule])
         else:
             raise BadParameter("rule", repr(rule), "unknown", 'take "exact", "classical-1.25" or "classical-2"')
-        return cls(scale_for(sensitivity, l2, ratio, reals=reals))
+        return cls(calibrate_scale(sensitivity, l2_norm, ratio, reals=reals))
 
     @property
     def grid(self) -> Fraction:
@@ -69,24 +78,24 @@ class Gaussian:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, rounded_gaussian, self.sigma, bits, grid)
+        return add_noise(values, rounded_gaussian, self.sigma, bits, grid)
 
-    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianLoss:
+    def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = rational(grid, "grid")
-        return GaussianLoss(self.sigma / step, bound(sensitivity).on_grid(step))
+        step = to_rational(grid, "grid")
+        return GaussianEvent(self.sigma / step, bound(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
-        spread = max(nearest_float(self.sigma / grid_of(grid)) * sqrt(2), LEAST)
-        return in_units(largest_error(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
+        spread = max(nearest_float(self.sigma / check_grid(grid)) * sqrt(2), MIN_WIDTH)
+        return steps_to_distance(max_error_quantile(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
 
 
-def _ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+def exact_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     mu = gaussian_mu(epsilon, delta)
     if mu == 0:
         raise BadParameter(
-            "delta", shown(delta), "too small for doubles at this ε", "take a δ above 1e-300 and an ordinary ε"
+            "delta", format_rational(delta), "too small for doubles at this ε", "take a δ above 1e-300 and an ordinary ε"
         )
     return Fraction(mu)
 
@@ -96,11 +105,11 @@ def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fra
 
     >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
     Traceback (most recent call last):
-    discreet.errors.HypothesisFails: the classical Gaussian rule holds only if ε ≤ 1; use rule="exact": at ε = 20, δ = 1e-5 \
-the 1.25-formula really gives δ = 1.5e-3
+    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1; use rule="exact": at ε = 20, \
+δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3
     """
     if epsilon > 1:
-        raise HypothesisFails(
+        raise TheoremNotApplicable(
             "the classical Gaussian rule",
             "ε ≤ 1",
             'use rule="exact": at ε = 20, δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3',

@@ -5,14 +5,14 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, nearest_float, positive, rational, read_positive, shown
-from discreet.loss import DiscreteLaplaceLoss
-from discreet.mechanisms.calibrated import l1, scale_for
-from discreet.mechanisms.quantile import grid_of, in_units, largest_error
-from discreet.mechanisms.values import Values, default_grid, noised
+from discreet.exact import Number, check_positive, format_rational, nearest_float, read_positive, to_rational
+from discreet.loss import DiscreteLaplaceEvent
+from discreet.mechanisms.calibrated import calibrate_scale, l1_norm
+from discreet.mechanisms.quantile import check_grid, max_error_quantile, steps_to_distance
+from discreet.mechanisms.values import Values, add_noise, default_grid
 from discreet.noise import Bits, discrete_laplace
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -29,15 +29,15 @@ class Laplace:
     scale: Fraction
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "scale", check_positive(scale, "scale"))
 
     def __repr__(self) -> str:
-        return f"Laplace(scale={shown(self.scale)})"
+        return f"Laplace(scale={format_rational(self.scale)})"
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
         """The least noise that is ε-private: scale l1/ε; for `reals` a little more, to pay for the grid."""
-        return cls(scale_for(sensitivity, l1, 1 / read_positive(epsilon, "epsilon"), reals=reals))
+        return cls(calibrate_scale(sensitivity, l1_norm, 1 / read_positive(epsilon, "epsilon"), reals=reals))
 
     @property
     def grid(self) -> Fraction:
@@ -46,17 +46,19 @@ class Laplace:
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
         """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
-        return noised(values, discrete_laplace, self.scale, bits, grid)
+        return add_noise(values, discrete_laplace, self.scale, bits, grid)
 
-    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteLaplaceLoss:
+    def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteLaplaceEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = rational(grid, "grid")
-        return DiscreteLaplaceLoss(self.scale / step, bound(sensitivity).on_grid(step))
+        step = to_rational(grid, "grid")
+        return DiscreteLaplaceEvent(self.scale / step, bound(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: P(|X| > t) = 2a^{t+1}/(1+a)."""
-        decay = nearest_float(grid_of(grid) / self.scale)
-        return in_units(largest_error(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size), grid)
+        decay = nearest_float(check_grid(grid) / self.scale)
+        return steps_to_distance(
+            max_error_quantile(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size), grid
+        )
 
 
 Geometric = Laplace

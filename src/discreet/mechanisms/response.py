@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, ceil_float, open_unit, read_positive, shown, whole
-from discreet.loss import ResponseLoss
-from discreet.mechanisms.quantile import allowed_miss
-from discreet.noise import Bits, below, bernoulli
+from discreet.exact import Number, ceil_float, check_int, check_probability, format_rational, read_positive
+from discreet.loss import RandomizedResponseEvent
+from discreet.mechanisms.quantile import failure_probability
+from discreet.noise import Bits, bernoulli, uniform_below
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -36,9 +36,9 @@ class RandomizedResponse:
     predicate: Callable[[Any], int] | None
 
     def __init__(self, truth: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None) -> None:
-        p, k = open_unit(truth, "truth"), whole(choices, "choices", 2)
+        p, k = check_probability(truth, "truth"), check_int(choices, "choices", 2)
         if p * k <= 1:
-            raise BadParameter("truth", shown(p), f"must exceed 1/{k}: else the answers say nothing", "raise it")
+            raise BadParameter("truth", format_rational(p), f"must exceed 1/{k}: else the answers say nothing", "raise it")
         for name, value in (("truth", p), ("choices", k), ("predicate", predicate)):
             object.__setattr__(self, name, value)
 
@@ -47,7 +47,7 @@ class RandomizedResponse:
         cls, epsilon: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None
     ) -> "RandomizedResponse":
         """Truth with probability e^ε/(e^ε + choices − 1), rounded down so that ε is kept."""
-        return cls(response_truth(read_positive(epsilon, "epsilon"), whole(choices, "choices", 2)), choices, predicate)
+        return cls(response_truth(read_positive(epsilon, "epsilon"), check_int(choices, "choices", 2)), choices, predicate)
 
     @property
     def epsilon(self) -> float:
@@ -63,24 +63,24 @@ class RandomizedResponse:
         """One randomised answer per person, in the same shape. With a predicate, `values` are the records that it takes, or
         one record; it is applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
         if self.predicate is not None:
-            values = [self.predicate(record) for record in values] if _several(values) else self.predicate(values)
-        answers = _answers(values, self.choices)
+            values = [self.predicate(record) for record in values] if _is_batch(values) else self.predicate(values)
+        answers = _check_answers(values, self.choices)
         honest = bernoulli(self.truth, answers.size, bits)
-        shift = 1 + below(self.choices - 1, answers.size, bits)
+        shift = 1 + uniform_below(self.choices - 1, answers.size, bits)
         out = np.where(honest, answers.reshape(-1), (answers.reshape(-1) + shift) % self.choices).reshape(answers.shape)
         if isinstance(values, np.ndarray):
             return out
         return out.tolist()
 
-    def loss(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> ResponseLoss:
+    def event(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> RandomizedResponseEvent:
         """What one person's answer costs them. Every person answers once, so this is the price for all of them."""
         if bound(sensitivity).l1 != 1:
             raise BadParameter("sensitivity", sensitivity, "a person gives one answer", "repeat the loss for more")
-        return ResponseLoss(self.truth, self.choices)
+        return RandomizedResponseEvent(self.truth, self.choices)
 
     def estimate(self, answers: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
         """Unbiased numbers of people per true answer: (count − n·other)/(truth − other)."""
-        given = _answers(answers, self.choices).reshape(-1)
+        given = _check_answers(answers, self.choices).reshape(-1)
         counts = np.bincount(given, minlength=self.choices)
         gap = float(self.truth - self.other)
         return np.asarray((counts - given.size * float(self.other)) / gap, np.float64)
@@ -88,7 +88,7 @@ class RandomizedResponse:
     def standard_deviation(self, n: int, holders: int | None = None) -> float:
         """Of one estimated number, when `holders` of n people have that answer; for two choices it does not depend on them
         and equals e^{ε/2}/(e^ε − 1)·√n."""
-        have = whole(n, "n") if holders is None else whole(holders, "holders")
+        have = check_int(n, "n") if holders is None else check_int(holders, "holders")
         p, q = self.truth, self.other
         variance = have * p * (1 - p) + (n - have) * q * (1 - q)
         return sqrt(variance) / float(p - q)
@@ -96,18 +96,18 @@ class RandomizedResponse:
     def error(self, confidence: Number, size: int = 1) -> float:
         """An estimated number from `size` people is off by at most this with the given confidence (Hoeffding: each answer
         moves the estimate by 1/(truth − other); [S4, ex. 2.5] with 2e^{-2t²} = 1 − confidence)."""
-        fail, gap = allowed_miss(confidence), float(self.truth - self.other)
-        return sqrt(log(2 / fail) / 2 * whole(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
+        fail, gap = failure_probability(confidence), float(self.truth - self.other)
+        return sqrt(log(2 / fail) / 2 * check_int(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
 
 
-def _several(values: Any) -> bool:
+def _is_batch(values: Any) -> bool:
     """Whether these are records, one after the other, and not a single one; a text is one."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
 
 
-def _answers(values: Any, choices: int) -> NDArray[np.int64]:
+def _check_answers(values: Any, choices: int) -> NDArray[np.int64]:
     try:
         array = np.asarray(values)
     except ValueError:

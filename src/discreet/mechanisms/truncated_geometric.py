@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, positive, rational, whole
-from discreet.loss import TruncatedGeometricLoss
+from discreet.exact import Number, check_int, check_positive, to_rational
+from discreet.loss import TruncatedGeometricEvent
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.values import Values, add_saturating, read
+from discreet.mechanisms.values import Values, add_saturating, read_values
 from discreet.noise import Bits, discrete_laplace
-from discreet.noise.lazy import LARGEST, SMALLEST
+from discreet.noise.lazy import INT64_MAX, INT64_MIN
 from discreet.units import Sensitivity
-from discreet.units import sensitivity as bound
+from discreet.units import to_sensitivity as bound
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -30,10 +30,10 @@ class TruncatedGeometric:
     upper: int
 
     def __init__(self, scale: Number, lower: int, upper: int) -> None:
-        low, high = whole(lower, "lower", SMALLEST), whole(upper, "upper", SMALLEST)
-        if not low < high <= LARGEST:
+        low, high = check_int(lower, "lower", INT64_MIN), check_int(upper, "upper", INT64_MIN)
+        if not low < high <= INT64_MAX:
             raise BadParameter("upper", high, "must lie above lower and within int64", "give a proper range")
-        object.__setattr__(self, "scale", positive(scale, "scale"))
+        object.__setattr__(self, "scale", check_positive(scale, "scale"))
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
 
@@ -44,18 +44,18 @@ class TruncatedGeometric:
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
         """`values` (whole numbers) plus noise, clamped: the values first, which moves no two apart, and the result."""
-        array, restore = read(values)
+        array, restore = read_values(values)
         if array.dtype != np.int64:
             raise BadValues("are not whole numbers", "this mechanism is for counts; use Laplace for reals")
         inside = np.clip(array, self.lower, self.upper)
         noise = discrete_laplace(self.scale, array.size, bits).reshape(array.shape)
         return restore(np.clip(add_saturating(inside, noise), self.lower, self.upper))
 
-    def loss(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> TruncatedGeometricLoss:
+    def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> TruncatedGeometricEvent:
         """What a release at this sensitivity costs."""
-        if rational(grid, "grid") != 1:
+        if to_rational(grid, "grid") != 1:
             raise BadParameter("grid", grid, "the truncated geometric takes whole numbers", "leave it out")
-        return TruncatedGeometricLoss(self.scale, self.lower, self.upper, bound(sensitivity))
+        return TruncatedGeometricEvent(self.scale, self.lower, self.upper, bound(sensitivity))
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """Clamping towards a range that holds the truth never adds error: the Laplace figure, or the whole range."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import Number, positive, read_probability, whole
+from discreet.exact import Number, check_int, check_positive, read_probability
 from discreet.loss import Claim
 from discreet.noise import SYSTEM, Bits, bernoulli
 
@@ -28,13 +28,13 @@ class Catastrophe:
         """The data, or an empty list."""
         return list(values) if bernoulli(self.delta, 1, bits)[0] else []
 
-    def loss(self) -> Claim:
+    def event(self) -> Claim:
         """(0, δ): the event "everything" has probability δ, and nothing else differs."""
         return Claim(self.delta * 0, self.delta)
 
-    def expected_exposed(self, n: int) -> float:
+    def expected_exposures(self, n: int) -> float:
         """nδ, all at once."""
-        return float(whole(n, "n") * self.delta)
+        return float(check_int(n, "n") * self.delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -50,13 +50,13 @@ class NameAndShame:
         """The unlucky ones."""
         return [value for value, out in zip(values, bernoulli(self.delta, len(values), bits), strict=True) if out]
 
-    def loss(self) -> Claim:
+    def event(self) -> Claim:
         """(0, δ): one record's output changes, and differs with probability δ."""
         return Claim(self.delta * 0, self.delta)
 
-    def expected_exposed(self, n: int) -> float:
+    def expected_exposures(self, n: int) -> float:
         """nδ."""
-        return float(whole(n, "n") * self.delta)
+        return float(check_int(n, "n") * self.delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -66,7 +66,7 @@ class FloatLaplace:
     scale: float
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", float(positive(scale, "scale")))
+        object.__setattr__(self, "scale", float(check_positive(scale, "scale")))
 
     def release(self, values: NDArray[np.float64], bits: Bits | None = None) -> NDArray[np.float64]:
         """x ± scale·ln U with a 53-bit U, in floating point."""

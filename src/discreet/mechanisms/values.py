@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, is_power_of_two, rational, shown
+from discreet.exact import Number, format_rational, is_power_of_two, to_rational
 from discreet.noise.bits import Bits
-from discreet.noise.lazy import LARGEST, SMALLEST, Ints, saturate
+from discreet.noise.lazy import INT64_MAX, INT64_MIN, Ints, saturate
 
 Values: TypeAlias = int | float | Sequence[Any] | NDArray[Any]
 """A number, a list of numbers (nested as you like) or an array of integers or floats."""
 
 Reals: TypeAlias = NDArray[np.float64]
-Draw: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
+Sampler: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
 """A sampler from `discreet.noise`: called with the scale in grid steps, the number of variates and the bits."""
 
 DOUBLE_MAX = float_info.max
-BLOCK = 1 << 16
-STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
+BLOCK_SIZE = 1 << 16
+LOG2_STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
 
 
 @lru_cache(maxsize=256)
@@ -38,72 +38,72 @@ def default_grid(scale: Fraction) -> Fraction:
     if Fraction(2) ** exponent > scale:
         exponent -= 1
     if abs(exponent) > 900:
-        raise BadParameter("scale", shown(scale), "no double lies on its grid", "change the unit of the values")
-    if exponent == STEPS_PER_SCALE:
+        raise BadParameter("scale", format_rational(scale), "no double lies on its grid", "change the unit of the values")
+    if exponent == LOG2_STEPS_PER_SCALE:
         exponent -= 1  # 1 is the grid of whole numbers: a loss on it would not pay for rounding
-    return Fraction(2) ** (exponent - STEPS_PER_SCALE)
+    return Fraction(2) ** (exponent - LOG2_STEPS_PER_SCALE)
 
 
-def noised(values: Values, draw: Draw, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
+def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
     """`values` plus noise. Everything is checked before any noise is drawn."""
     if type(values) is int and grid is None:
-        return saturate(saturate(values) + int(draw(scale, 1, bits)[0]))
+        return saturate(saturate(values) + int(sampler(scale, 1, bits)[0]))
     if type(values) is float and isfinite(values):
-        steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
-        return one_on_grid(values, int(draw(steps, 1, bits)[0]), exponent)
-    array, restore = read(values)
+        steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
+        return add_on_grid(values, int(sampler(steps, 1, bits)[0]), exponent)
+    array, restore = read_values(values)
     if array.dtype == np.int64:
-        if grid is not None and rational(grid, "grid") != 1:
+        if grid is not None and to_rational(grid, "grid") != 1:
             raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
-        return restore(_blockwise(array, lambda block: add_saturating(block, draw(scale, block.size, bits))))
-    steps, exponent = _in_steps(scale, None if grid is None else rational(grid, "grid"))
-    return restore(_blockwise(array, lambda block: _on_grid(block, draw(steps, block.size, bits), exponent)))
+        return restore(_map_blocks(array, lambda block: add_saturating(block, sampler(scale, block.size, bits))))
+    steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
+    return restore(_map_blocks(array, lambda block: _add_on_grid_array(block, sampler(steps, block.size, bits), exponent)))
 
 
-def _blockwise(array: NDArray[Any], work: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+def _map_blocks(array: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
     """The work done in blocks, so that memory beyond the result stays small."""
     flat, out = array.reshape(-1), np.empty(array.size, array.dtype)
-    for start in range(0, array.size, BLOCK):
-        out[start : start + BLOCK] = work(flat[start : start + BLOCK])
+    for start in range(0, array.size, BLOCK_SIZE):
+        out[start : start + BLOCK_SIZE] = function(flat[start : start + BLOCK_SIZE])
     return out.reshape(array.shape)
 
 
 @lru_cache(maxsize=256)
-def _in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
+def _scale_in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
     """The scale in grid steps, and the grid's binary exponent."""
     step = default_grid(scale) if grid is None else grid
     if not is_power_of_two(step) or step == 1:
         raise BadParameter(
             "grid",
-            shown(step),
+            format_rational(step),
             "reals need a power of two other than 1 (which is the grid of whole numbers)",
             "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
         )
     return scale / step, step.numerator.bit_length() - step.denominator.bit_length()
 
 
-def read(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
+def read_values(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
     """An int64 or float64 array, and the way back to the shape that came in."""
     if type(values) is int:
-        return np.array([saturate(values)], np.int64), _first
+        return np.array([saturate(values)], np.int64), _to_scalar
     if type(values) is np.ndarray:  # no subclass: a masked array would carry its mask, which is data, around the noise
-        return _checked(values), _same
+        return _check_array(values), _identity
     if isinstance(values, list | tuple):
-        return _checked(_from_list(values)), _listed
+        return _check_array(_from_list(values)), _to_list
     if isinstance(values, np.generic | float):
-        return _checked(np.array([values])), _first
+        return _check_array(np.array([values])), _to_scalar
     raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
 
 
-def _first(out: NDArray[Any]) -> Any:
+def _to_scalar(out: NDArray[Any]) -> Any:
     return out.item(0)
 
 
-def _same(out: NDArray[Any]) -> Any:
+def _identity(out: NDArray[Any]) -> Any:
     return out
 
 
-def _listed(out: NDArray[Any]) -> Any:
+def _to_list(out: NDArray[Any]) -> Any:
     return out.tolist()
 
 
@@ -122,10 +122,10 @@ def _from_list(values: Sequence[Any]) -> NDArray[Any]:
     raise BadValues(f"mix or nest types ({named})", "give all integers or all floats, in a regular shape")
 
 
-def _checked(array: NDArray[Any]) -> NDArray[Any]:
+def _check_array(array: NDArray[Any]) -> NDArray[Any]:
     """Judged by type first; the one judgement by value is NaN and infinity, and its outcome is visible to whoever asks."""
     if array.dtype.kind == "u":
-        array = np.minimum(array, np.asarray(LARGEST, np.uint64))
+        array = np.minimum(array, np.asarray(INT64_MAX, np.uint64))
         return array.astype(np.int64)
     if array.dtype.kind == "i":
         return array.astype(np.int64, copy=False)
@@ -141,11 +141,11 @@ def add_saturating(values: Ints, noise: Ints) -> Ints:
     total = values + noise
     wrapped = ((values ^ total) & (noise ^ total)) < 0
     if wrapped.any():
-        total = np.where(wrapped, np.where(values < 0, SMALLEST, LARGEST), total)
+        total = np.where(wrapped, np.where(values < 0, INT64_MIN, INT64_MAX), total)
     return total
 
 
-def one_on_grid(value: float, noise: int, exponent: int) -> float:
+def add_on_grid(value: float, noise: int, exponent: int) -> float:
     """(⌊x/g + ½⌋ + noise)·g for one real, in whole numbers throughout: x/g = top/bottom exactly."""
     top, bottom = value.as_integer_ratio()
     top, bottom = (top << -exponent, bottom) if exponent < 0 else (top, bottom << exponent)
@@ -156,14 +156,14 @@ def one_on_grid(value: float, noise: int, exponent: int) -> float:
         return copysign(DOUBLE_MAX, total)
 
 
-def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
+def _add_on_grid_array(values: Reals, noise: Ints, exponent: int) -> Reals:
     """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
 
     x/g is exact (g is a power of two). ⌊t + ½⌋ is t's floor plus one if the
     fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
     summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
     function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and values near the largest double would
-    overflow: both go through `one_on_grid`.
+    overflow: both go through `add_on_grid`.
     """
     widest = ldexp(DOUBLE_MAX, -abs(exponent))
     hard = (np.abs(values) >= widest) | (np.abs(noise) >= 1 << 53)
@@ -172,5 +172,5 @@ def _on_grid(values: Reals, noise: Ints, exponent: int) -> Reals:
     steps += scaled - steps >= 0.5
     result: Reals = np.ldexp(steps + noise, exponent)
     for i in hard.nonzero()[0]:
-        result[i] = one_on_grid(float(values[i]), int(noise[i]), exponent)
+        result[i] = add_on_grid(float(values[i]), int(noise[i]), exponent)
     return result

@@ -5,14 +5,13 @@ from discreet.noise.fair_coins import binomial
 from discreet.noise.gaussian import rounded_gaussian
 from discreet.noise.laplace import discrete_laplace, geometric
 from discreet.noise.lattice_gaussian import discrete_gaussian
-from discreet.noise.race import Race, select
-from discreet.noise.uniform import below, bernoulli, bernoulli_exp
+from discreet.noise.race import SelectionRule, select
+from discreet.noise.uniform import bernoulli, bernoulli_exp, uniform_below
 
 __all__ = [
     "SYSTEM",
     "Bits",
-    "Race",
-    "below",
+    "SelectionRule",
     "bernoulli",
     "bernoulli_exp",
     "binomial",
@@ -21,4 +20,5 @@ __all__ = [
     "geometric",
     "rounded_gaussian",
     "select",
+    "uniform_below",
 ]

@@ -46,7 +46,7 @@ class Keystream:
     def __init__(self, seed: Callable[[], bytes], *, tainted: bool) -> None:
         self._seed, self._tainted = seed, tainted
         self._stream: CipherContext
-        self._forget()
+        self._reset()
         _STREAMS.add(self)
 
     @property
@@ -59,31 +59,31 @@ class Keystream:
         with self._lock:
             for start in range(0, len(view), len(_ZEROS)):
                 piece = view[start : start + len(_ZEROS)]
-                self._current(len(piece)).update_into(_ZEROS[: len(piece)], piece)
+                self._current_cipher(len(piece)).update_into(_ZEROS[: len(piece)], piece)
         return out
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Runs at birth and in every forked child: a lock held by a thread that is not there would never open."""
         self._lock = threading.Lock()
         self._owner, self._bytes, self._calls = 0, 0, 0
 
-    def _current(self, wanted: int) -> CipherContext:
+    def _current_cipher(self, size: int) -> CipherContext:
         if self._owner != os.getpid() or self._bytes <= 0 or self._calls <= 0:
             material = self._seed()
             self._stream = Cipher(AES(material[:32]), CTR(material[32:SEED_BYTES])).encryptor()
             self._owner, self._bytes, self._calls = os.getpid(), REKEY_BYTES, REKEY_CALLS
-        self._bytes -= wanted
+        self._bytes -= size
         self._calls -= 1
         return self._stream
 
 
-def _forget_all() -> None:
+def _reset_all() -> None:
     for stream in _STREAMS:
-        stream._forget()
+        stream._reset()
 
 
 _STREAMS: "WeakSet[Keystream]" = WeakSet()
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_reset_all)
 
 SYSTEM: Bits = Keystream(lambda: os.urandom(SEED_BYTES), tainted=False)
 """The stream that every mechanism uses unless a test says otherwise."""

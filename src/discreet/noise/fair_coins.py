@@ -6,12 +6,12 @@ from math import isqrt
 import numpy as np
 
 from discreet.errors import BadParameter
-from discreet.exact import whole
+from discreet.exact import check_int
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import Ints, in_chunks
-from discreet.noise.table import Table, Weights
+from discreet.noise.lazy import Ints, draw_in_chunks
+from discreet.noise.table import InversionTable, Weights
 
-LARGEST_N = 1 << 28
+MAX_N = 1 << 28
 """The table has about 9·√n entries: past this it would outgrow the memory that a sampler may take."""
 
 
@@ -21,8 +21,8 @@ def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
     >>> binomial(0, 2).tolist()
     [0, 0]
     """
-    n, source = whole(n, "n"), SYSTEM if bits is None else bits
-    if n > LARGEST_N:
+    n, source = check_int(n, "n"), SYSTEM if bits is None else bits
+    if n > MAX_N:
         raise BadParameter("n", n, "the table would not fit", "take at most 2**28, or a Gaussian: nearer than 1e-4")
     table, half, odd = _table(n), n // 2, n % 2
 
@@ -31,12 +31,12 @@ def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
         low = (words & np.uint64(1)).view(np.int64)
         return half + np.where(low, -distance, distance + odd)
 
-    return in_chunks(size, draw, np.int64)
+    return draw_in_chunks(size, draw, np.int64)
 
 
 @lru_cache(maxsize=8)
-def _table(n: int) -> Table:
-    return Table.of(partial(weights, n))
+def _table(n: int) -> InversionTable:
+    return InversionTable.of(partial(weights, n))
 
 
 def weights(n: int, bits: int) -> Weights:

@@ -8,11 +8,11 @@ r satisfies |r − 2^P·f(x)| ≤ 1: at most half a unit from the guarded work, 
 from fractions import Fraction
 from functools import lru_cache
 
-GUARD = 32
-_TABLE = 7  # log splits [1, 2) into 2^7 parts
+GUARD_BITS = 32
+_TABLE_BITS = 7  # log splits [1, 2) into 2^7 parts
 
 
-def cut(value: int, drop: int = GUARD) -> int:
+def round_shift(value: int, drop: int = GUARD_BITS) -> int:
     """`value` without its last `drop` bits, rounded to nearest."""
     return (value + (1 << (drop - 1))) >> drop
 
@@ -21,7 +21,7 @@ def exp_neg(x: Fraction, precision: int) -> int:
     """2^P·e^{-x} for x ≥ 0, within 1."""
     if x > precision:  # e^{-x} < 2^{-P}: zero is within one unit
         return 0
-    work = precision + GUARD
+    work = precision + GUARD_BITS
     halvings = int(x).bit_length() + 8
     one, step = 1 << work, (x.numerator << work) // (x.denominator << halvings)  # step/2^work < 2^-8, 1 unit low
     term = total = one
@@ -35,7 +35,7 @@ def exp_neg(x: Fraction, precision: int) -> int:
     # 2^10·max x·e^{-x/2} < 2^10 in all: e₀·2^10 < 2^31 for every work below 2^20.
     for _ in range(halvings):
         total = total * total >> work
-    return cut(total)
+    return round_shift(total)
 
 
 @lru_cache(maxsize=1024)
@@ -56,14 +56,14 @@ def _atanh(z: int, work: int) -> int:
 
 def log_int(n: int, precision: int) -> int:
     """2^P·ln n for a whole n ≥ 1, within 1. ln n = e·ln 2 + ln c + 2·atanh((m−c)/(m+c)), m in [c, c + 2^-7)."""
-    work = precision + GUARD
+    work = precision + GUARD_BITS
     exponent = n.bit_length() - 1
     m = n << (work - exponent) if exponent <= work else n >> (exponent - work)  # 1 unit low at worst
-    head = m >> (work - _TABLE)
-    c = head << (work - _TABLE)
+    head = m >> (work - _TABLE_BITS)
+    c = head << (work - _TABLE_BITS)
     z = ((m - c) << work) // (m + c)
-    total = 2 * _atanh(z, work) + _log_ratio(head, 1 << _TABLE, work)
-    return cut(total + exponent * _log_ratio(2, 1, work))  # ln 2 is low by ≤ work units: exponent·work < 2^31
+    total = 2 * _atanh(z, work) + _log_ratio(head, 1 << _TABLE_BITS, work)
+    return round_shift(total + exponent * _log_ratio(2, 1, work))  # ln 2 is low by ≤ work units: exponent·work < 2^31
 
 
 @lru_cache(maxsize=64)
@@ -75,8 +75,8 @@ def ln2(precision: int) -> int:
 @lru_cache(maxsize=64)
 def half_pi(precision: int) -> int:
     """2^P·π/2, within 1. Machin: π/4 = 4·arctan(1/5) − arctan(1/239)."""
-    work = precision + GUARD
-    return cut(2 * (4 * _arctan_inverse(5, work) - _arctan_inverse(239, work)))
+    work = precision + GUARD_BITS
+    return round_shift(2 * (4 * _arctan_inverse(5, work) - _arctan_inverse(239, work)))
 
 
 def _arctan_inverse(n: int, work: int) -> int:
@@ -90,8 +90,8 @@ def _arctan_inverse(n: int, work: int) -> int:
 
 def cos_sin(angle: int, precision: int) -> tuple[int, int]:
     """(2^P·cos θ, 2^P·sin θ), each within 1, for the θ = angle/2^P in [0, π/2]."""
-    work = precision + GUARD
-    x = angle << GUARD
+    work = precision + GUARD_BITS
+    x = angle << GUARD_BITS
     square = x * x >> work
     cosine = power = 1 << work
     sine = odd = x
@@ -101,4 +101,4 @@ def cos_sin(angle: int, precision: int) -> tuple[int, int]:
         odd = (odd * square >> work) // ((k + 1) * (k + 2))
         cosine, sine = (cosine - power, sine - odd) if k & 2 == 0 else (cosine + power, sine + odd)
         k += 2
-    return cut(cosine), cut(sine)
+    return round_shift(cosine), round_shift(sine)

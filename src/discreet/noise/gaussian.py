@@ -26,11 +26,11 @@ import numpy as np
 from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.laplace import in_range
-from discreet.noise.lazy import FEW, SPARE, Ints, Uniform, in_chunks, saturate
+from discreet.noise.laplace import check_sampler_scale
+from discreet.noise.lazy import MAX_SCALAR_DRAWS, SPARE_BITS, Ints, LazyUniform, draw_in_chunks, saturate
 
-LEAST, MOST = 2.0**-8, 4.5
-MARGIN, INVERSE = 1.5 * 2.0**-46, 2.0**-52
+MIN_RADIUS, MAX_RADIUS = 2.0**-8, 4.5
+MARGIN, INVERSE_MARGIN = 1.5 * 2.0**-46, 2.0**-52
 
 
 def rounded_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -39,16 +39,16 @@ def rounded_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints
     >>> rounded_gaussian(10, 3).dtype
     dtype('int64')
     """
-    exact, source = in_range(sigma, "sigma"), SYSTEM if bits is None else bits
-    return in_chunks(size, lambda count: _pairs(exact, (count + 1) // 2, source)[:count], np.int64)
+    exact, source = check_sampler_scale(sigma, "sigma"), SYSTEM if bits is None else bits
+    return draw_in_chunks(size, lambda count: _draw_pairs(exact, (count + 1) // 2, source)[:count], np.int64)
 
 
-def _pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
+def _draw_pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
     """`count` first and then `count` second halves of Box–Muller pairs."""
     words = source.words(2 * count)
     radial, angular = words[:count], words[count:]
-    if count <= FEW:
-        pairs = [settle(Uniform(source, int(w), 64), int(a), sigma) for w, a in zip(radial, angular, strict=True)]
+    if count <= MAX_SCALAR_DRAWS:
+        pairs = [settle(LazyUniform(source, int(w), 64), int(a), sigma) for w, a in zip(radial, angular, strict=True)]
         return np.array(pairs, np.int64).reshape(-1)
     r = radial.astype(np.float64)
     r *= 2.0**-64
@@ -56,10 +56,10 @@ def _pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
     np.log(r, out=r)
     r *= -2.0
     np.sqrt(r, out=r)
-    unsettled = (r < LEAST) | (r > MOST)
-    np.maximum(r, LEAST, out=r)
+    unsettled = (r < MIN_RADIUS) | (r > MAX_RADIUS)
+    np.maximum(r, MIN_RADIUS, out=r)
     scale = float(sigma)
-    slack = np.divide(scale * INVERSE, r)
+    slack = np.divide(scale * INVERSE_MARGIN, r)
     r *= scale
     angle = angular.view(np.int64).astype(np.float64)
     angle *= pi * 2.0**-63
@@ -76,24 +76,24 @@ def _pairs(sigma: Fraction, count: int, source: Bits) -> Ints:
     unsettled |= near[1]
     out = rounded.astype(np.int64)
     for i in unsettled.nonzero()[0]:
-        out[:, i] = settle(Uniform(source, int(radial[i]), 64), int(angular[i]), sigma)
+        out[:, i] = settle(LazyUniform(source, int(radial[i]), 64), int(angular[i]), sigma)
     return out.reshape(-1)
 
 
-def settle(u: Uniform, angular: int, sigma: Fraction) -> tuple[int, int]:
+def settle(u: LazyUniform, angular: int, sigma: Fraction) -> tuple[int, int]:
     """(round(σ√(−2 ln U)·cos θ), round(σ√(−2 ln U)·sin θ)) in fixed point. The two leading bits of θ (in two's
     complement) are its quadrant; the rest is refined together with U."""
-    theta = Uniform(u.bits, angular & (1 << 62) - 1, 62)
-    while not (pair := _settled(u, theta, sigma) if u.number else None):
+    theta = LazyUniform(u.bits, angular & (1 << 62) - 1, 62)
+    while not (pair := _try_settle(u, theta, sigma) if u.number else None):
         u.refine()
         theta.refine()
     x, y = pair
     return ((x, y), (-y, x), (-x, -y), (y, -x))[angular >> 62]
 
 
-def _settled(u: Uniform, theta: Uniform, sigma: Fraction) -> tuple[int, int] | None:
+def _try_settle(u: LazyUniform, theta: LazyUniform, sigma: Fraction) -> tuple[int, int] | None:
     """The pair if the drawn bits determine it. Intervals are in units of 2^-P, rounded outwards."""
-    precision = u.known + SPARE
+    precision = u.known + SPARE_BITS
     e_low, e_high = u.neg_log(precision)
     r_low, r_high = isqrt(2 * e_low << precision), isqrt(2 * e_high << precision) + 1
     # Within its quadrant θ lies in [t, t + w]; cos falls and sin rises, each by at most w; each is computed within 1 unit,
@@ -101,12 +101,12 @@ def _settled(u: Uniform, theta: Uniform, sigma: Fraction) -> tuple[int, int] | N
     start = theta.number * (fixed.half_pi(precision) - 1) >> theta.known
     spread = (fixed.half_pi(precision) >> theta.known) + 8
     cosine, sine = fixed.cos_sin(start, precision)
-    first = _rounded(r_low * max(0, cosine - spread), r_high * (cosine + spread), sigma, precision)
-    second = _rounded(r_low * max(0, sine - spread), r_high * (sine + spread), sigma, precision)
+    first = _round_interval(r_low * max(0, cosine - spread), r_high * (cosine + spread), sigma, precision)
+    second = _round_interval(r_low * max(0, sine - spread), r_high * (sine + spread), sigma, precision)
     return None if first is None or second is None else (first, second)
 
 
-def _rounded(low: int, high: int, sigma: Fraction, precision: int) -> int | None:
+def _round_interval(low: int, high: int, sigma: Fraction, precision: int) -> int | None:
     """round(σ·x) for every x in [low, high]/2^(2P), if it is one number. Ties have probability zero."""
     bottom = sigma.denominator << (2 * precision + 1)
     below, above = ((2 * x * sigma.numerator + (sigma.denominator << 2 * precision)) // bottom for x in (low, high))

@@ -25,22 +25,22 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, positive, shown
+from discreet.exact import Number, check_positive, format_rational
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits, Words
-from discreet.noise.lazy import FEW, SPARE, Ints, Uniform, in_chunks, saturate, signed
+from discreet.noise.lazy import MAX_SCALAR_DRAWS, SPARE_BITS, Ints, LazyUniform, apply_signs, draw_in_chunks, saturate
 
-FLOOR = 2.0**-14
+MIN_UNIFORM = 2.0**-14
 MARGIN = 2.0**-45
 Shift: TypeAlias = Callable[[int], int]
 """2^P·κ within 1, for any precision P."""
 
 
-def in_range(scale: Number, name: str = "scale") -> Fraction:
+def check_sampler_scale(scale: Number, name: str = "scale") -> Fraction:
     """`scale` as a rational between 2⁻⁶⁰ and 2⁵⁰, which is what the samplers are proven for."""
-    exact = positive(scale, name)
+    exact = check_positive(scale, name)
     if exact.numerator << 60 < exact.denominator or exact.numerator > exact.denominator << 50:
-        raise BadParameter(name, shown(exact), "must lie between 2^-60 and 2^50 grid steps", "change the grid")
+        raise BadParameter(name, format_rational(exact), "must lie between 2^-60 and 2^50 grid steps", "change the grid")
     return exact
 
 
@@ -50,8 +50,8 @@ def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
     >>> bool((geometric(2, 1000) >= 0).all())
     True
     """
-    s, source = in_range(scale), SYSTEM if bits is None else bits
-    return in_chunks(size, lambda count: _floors(s, 0.0, _no_shift, count, source)[0], np.int64)
+    s, source = check_sampler_scale(scale), SYSTEM if bits is None else bits
+    return draw_in_chunks(size, lambda count: _draw_floors(s, 0.0, _no_shift, count, source)[0], np.int64)
 
 
 def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -60,20 +60,20 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     >>> discrete_laplace(5, 4).shape
     (4,)
     """
-    s, source = in_range(scale), SYSTEM if bits is None else bits
-    kappa, shift = _shifts(s)
-    return in_chunks(size, lambda count: signed(*_floors(s, kappa, shift, count, source)), np.int64)
+    s, source = check_sampler_scale(scale), SYSTEM if bits is None else bits
+    kappa, shift = _kappa_pair(s)
+    return draw_in_chunks(size, lambda count: apply_signs(*_draw_floors(s, kappa, shift, count, source)), np.int64)
 
 
-def _floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
+def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
     """⌊s·(κ − ln V)⌋ for `count` fresh V, and the words whose lowest bit was left unused."""
     words = source.words(count)
-    if count <= FEW:
-        return np.array([settle(Uniform(source, int(w) >> 1, 63), s, shift) for w in words], np.int64), words
+    if count <= MAX_SCALAR_DRAWS:
+        return np.array([settle(LazyUniform(source, int(w) >> 1, 63), s, shift) for w in words], np.int64), words
     v = (words >> np.uint64(1)).astype(np.float64)
     v *= 2.0**-63
-    unsettled = v < FLOOR
-    np.maximum(v, FLOOR, out=v)
+    unsettled = v < MIN_UNIFORM
+    np.maximum(v, MIN_UNIFORM, out=v)
     t = np.log(v, out=v)
     np.subtract(kappa, t, out=t)
     t *= float(s)
@@ -84,15 +84,15 @@ def _floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -
     unsettled |= (gap <= error) & (t >= 1 - error)
     out = t.astype(np.int64)
     for i in unsettled.nonzero()[0]:
-        out[i] = settle(Uniform(source, int(words[i]) >> 1, 63), s, shift)
+        out[i] = settle(LazyUniform(source, int(words[i]) >> 1, 63), s, shift)
     return out, words
 
 
-def settle(v: Uniform, s: Fraction, shift: Shift) -> int:
+def settle(v: LazyUniform, s: Fraction, shift: Shift) -> int:
     """⌊s·(κ − ln V)⌋ for one lazily refined V, in fixed point."""
     while True:
         if v.number:
-            precision = v.known + SPARE
+            precision = v.known + SPARE_BITS
             low, high = v.neg_log(precision)
             ends = (low + shift(precision) - 1, high + shift(precision) + 1)
             floor_low, floor_high = (max(0, e * s.numerator // (s.denominator << precision)) for e in ends)
@@ -106,7 +106,7 @@ def _no_shift(precision: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _shifts(s: Fraction) -> tuple[float, Shift]:
+def _kappa_pair(s: Fraction) -> tuple[float, Shift]:
     """κ as a double, and as exactly as you like."""
     return log(2 / (1 + exp(-1 / float(s)))), partial(_kappa, s)
 
@@ -116,4 +116,4 @@ def _kappa(s: Fraction, precision: int) -> int:
     """2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
     finer = precision + 40
     one_plus_a = (1 << finer) + fixed.exp_neg(1 / s, finer)
-    return fixed.cut((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer), 40)
+    return fixed.round_shift((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer), 40)

@@ -19,12 +19,12 @@ from discreet.exact import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.gaussian import rounded_gaussian
-from discreet.noise.laplace import in_range
-from discreet.noise.lazy import FEW, Ints, Uniform, in_chunks, signed
-from discreet.noise.table import Table, Weights
+from discreet.noise.laplace import check_sampler_scale
+from discreet.noise.lazy import MAX_SCALAR_DRAWS, Ints, LazyUniform, apply_signs, draw_in_chunks
+from discreet.noise.table import InversionTable, Weights
 from discreet.noise.uniform import Coins
 
-LARGEST_TABLE = 1 << 10
+MAX_TABLE_SIGMA = 1 << 10
 
 
 def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
@@ -33,16 +33,16 @@ def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Int
     >>> discrete_gaussian(Fraction(1, 100), 3).tolist()
     [0, 0, 0]
     """
-    exact, source = in_range(sigma, "sigma"), SYSTEM if bits is None else bits
-    if exact.numerator <= exact.denominator * LARGEST_TABLE:
+    exact, source = check_sampler_scale(sigma, "sigma"), SYSTEM if bits is None else bits
+    if exact.numerator <= exact.denominator * MAX_TABLE_SIGMA:
         table = _table(exact)
-        return in_chunks(size, lambda count: signed(*table.draw(count, source)), np.int64)
-    return in_chunks(size, lambda count: _rejection(exact, count, source), np.int64)
+        return draw_in_chunks(size, lambda count: apply_signs(*table.draw(count, source)), np.int64)
+    return draw_in_chunks(size, lambda count: _draw_by_rejection(exact, count, source), np.int64)
 
 
 @lru_cache(maxsize=32)
-def _table(sigma: Fraction) -> Table:
-    return Table.of(lambda bits: weights(sigma**2, bits))
+def _table(sigma: Fraction) -> InversionTable:
+    return InversionTable.of(lambda bits: weights(sigma**2, bits))
 
 
 def weights(variance: Fraction, bits: int) -> Weights:
@@ -61,18 +61,18 @@ def weights(variance: Fraction, bits: int) -> Weights:
     return Weights(values, lost + ceil((values[-1] + lost) * variance / last))
 
 
-def _rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
+def _draw_by_rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
     out = rounded_gaussian(sigma, count, source)
-    rejected = _rejected(out, sigma, source)
+    rejected = _draw_rejections(out, sigma, source)
     if rejected.any():
-        out[rejected] = _rejection(sigma, int(rejected.sum()), source)
+        out[rejected] = _draw_by_rejection(sigma, int(rejected.sum()), source)
     return out
 
 
-def _rejected(values: Ints, sigma: Fraction, source: Bits) -> Coins:
+def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> Coins:
     """One coin a value. In doubles the bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding."""
     words = source.words(values.size)
-    if values.size <= FEW:
+    if values.size <= MAX_SCALAR_DRAWS:
         top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
         drawn = zip(values.tolist(), words.tolist(), strict=True)
         rejected = np.array([(k * k * bottom << 64) > top * ((1 << 64) - 1 - w) for k, w in drawn], np.bool_)
@@ -82,11 +82,11 @@ def _rejected(values: Ints, sigma: Fraction, source: Bits) -> Coins:
         doubt += words
         rejected = doubt >= 2.0**64 - 2.0**14
     for i in rejected.nonzero()[0]:
-        rejected[i] = not accept(Uniform(source, int(words[i]), 64), int(values[i]), sigma**2)
+        rejected[i] = not accept(LazyUniform(source, int(words[i]), 64), int(values[i]), sigma**2)
     return rejected
 
 
-def accept(u: Uniform, k: int, variance: Fraction) -> bool:
+def accept(u: LazyUniform, k: int, variance: Fraction) -> bool:
     """Whether U < A(0)/A(k), settled exactly."""
     for terms in count_from(8, 8):
         (top, top_error), (bottom, bottom_error) = (_integral(j, variance, terms) for j in (0, k))

@@ -10,28 +10,28 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import whole
+from discreet.exact import check_int
 from discreet.noise import fixed
 from discreet.noise.bits import Bits, Words
 
 T = TypeVar("T", bound=np.generic)
 Ints: TypeAlias = NDArray[np.int64]
-Probability: TypeAlias = Callable[[int], tuple[int, int]]
+ProbabilityBounds: TypeAlias = Callable[[int], tuple[int, int]]
 """Whole bounds low ≤ 2^P·p ≤ high for any precision P, at most a few units apart: a real p, as exactly as you like."""
 
-CHUNK = 1 << 13
+CHUNK_SIZE = 1 << 13
 """Draws settled at once: a few arrays of this length stay in the processor's cache, and bound the memory."""
 
-FEW = 2
+MAX_SCALAR_DRAWS = 2
 """Up to this many draws are settled in fixed point at once: it takes less time than a dozen array operations."""
 
-SPARE = 16
+SPARE_BITS = 16
 """Fixed-point bits beyond those drawn, so that what is open is open for want of bits and not of precision."""
 
-LARGEST, SMALLEST = (1 << 63) - 1, -(1 << 63)
+INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 
-class Uniform:
+class LazyUniform:
     """One lazily refined uniform."""
 
     __slots__ = ("bits", "known", "number")
@@ -44,7 +44,7 @@ class Uniform:
         self.number = self.number << 64 | int(self.bits.words(1)[0])
         self.known += 64
 
-    def below(self, p: Probability) -> bool:
+    def is_below(self, p: ProbabilityBounds) -> bool:
         """Whether U < p, settled exactly."""
         while True:
             low, high = p(self.known)
@@ -62,20 +62,20 @@ class Uniform:
 
 def saturate(value: int) -> int:
     """The nearest int64. Clamping is post-processing, so no guarantee suffers."""
-    return min(max(value, SMALLEST), LARGEST)
+    return min(max(value, INT64_MIN), INT64_MAX)
 
 
-def signed(sizes: Ints, words: Words) -> Ints:
+def apply_signs(magnitudes: Ints, words: Words) -> Ints:
     """`sizes` with the sign that the lowest bit of each word gives."""
-    return sizes * (1 - 2 * (words & np.uint64(1)).view(np.int64))
+    return magnitudes * (1 - 2 * (words & np.uint64(1)).view(np.int64))
 
 
-def in_chunks(size: int, draw: Callable[[int], NDArray[T]], dtype: type[T]) -> NDArray[T]:
+def draw_in_chunks(size: int, draw: Callable[[int], NDArray[T]], dtype: type[T]) -> NDArray[T]:
     """`size` draws, made at most CHUNK at a time: memory beyond the result stays small."""
-    size = whole(size, "size")
-    if size <= CHUNK:
+    size = check_int(size, "size")
+    if size <= CHUNK_SIZE:
         return draw(size)
     out = np.empty(size, dtype)
-    for start in range(0, size, CHUNK):
-        out[start : start + CHUNK] = draw(min(CHUNK, size - start))
+    for start in range(0, size, CHUNK_SIZE):
+        out[start : start + CHUNK_SIZE] = draw(min(CHUNK_SIZE, size - start))
     return out

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.noise.bits import Bits, Words
-from discreet.noise.lazy import Ints, Uniform
+from discreet.noise.lazy import Ints, LazyUniform
 
 GUIDE_BITS = 16
 
@@ -30,16 +30,16 @@ class Weights:
     error: int
 
 
-Law: TypeAlias = Callable[[int], Weights]
+WeightFunction: TypeAlias = Callable[[int], Weights]
 """Weights such that every F(k) is determined within 2^-bits, for any number of bits."""
 
 
-def distribution(law: Law, bits: int) -> tuple[list[int], list[int]]:
+def cdf_bounds(weights_at: WeightFunction, bits: int) -> tuple[list[int], list[int]]:
     """⌊2^bits·F(k)⌋ for the smallest and the largest F that the weights leave possible, k = 0 … .
 
     The last of the second list is always 2^bits − 1: no draw is ever settled beyond the end of the table.
     """
-    weights = law(bits)
+    weights = weights_at(bits)
     sums = list(accumulate(weights.values))
     slack = (len(sums) + 1) * weights.error
     total = sums[-1]
@@ -49,22 +49,22 @@ def distribution(law: Law, bits: int) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class InversionTable:
     """A law, ready to draw from."""
 
-    law: Law
+    weights_at: WeightFunction
     low: Words
     high: Words
     guide: NDArray[np.int32]
 
     @classmethod
-    def of(cls, law: Law) -> "Table":
-        low, high = (np.array(ends, np.uint64) for ends in distribution(law, 63))
+    def of(cls, weights_at: WeightFunction) -> "InversionTable":
+        low, high = (np.array(ends, np.uint64) for ends in cdf_bounds(weights_at, 63))
         first = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(63 - GUIDE_BITS)
         last = first | np.uint64((1 << (63 - GUIDE_BITS)) - 1)
         before = np.searchsorted(high, first, "left")  # thresholds that are surely below the whole cell
         after = np.searchsorted(low, last, "right")  # thresholds that may lie in it or below
-        return cls(law, low, high, np.where(before == after, before, -1).astype(np.int32))
+        return cls(weights_at, low, high, np.where(before == after, before, -1).astype(np.int32))
 
     def draw(self, count: int, source: Bits) -> tuple[Ints, Words]:
         """`count` values of |X|, and the words whose lowest bit was left unused."""
@@ -77,14 +77,14 @@ class Table:
             before, after = np.searchsorted(self.high, some, "left"), np.searchsorted(self.low, some, "right")
             out[mixed] = before
             for i in mixed[before != after]:
-                out[i] = settle(Uniform(source, int(v[i]), 63), self.law)
+                out[i] = settle(LazyUniform(source, int(v[i]), 63), self.weights_at)
         return out, words
 
 
-def settle(v: Uniform, law: Law) -> int:
+def settle(v: LazyUniform, weights_at: WeightFunction) -> int:
     """The number of k with F(k) ≤ V, for one lazily refined V."""
     while True:
-        low, high = distribution(law, v.known)
+        low, high = cdf_bounds(weights_at, v.known)
         k = bisect_left(high, v.number)
         if v.number < low[k]:
             return k

@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational, shown, whole
+from discreet.exact import Number, check_int, format_rational, to_rational
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import Ints, Probability, Uniform, in_chunks
+from discreet.noise.lazy import Ints, LazyUniform, ProbabilityBounds, draw_in_chunks
 
 Coins: TypeAlias = NDArray[np.bool_]
 
 
-def below(bound: int, size: int, bits: Bits | None = None) -> Ints:
+def uniform_below(bound: int, size: int, bits: Bits | None = None) -> Ints:
     """`size` whole numbers, each uniform on 0 … bound−1; bound at most 2⁶³.
 
-    >>> below(1, 3).tolist()
+    >>> uniform_below(1, 3).tolist()
     [0, 0, 0]
     """
-    bound = whole(bound, "bound", 1)
+    bound = check_int(bound, "bound", 1)
     if bound > 1 << 63:
         raise BadParameter("bound", bound, "the results are int64", "take at most 2**63")
     source = SYSTEM if bits is None else bits
@@ -35,7 +35,7 @@ def below(bound: int, size: int, bits: Bits | None = None) -> Ints:
             words[again] = source.words(again.size)
         return (words % np.uint64(bound)).astype(np.int64)
 
-    return in_chunks(size, draw, np.int64)
+    return draw_in_chunks(size, draw, np.int64)
 
 
 def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
@@ -44,11 +44,11 @@ def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
     >>> bernoulli(1, 2).tolist(), bernoulli(0, 2).tolist()
     ([True, True], [False, False])
     """
-    exact = rational(p, "p")
+    exact = to_rational(p, "p")
     if not 0 <= exact <= 1:
-        raise BadParameter("p", shown(exact), "not a probability", "give one between 0 and 1")
+        raise BadParameter("p", format_rational(exact), "not a probability", "give one between 0 and 1")
     top, bottom = exact.numerator, exact.denominator
-    return coins(lambda precision: ((top << precision) // bottom, -(-(top << precision) // bottom)), size, bits)
+    return flip_coins(lambda precision: ((top << precision) // bottom, -(-(top << precision) // bottom)), size, bits)
 
 
 def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
@@ -57,10 +57,10 @@ def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
     >>> bernoulli_exp(0, 2).tolist()
     [True, True]
     """
-    exact = rational(x, "x")
+    exact = to_rational(x, "x")
     if exact < 0:
-        raise BadParameter("x", shown(exact), "e^-x is no probability then", "give x of at least 0")
-    return bernoulli(1, size, bits) if exact == 0 else coins(partial(_exp_bounds, exact), size, bits)
+        raise BadParameter("x", format_rational(exact), "e^-x is no probability then", "give x of at least 0")
+    return bernoulli(1, size, bits) if exact == 0 else flip_coins(partial(_exp_bounds, exact), size, bits)
 
 
 def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
@@ -68,19 +68,19 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
     return max(0, near - 1), min(1 << precision, near + 1)
 
 
-def coins(p: Probability, size: int, bits: Bits | None = None) -> Coins:
+def flip_coins(p: ProbabilityBounds, size: int, bits: Bits | None = None) -> Coins:
     """`size` coins, each True if U < p. A first word settles nearly all; those in between get more bits."""
     source = SYSTEM if bits is None else bits
     low, high = p(64)
     if low >= 1 << 64:
-        return np.ones(whole(size, "size"), np.bool_)
+        return np.ones(check_int(size, "size"), np.bool_)
     heads_below, tails_from = np.uint64(low), min(high, (1 << 64) - 1)
 
     def draw(count: int) -> Coins:
         words = source.words(count)
         heads = words < heads_below
         for i in ((words >= heads_below) & (words <= np.uint64(tails_from))).nonzero()[0]:
-            heads[i] = Uniform(source, int(words[i]), 64).below(p)
+            heads[i] = LazyUniform(source, int(words[i]), 64).is_below(p)
         return heads
 
-    return in_chunks(size, draw, np.bool_)
+    return draw_in_chunks(size, draw, np.bool_)

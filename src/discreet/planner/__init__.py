@@ -5,7 +5,7 @@ Errors are exact quantiles of the noise that is drawn, with the textbooks' bound
 
 from discreet.planner.ask import plan
 from discreet.planner.crossing import Crossover
-from discreet.planner.questions import Count, Histogram, Mean, Proportion, Question, Sum
+from discreet.planner.questions import Count, Histogram, Mean, PlannerQuery, Proportion, Sum
 from discreet.planner.result import Plan, Row
 
-__all__ = ["Count", "Crossover", "Histogram", "Mean", "Plan", "Proportion", "Question", "Row", "Sum", "plan"]
+__all__ = ["Count", "Crossover", "Histogram", "Mean", "Plan", "PlannerQuery", "Proportion", "Row", "Sum", "plan"]

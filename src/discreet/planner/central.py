@@ -12,25 +12,25 @@ from typing import TypeAlias
 from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from discreet.accounting.pure import pure
-from discreet.accounting.search import least
+from discreet.accounting.search import smallest_where
 from discreet.errors import BadParameter
 from discreet.exact import ceil_float
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, calibrate
-from discreet.mechanisms.calibrated import l2, scale_for
+from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
 from discreet.mechanisms.gaussian import classical_ratio
 from discreet.mechanisms.utility import gaussian_linf_bound, laplace_linf_bound
 from discreet.mechanisms.values import default_grid
 from discreet.planner.questions import is_real
 from discreet.planner.spread import root_mean_square
-from discreet.planner.task import Accuracy, Aim, Task
+from discreet.planner.task import Accuracy, ErrorMetric, Task
 
 Noise: TypeAlias = Laplace | Gaussian | DiscreteGaussian
-FINE = 1e-7
+SEARCH_TOLERANCE = 1e-7
 """How near to the widest noise that will do the search comes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Central:
+class CentralMechanism:
     """One kind of noise on the totals."""
 
     name: str
@@ -41,34 +41,38 @@ class Central:
         """Whether it needs no δ."""
         return self.kind is Laplace
 
-    def noise(self, task: Task, epsilon: Fraction) -> Noise:
+    def build_noise(self, task: Task, epsilon: Fraction) -> Noise:
         """The least noise with which all questions together cost ε."""
-        return _calibrated(self, task, epsilon)
+        return _calibrate_noise(self, task, epsilon)
 
-    def accuracy(self, task: Task, epsilon: Fraction, n: int | None) -> Accuracy:
+    def predict_accuracy(self, task: Task, epsilon: Fraction, n: int | None) -> Accuracy:
         """How good the answers then are: exact quantiles of what is drawn."""
-        return totals(self.noise(task, epsilon), task).over(n if task.divides and n is not None else 1)
+        return predict_statistic_accuracy(self.build_noise(task, epsilon), task).divide_by(
+            n if task.divides_by_n and n is not None else 1
+        )
 
-    def guess(self, task: Task, good: Callable[[Accuracy], bool]) -> float:
+    def guess_epsilon(self, task: Task, is_good: Callable[[Accuracy], bool]) -> float:
         """The price of the widest noise with which the totals are good enough."""
-        unit = task.moved.linf
-        narrow = least(lambda x: good(totals(self.kind(unit / Fraction(x)), task)), nearness=FINE)
-        return self._price(self.kind(unit / Fraction(narrow)), task)
+        unit = task.sensitivity.linf
+        narrow = smallest_where(
+            lambda x: is_good(predict_statistic_accuracy(self.kind(unit / Fraction(x)), task)), tolerance=SEARCH_TOLERANCE
+        )
+        return self._compute_epsilon(self.kind(unit / Fraction(narrow)), task)
 
-    def _price(self, noise: Noise, task: Task) -> float:
-        grid = grid_of(noise, task)
+    def _compute_epsilon(self, noise: Noise, task: Task) -> float:
+        grid = noise_grid(noise, task)
         match noise:
             case Laplace():
-                return ceil_float(pure(noise.loss(task.moved, grid)))
+                return ceil_float(pure(noise.event(task.sensitivity, grid)))
             case Gaussian(sigma=sigma):
-                return gaussian_epsilon(task.moved.on_grid(grid).l2 * grid / sigma, task.delta).upper
+                return gaussian_epsilon(task.sensitivity.to_grid(grid).l2 * grid / sigma, task.delta).upper
             case DiscreteGaussian():
-                return certified_epsilon(noise.loss(task.moved, grid), task.delta).upper
+                return certified_epsilon(noise.event(task.sensitivity, grid), task.delta).upper
 
-    def textbook(self, task: Task, epsilon: Fraction, n: int | None) -> float | None:
+    def textbook_half_width(self, task: Task, epsilon: Fraction, n: int | None) -> float | None:
         """The half-width that the textbooks promise at the same price, for continuous noise; none where they are silent."""
-        size = 1 if task.aim is Aim.EACH else task.answers
-        missed, eps, norms = float(1 - task.confidence), float(epsilon), task.moved
+        size = 1 if task.metric is ErrorMetric.EACH else task.answers
+        missed, eps, norms = float(1 - task.confidence), float(epsilon), task.sensitivity
         assert norms.l1 is not None
         if self.kind is Laplace:
             bound = laplace_linf_bound(float(norms.l1), eps, size, missed)
@@ -80,37 +84,41 @@ class Central:
         else:
             sigma = norms.l2 * classical_ratio(epsilon, task.delta, Fraction(5, 4))
             bound = gaussian_linf_bound(float(sigma), size, missed)
-        return bound / (n if task.divides and n is not None else 1)
+        return bound / (n if task.divides_by_n and n is not None else 1)
 
 
-CENTRAL = (Central("Laplace", Laplace), Central("Gaussian", Gaussian), Central("discrete Gaussian", DiscreteGaussian))
+CENTRAL_MECHANISMS = (
+    CentralMechanism("Laplace", Laplace),
+    CentralMechanism("Gaussian", Gaussian),
+    CentralMechanism("discrete Gaussian", DiscreteGaussian),
+)
 
 
-def grid_of(noise: Noise, task: Task) -> Fraction:
+def noise_grid(noise: Noise, task: Task) -> Fraction:
     """Whole totals stay whole; reals go on the noise's own grid."""
-    return noise.grid if is_real(task.question) else Fraction(1)
+    return noise.grid if is_real(task.query) else Fraction(1)
 
 
 @lru_cache(maxsize=4096)
-def totals(noise: Noise, task: Task) -> Accuracy:
+def predict_statistic_accuracy(noise: Noise, task: Task) -> Accuracy:
     """The accuracy of the noisy totals."""
-    grid = grid_of(noise, task)
+    grid = noise_grid(noise, task)
     each, largest = (Fraction(noise.error(task.confidence, size, grid=grid)) for size in (1, task.answers))
     rounding = Fraction(0) if grid == 1 else grid / 2
     return Accuracy(each, largest, Fraction(root_mean_square(noise, grid)) * grid + rounding)
 
 
 @lru_cache(maxsize=4096)
-def _calibrated(way: Central, task: Task, epsilon: Fraction) -> Noise:
-    reals = is_real(task.question)
-    if way.kind is Laplace:
-        return Laplace.for_epsilon(epsilon, task.moved, reals=reals)
-    gaussian = Gaussian(scale_for(task.moved, l2, 1 / _ratio(epsilon, task.delta), reals=reals))
-    return gaussian if way.kind is Gaussian else _discrete(task, epsilon, gaussian)
+def _calibrate_noise(mechanism: CentralMechanism, task: Task, epsilon: Fraction) -> Noise:
+    reals = is_real(task.query)
+    if mechanism.kind is Laplace:
+        return Laplace.for_epsilon(epsilon, task.sensitivity, reals=reals)
+    gaussian = Gaussian(calibrate_scale(task.sensitivity, l2_norm, 1 / _exact_mu(epsilon, task.delta), reals=reals))
+    return gaussian if mechanism.kind is Gaussian else _calibrate_discrete_gaussian(task, epsilon, gaussian)
 
 
 @lru_cache(maxsize=256)
-def _ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
+def _exact_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """l2/σ of the Gaussian whose exact curve passes through (ε, δ)."""
     mu = gaussian_mu(epsilon, delta)
     if mu == 0:
@@ -118,13 +126,13 @@ def _ratio(epsilon: Fraction, delta: Fraction) -> Fraction:
     return Fraction(mu)
 
 
-def _discrete(task: Task, epsilon: Fraction, near: Gaussian) -> DiscreteGaussian:
+def _calibrate_discrete_gaussian(task: Task, epsilon: Fraction, near: Gaussian) -> DiscreteGaussian:
     """By its own certified curve. Reals pay for a grid twice as coarse as the Gaussian's, which is at least its own: the two
     are as wide but for a few parts in a million, and a finer grid never costs more."""
-    if not is_real(task.question):
-        return calibrate(DiscreteGaussian, sensitivity=task.moved, epsilon=epsilon, delta=task.delta)
+    if not is_real(task.query):
+        return calibrate(DiscreteGaussian, sensitivity=task.sensitivity, epsilon=epsilon, delta=task.delta)
     grid = 4 * near.grid if near.grid == Fraction(1, 2) else 2 * near.grid  # never 1, the grid of whole numbers
-    steps = calibrate(DiscreteGaussian, sensitivity=task.moved.on_grid(grid), epsilon=epsilon, delta=task.delta)
+    steps = calibrate(DiscreteGaussian, sensitivity=task.sensitivity.to_grid(grid), epsilon=epsilon, delta=task.delta)
     found = DiscreteGaussian(steps.sigma * grid)
     assert default_grid(found.sigma) <= grid
     return found

@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from discreet import units
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational, shown, whole
+from discreet.exact import Number, check_int, format_rational, to_rational
 from discreet.units import Neighbours, Sensitivity
 
 
@@ -31,15 +31,20 @@ class Proportion:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _Bounded:
+class _ClippedQuery:
     lower: Fraction
     upper: Fraction
     whole: bool
 
     def __init__(self, lower: Number, upper: Number, *, whole: bool = False) -> None:
-        low, high = rational(lower, "lower"), rational(upper, "upper")
+        low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
         if low >= high:
-            raise BadParameter("lower", shown(low), f"must lie below upper = {shown(high)}", "clamp to a proper interval")
+            raise BadParameter(
+                "lower",
+                format_rational(low),
+                f"must lie below upper = {format_rational(high)}",
+                "clamp to a proper interval",
+            )
         if whole and not low.denominator == high.denominator == 1:
             raise BadParameter("whole", "true", "a bound is no whole number", "give whole bounds, or leave it out")
         for name, value in (("lower", low), ("upper", high), ("whole", whole)):
@@ -47,11 +52,11 @@ class _Bounded:
 
     def __str__(self) -> str:
         kind = "whole values" if self.whole else "values"
-        return f"{type(self).__name__.lower()} of {kind} in [{shown(self.lower)}, {shown(self.upper)}]"
+        return f"{type(self).__name__.lower()} of {kind} in [{format_rational(self.lower)}, {format_rational(self.upper)}]"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Sum(_Bounded):
+class Sum(_ClippedQuery):
     """The sum of values clamped to declared bounds. `whole` values stay whole; others go on a fine grid.
 
     >>> Sum(0, 100), str(Sum(0, 100))
@@ -60,7 +65,7 @@ class Sum(_Bounded):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Mean(_Bounded):
+class Mean(_ClippedQuery):
     """The mean of n values clamped to declared bounds, n being public."""
 
 
@@ -71,46 +76,46 @@ class Histogram:
     cells: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cells", whole(self.cells, "cells", 2))
+        object.__setattr__(self, "cells", check_int(self.cells, "cells", 2))
 
     def __str__(self) -> str:
         return f"histogram with {self.cells:,} cells"
 
 
-Question: TypeAlias = Count | Proportion | Sum | Mean | Histogram
+PlannerQuery: TypeAlias = Count | Proportion | Sum | Mean | Histogram
 
 
-def cells_of(question: Question) -> int:
+def count_cells(query: PlannerQuery) -> int:
     """How many answers one question has."""
-    return question.cells if isinstance(question, Histogram) else 1
+    return query.cells if isinstance(query, Histogram) else 1
 
 
-def is_real(question: Question) -> bool:
+def is_real(query: PlannerQuery) -> bool:
     """Whether the totals are reals, on a grid, or whole numbers."""
-    return isinstance(question, Sum | Mean) and not question.whole
+    return isinstance(query, Sum | Mean) and not query.whole
 
 
-def divides(question: Question) -> bool:
+def divides_by_n(query: PlannerQuery) -> bool:
     """Whether the answer is a total divided by n."""
-    return isinstance(question, Proportion | Mean)
+    return isinstance(query, Proportion | Mean)
 
 
-def relation(question: Question, neighbours: Neighbours | None) -> Neighbours:
+def resolve_neighbours(query: PlannerQuery, neighbours: Neighbours | None) -> Neighbours:
     """Whom the answer may not tell apart: one person comes or goes, unless n is public."""
-    if divides(question):
+    if divides_by_n(query):
         if neighbours is Neighbours.ADD_REMOVE:
             units.proportion(1, neighbours)  # says why not
         return Neighbours.REPLACE
     return Neighbours.ADD_REMOVE if neighbours is None else neighbours
 
 
-def moved(question: Question, neighbours: Neighbours, queries: int) -> Sensitivity:
+def query_sensitivity(query: PlannerQuery, neighbours: Neighbours, queries: int) -> Sensitivity:
     """How far one person moves the totals of so many such questions at once, each of which they may be in.
 
-    >>> moved(Histogram(50), Neighbours.REPLACE, 3)
+    >>> query_sensitivity(Histogram(50), Neighbours.REPLACE, 3)
     Sensitivity(l0=6, l1=6, l2=2.44948974278, linf=1)
     """
-    match question:
+    match query:
         case Count() | Proportion():
             once = units.count(neighbours)
         case Sum(lower=lower, upper=upper) | Mean(lower=lower, upper=upper):
@@ -118,15 +123,15 @@ def moved(question: Question, neighbours: Neighbours, queries: int) -> Sensitivi
         case Histogram():
             once = units.histogram(neighbours)
         case _:
-            assert_never(question)
+            assert_never(query)
     assert once.l0 is not None
     return Sensitivity(l0=once.l0 * queries, linf=once.linf)
 
 
-def full(question: Question, n: int) -> Fraction:
+def reference_size(query: PlannerQuery, n: int) -> Fraction:
     """What a percentage is relative to, unless a size is given: everybody for a count, the average cell of a histogram, the
     whole for a share (percentage points), the width of the bounds for a mean, everybody at the farther bound for a sum."""
-    match question:
+    match query:
         case Count():
             return Fraction(n)
         case Proportion():
@@ -138,12 +143,12 @@ def full(question: Question, n: int) -> Fraction:
         case Histogram(cells=cells):
             return Fraction(n, cells)
         case _:
-            assert_never(question)
+            assert_never(query)
 
 
-def full_in_words(question: Question) -> str:
+def describe_reference(query: PlannerQuery) -> str:
     """The same in words."""
-    match question:
+    match query:
         case Count():
             return "of n"
         case Proportion():
@@ -155,9 +160,9 @@ def full_in_words(question: Question) -> str:
         case Histogram():
             return "of an average cell, n/cells"
         case _:
-            assert_never(question)
+            assert_never(query)
 
 
-def grows_with_n(question: Question) -> bool:
+def grows_with_n(query: PlannerQuery) -> bool:
     """Whether a percentage is of something that grows with n."""
-    return isinstance(question, Count | Sum | Histogram)
+    return isinstance(query, Count | Sum | Histogram)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet import formats
-from discreet.exact import ceil_float, shown_up
+from discreet.exact import ceil_float, format_up
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 from discreet.planner.crossing import Crossover
-from discreet.planner.task import Aim, Goal, Task
+from discreet.planner.task import ErrorMetric, Goal, Task
 
 Unknown = Literal["epsilon", "error", "n"]
 
@@ -53,7 +53,7 @@ class Plan:
     goal: Goal | None
     unknown: Unknown
     rows: tuple[Row, ...]
-    left_out: tuple[tuple[str, str], ...]
+    infeasible: tuple[tuple[str, str], ...]
     """Mechanisms that cannot do it, and why."""
     crossovers: tuple[Crossover, ...]
     warnings: tuple[str, ...]
@@ -81,104 +81,116 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {
-            "question": str(self.task.question),
+            "question": str(self.task.query),
             "queries": self.task.queries,
             "neighbours": self.task.neighbours.definition,
             "confidence": float(self.task.confidence),
-            "aim": self.task.aim.value,
-            "goal": None if self.goal is None else self.goal.in_words(self.task.question),
+            "aim": self.task.metric.value,
+            "goal": None if self.goal is None else self.goal.format(self.task.query),
             "unknown": self.unknown,
             "winner": self.winner.mechanism,
             "rows": [row.to_dict() for row in self.rows],
-            "left_out": [{"mechanism": name, "reason": reason} for name, reason in self.left_out],
-            "crossovers": [{"mechanism": c.mechanism, "what": c.what, "at": c.at, "said": c.said} for c in self.crossovers],
+            "left_out": [{"mechanism": name, "reason": reason} for name, reason in self.infeasible],
+            "crossovers": [
+                {"mechanism": c.mechanism, "what": c.quantity, "at": c.at, "said": c.message} for c in self.crossovers
+            ],
             "warnings": list(self.warnings),
         }
 
     def plot(self) -> Any:
         """A figure: the error against ε, and against n or the number of questions. Needs the extra `plot`."""
-        from discreet.planner.picture import Drawn, draw
+        from discreet.planner.picture import ChartData, draw_chart
 
-        best, question = self.winner, self.task.question
-        reached = best.rmse if self.task.aim is Aim.RMSE else best.half_width
-        by_n = self.task.divides or (self.goal is not None and self.goal.depends_on_n(question))
-        return draw(Drawn(self.task, best.mechanism, best.epsilon, best.n, reached, self.crossovers, by_n))
+        best, question = self.winner, self.task.query
+        reached = best.rmse if self.task.metric is ErrorMetric.RMSE else best.half_width
+        by_n = self.task.divides_by_n or (self.goal is not None and self.goal.depends_on_n(question))
+        return draw_chart(ChartData(self.task, best.mechanism, best.epsilon, best.n, reached, self.crossovers, by_n))
 
     def __str__(self) -> str:
         header, lines = self._table()
         widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
-        table = [_aligned(line, widths) for line in [header, *lines]]
-        return "\n".join([self._title(), *table, *self._below()])
+        table = [_align_columns(line, widths) for line in [header, *lines]]
+        return "\n".join([self._title(), *table, *self._footer_lines()])
 
     def __rich__(self) -> Any:
-        return formats.rich_with_notes(formats.rich_table(self._title(), *self._table()), self._below())
+        return formats.add_rich_notes(formats.make_rich_table(self._title(), *self._table()), self._footer_lines())
 
     def _repr_html_(self) -> str:
-        return formats.html_table(*self._table(), [self._title(), *self._below()])
+        return formats.make_html_table(*self._table(), [self._title(), *self._footer_lines()])
 
     def _title(self) -> str:
         many = "" if self.task.queries == 1 else f"{self.task.queries:,} times a "
         sure = f"at {float(100 * self.task.confidence):g}%"
         if self.goal is None:
-            return f"{many}{self.task.question}: how accurate {sure}{self._given()}?"
-        one = self.task.answers == 1 and self.task.aim is not Aim.RMSE
-        asked = f"{'error' if one else self.task.aim.value} within {self.goal.in_words(self.task.question)}"
-        asked += "" if self.task.aim is Aim.RMSE else f" {sure}"
+            return f"{many}{self.task.query}: how accurate {sure}{self._format_given()}?"
+        one = self.task.answers == 1 and self.task.metric is not ErrorMetric.RMSE
+        asked = f"{'error' if one else self.task.metric.value} within {self.goal.format(self.task.query)}"
+        asked += "" if self.task.metric is ErrorMetric.RMSE else f" {sure}"
         wanted = "which ε" if self.unknown == "epsilon" else "how many people"
-        return f"{many}{self.task.question}, {asked}: {wanted}{self._given()}?"
+        return f"{many}{self.task.query}, {asked}: {wanted}{self._format_given()}?"
 
-    def _given(self) -> str:
+    def _format_given(self) -> str:
         """What is the same for all rows."""
         best, delta = self.winner, float(self.task.delta)
-        known = [] if self.unknown == "epsilon" else [f"ε = {_up(best.epsilon)}"]
+        known = [] if self.unknown == "epsilon" else [f"ε = {_format_four_digits(best.epsilon)}"]
         known += [f"δ = {delta:g}"] if delta else []
         known += [] if self.unknown == "n" or best.n is None else [f"n = {best.n:,}"]
         return f" with {', '.join(known)}" if known else ""
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        several = self.task.answers > 1 and self.task.aim is not Aim.EACH
+        several = self.task.answers > 1 and self.task.metric is not ErrorMetric.EACH
         found = {"epsilon": ["ε"], "n": ["n"], "error": []}[self.unknown]
         header = ["mechanism", "scale", *found, *(["± all", "± each"] if several else ["±"]), "RMSE", "textbook"]
-        return header, [_line(row, self.unknown, several) for row in self.rows]
+        return header, [_format_row(row, self.unknown, several) for row in self.rows]
 
-    def _below(self) -> list[str]:
+    def _footer_lines(self) -> list[str]:
         best = self.winner
-        found = {"epsilon": f"ε = {_up(best.epsilon)}", "error": f"± {_up(best.half_width)}", "n": f"n = {best.n or 0:,}"}
+        found = {
+            "epsilon": f"ε = {_format_four_digits(best.epsilon)}",
+            "error": f"± {_format_four_digits(best.half_width)}",
+            "n": f"n = {best.n or 0:,}",
+        }
         lines = [f"Take {best.mechanism}: {found[self.unknown]}."]
-        lines += [f"Without {name}: {reason}." for name, reason in self.left_out]
-        return [*lines, *map(str, self.crossovers), *(f"Warning: {text}" for text in self.warnings), _NOISE_ONLY]
+        lines += [f"Without {name}: {reason}." for name, reason in self.infeasible]
+        return [*lines, *map(str, self.crossovers), *(f"Warning: {text}" for text in self.warnings), _NOISE_NOTE]
 
 
-_NOISE_ONLY = (
+_NOISE_NOTE = (
     "Beside what is exact stands the half-width of the textbooks. Errors are those of the privacy noise; if the people are "
     "themselves a sample, that adds its own."
 )
 
 
-def _line(row: Row, unknown: Unknown, several: bool) -> list[str]:
+def _format_row(row: Row, unknown: Unknown, several: bool) -> list[str]:
     numbers = [row.half_width, *([row.each] * several), row.rmse]
     scale = f"p = {row.scale:.4f}" if isinstance(row.noise, RandomizedResponse) else f"{row.scale:.5g}"
-    found = {"epsilon": [_up(row.epsilon)], "n": [_people(row.n or 0)], "error": []}[unknown]
-    return [row.mechanism, scale, *found, *map(_up, numbers), "–" if row.textbook is None else _up(row.textbook)]
+    found = {"epsilon": [_format_four_digits(row.epsilon)], "n": [_format_people(row.n or 0)], "error": []}[unknown]
+    return [
+        row.mechanism,
+        scale,
+        *found,
+        *map(_format_four_digits, numbers),
+        "–" if row.textbook is None else _format_four_digits(row.textbook),
+    ]
 
 
-def _people(n: int) -> str:
+def _format_people(n: int) -> str:
     """In a table: the very large ones in four digits, rounded up."""
-    return f"{n:,}" if n < 10**7 else _up(n)
+    return f"{n:,}" if n < 10**7 else _format_four_digits(n)
 
 
-def _up(value: float) -> str:
+def _format_four_digits(value: float) -> str:
     """Four digits, rounded up.
 
-    >>> _up(0.12341), _up(1234.01), _up(2166012), _up(0.0)
+    >>> _format_four_digits(0.12341), _format_four_digits(1234.01), _format_four_digits(2166012), _format_four_digits(0.0)
     ('0.1235', '1,235', '2.167e6', '0')
     """
-    rounded = float(shown_up(value))
+    rounded = float(format_up(value))
     text = f"{rounded:,.0f}" if 1000 <= rounded < 10**6 else f"{rounded:.4g}"
     return text.replace("e+0", "e").replace("e+", "e")
 
 
-def _aligned(line: list[str], widths: list[int]) -> str:
+def _align_columns(line: list[str], widths: list[int]) -> str:
     first, *others = (
         text.ljust(width) if i == 0 else text.rjust(width) for i, (text, width) in enumerate(zip(line, widths, strict=True))
     )

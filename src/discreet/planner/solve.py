@@ -7,119 +7,127 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
 
-from discreet.accounting.search import least
-from discreet.accuracy import MOST_EPSILON
+from discreet.accounting.search import smallest_where
+from discreet.accuracy import MAX_EPSILON
 from discreet.errors import BadParameter
-from discreet.planner.central import Central
-from discreet.planner.local import Local
+from discreet.planner.central import CentralMechanism
+from discreet.planner.local import LocalMechanism
 from discreet.planner.task import Accuracy, Goal, Task
 
-LEAST_EPSILON = Fraction(1, 10**9)
-MOST_N = 10**15
-DIGITS, NEAR = 4, 1e-4
-Way = Central | Local
-_POWERS = [1 << i for i in range(MOST_EPSILON.bit_length())]
+MIN_EPSILON = Fraction(1, 10**9)
+MAX_N = 10**15
+DIGITS, TOLERANCE = 4, 1e-4
+Mechanism = CentralMechanism | LocalMechanism
+_POWERS = [1 << i for i in range(MAX_EPSILON.bit_length())]
 
 
-def reached(way: Way, task: Task, goal: Goal, epsilon: Fraction, n: int | None) -> bool:
+def meets_goal(mechanism: Mechanism, task: Task, goal: Goal, epsilon: Fraction, n: int | None) -> bool:
     """Whether the error at this price, with so many people, is at most what is allowed."""
     try:
-        found = way.accuracy(task, epsilon, n)
+        found = mechanism.predict_accuracy(task, epsilon, n)
     except BadParameter:  # noise too wide or too narrow to be drawn
         return False
-    return _within(found, task, goal, n)
+    return _is_within_goal(found, task, goal, n)
 
 
-def least_epsilon(way: Way, task: Task, goal: Goal, n: int | None) -> Fraction | None:
-    """The least ε, to four digits and rounded up, that reaches the goal; none if none up to MOST_EPSILON does."""
+def solve_epsilon(mechanism: Mechanism, task: Task, goal: Goal, n: int | None) -> Fraction | None:
+    """The least ε, to four digits and rounded up, that reaches the goal; none if none up to MAX_EPSILON does."""
 
     def good(epsilon: Fraction | int) -> bool:
-        return LEAST_EPSILON <= epsilon <= MOST_EPSILON and reached(way, task, goal, Fraction(epsilon), n)
+        return MIN_EPSILON <= epsilon <= MAX_EPSILON and meets_goal(mechanism, task, goal, Fraction(epsilon), n)
 
-    if isinstance(way, Central):
-        divisor = n if task.divides and n is not None else 1
-        found = _settled(way.guess(task, lambda totals: _within(totals.over(divisor), task, goal, n)), good)
+    if isinstance(mechanism, CentralMechanism):
+        divisor = n if task.divides_by_n and n is not None else 1
+        found = _first_good_epsilon(
+            mechanism.guess_epsilon(task, lambda totals: _is_within_goal(totals.divide_by(divisor), task, goal, n)), good
+        )
         if found is not None:
             return found
     # Reports have no noise to be read off; and wider noise costs less, except for a discrete Gaussian that is all but zero.
-    # Past MOST_EPSILON nothing is good, so the search may not leap: it begins at the first power of two that is.
+    # Past MAX_EPSILON nothing is good, so the search may not leap: it begins at the first power of two that is.
     start = next((power for power in _POWERS if good(power)), None)
-    return None if start is None else _settled(least(lambda epsilon: good(Fraction(epsilon)), start, NEAR / 10), good)
+    return (
+        None
+        if start is None
+        else _first_good_epsilon(smallest_where(lambda epsilon: good(Fraction(epsilon)), start, TOLERANCE / 10), good)
+    )
 
 
-def _settled(near: float, good: Callable[[Fraction], bool]) -> Fraction | None:
+def _first_good_epsilon(near: float, is_good: Callable[[Fraction], bool]) -> Fraction | None:
     """The first ε with four digits from `near` on that is good, as a double: what counts is the noise that it buys."""
-    if not isfinite(near) or near > MOST_EPSILON:
+    if not isfinite(near) or near > MAX_EPSILON:
         return None
-    epsilon = rounded_up(max(Fraction(near), LEAST_EPSILON))
+    epsilon = round_up(max(Fraction(near), MIN_EPSILON))
     for _ in range(20):
-        if good(Fraction(float(epsilon))):
+        if is_good(Fraction(float(epsilon))):
             return Fraction(float(epsilon))
-        epsilon += _unit(epsilon)
+        epsilon += _digit_unit(epsilon)
     return None
 
 
-def least_n(way: Way, task: Task, goal: Goal, epsilon: Fraction) -> int | None:
+def solve_n(mechanism: Mechanism, task: Task, goal: Goal, epsilon: Fraction) -> int | None:
     """The least number of people that reaches the goal at this ε; for randomised response within a part in 10⁴."""
-    start, near = (1, 0.0) if isinstance(way, Central) else (_likely(way, task, goal, epsilon), NEAR)
-    if start > MOST_N:
+    start, near = (
+        (1, 0.0) if isinstance(mechanism, CentralMechanism) else (_guess_n(mechanism, task, goal, epsilon), TOLERANCE)
+    )
+    if start > MAX_N:
         return None
     step = max(1, floor(start * near))
     low, high = max(0, start - step), start
-    while not reached(way, task, goal, epsilon, high):
+    while not meets_goal(mechanism, task, goal, epsilon, high):
         low, high, step = high, high + step, 2 * step
-        if high > MOST_N:
+        if high > MAX_N:
             return None
-    while low > 0 and high == start and reached(way, task, goal, epsilon, low):
+    while low > 0 and high == start and meets_goal(mechanism, task, goal, epsilon, low):
         low, high, start, step = max(0, low - step), low, low, 2 * step
     while high - low > max(1, floor(near * high)):
         middle = (low + high) // 2
-        low, high = (low, middle) if reached(way, task, goal, epsilon, middle) else (middle, high)
+        low, high = (low, middle) if meets_goal(mechanism, task, goal, epsilon, middle) else (middle, high)
     return high
 
 
-def _likely(way: Local, task: Task, goal: Goal, epsilon: Fraction) -> int:
+def _guess_n(mechanism: LocalMechanism, task: Task, goal: Goal, epsilon: Fraction) -> int:
     """Where to begin: the error of n reports, beside what is allowed, falls like 1/√n."""
     n = 1024
     for _ in range(4):
-        ratio = way.accuracy(task, epsilon, n).aimed(task.aim) / goal.allowed(task.question, n)
+        ratio = mechanism.predict_accuracy(task, epsilon, n).get(task.metric) / goal.allowed_error(task.query, n)
         n = max(1, ceil(n * ratio**2))
-        if n > MOST_N:
+        if n > MAX_N:
             break
     return n
 
 
-def least_whole(holds: Callable[[int], bool], most: int, scanned: int = 64) -> int | None:
+def smallest_int_where(condition: Callable[[int], bool], limit: int, scanned: int = 64) -> int | None:
     """The least whole number from 1 on for which it holds: tried one by one at first, then by doubling and halving."""
     for number in range(1, scanned + 1):
-        if holds(number):
+        if condition(number):
             return number
     low = high = scanned
-    while not holds(high):
+    while not condition(high):
         low, high = high, 2 * high
-        if high > most:
+        if high > limit:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if condition(middle) else (middle, high)
     return high
 
 
-def rounded_up(exact: Fraction, digits: int = DIGITS) -> Fraction:
+def round_up(exact: Fraction, digits: int = DIGITS) -> Fraction:
     """At or above, with so many leading digits.
 
-    >>> rounded_up(Fraction(123456, 10**6)), rounded_up(Fraction(1, 4)), rounded_up(Fraction(0))
+    >>> round_up(Fraction(123456, 10**6)), round_up(Fraction(1, 4)), round_up(Fraction(0))
     (Fraction(247, 2000), Fraction(1, 4), Fraction(0, 1))
     """
     if exact == 0:
         return exact
-    unit = _unit(exact, digits)
+    unit = _digit_unit(exact, digits)
     return ceil(exact / unit) * unit
 
 
-def _unit(exact: Fraction, digits: int = DIGITS) -> Fraction:
+def _digit_unit(exact: Fraction, digits: int = DIGITS) -> Fraction:
     return Fraction(10) ** (floor(log10(exact)) - digits + 1)
 
 
-def _within(found: Accuracy, task: Task, goal: Goal, n: int | None) -> bool:
-    return found.aimed(task.aim) <= goal.allowed(task.question, n)
+def _is_within_goal(found: Accuracy, task: Task, goal: Goal, n: int | None) -> bool:
+    return found.get(task.metric) <= goal.allowed_error(task.query, n)

@@ -4,12 +4,20 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from discreet.exact import shown
-from discreet.planner.questions import Question, cells_of, divides, full, full_in_words, grows_with_n, moved
+from discreet.exact import format_rational
+from discreet.planner.questions import (
+    PlannerQuery,
+    count_cells,
+    describe_reference,
+    divides_by_n,
+    grows_with_n,
+    query_sensitivity,
+    reference_size,
+)
 from discreet.units import Neighbours, Sensitivity
 
 
-class Aim(Enum):
+class ErrorMetric(Enum):
     """Which error is meant."""
 
     LARGEST = "the largest error of all answers"
@@ -21,27 +29,27 @@ class Aim(Enum):
 class Task:
     """So many questions of one kind at once, each about everybody."""
 
-    question: Question
+    query: PlannerQuery
     neighbours: Neighbours
     queries: int
     delta: Fraction
     confidence: Fraction
-    aim: Aim
+    metric: ErrorMetric
 
     @property
     def answers(self) -> int:
         """How many noisy numbers come out."""
-        return cells_of(self.question) * self.queries
+        return count_cells(self.query) * self.queries
 
     @property
-    def moved(self) -> Sensitivity:
+    def sensitivity(self) -> Sensitivity:
         """How far one person moves all of them."""
-        return moved(self.question, self.neighbours, self.queries)
+        return query_sensitivity(self.query, self.neighbours, self.queries)
 
     @property
-    def divides(self) -> bool:
+    def divides_by_n(self) -> bool:
         """Whether the answers are totals divided by n."""
-        return divides(self.question)
+        return divides_by_n(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +60,11 @@ class Accuracy:
     largest: Fraction
     rmse: Fraction
 
-    def aimed(self, aim: Aim) -> Fraction:
+    def get(self, metric: ErrorMetric) -> Fraction:
         """The one that is meant."""
-        return {Aim.LARGEST: self.largest, Aim.EACH: self.each, Aim.RMSE: self.rmse}[aim]
+        return {ErrorMetric.LARGEST: self.largest, ErrorMetric.EACH: self.each, ErrorMetric.RMSE: self.rmse}[metric]
 
-    def over(self, divisor: int) -> "Accuracy":
+    def divide_by(self, divisor: int) -> "Accuracy":
         """The accuracy of totals divided by a public number."""
         return Accuracy(self.each / divisor, self.largest / divisor, self.rmse / divisor)
 
@@ -69,21 +77,23 @@ class Goal:
     relative: bool
     size: Fraction | None
 
-    def depends_on_n(self, question: Question) -> bool:
+    def depends_on_n(self, query: PlannerQuery) -> bool:
         """Whether the allowance itself grows with n."""
-        return self.relative and self.size is None and grows_with_n(question)
+        return self.relative and self.size is None and grows_with_n(query)
 
-    def allowed(self, question: Question, n: int | None) -> Fraction:
+    def allowed_error(self, query: PlannerQuery, n: int | None) -> Fraction:
         """In the answer's own unit."""
         if not self.relative:
             return self.amount
         if self.size is not None:
             return self.amount * self.size
-        return self.amount * full(question, 1 if n is None else n)
+        return self.amount * reference_size(query, 1 if n is None else n)
 
-    def in_words(self, question: Question) -> str:
+    def format(self, query: PlannerQuery) -> str:
         """As it was asked for."""
         if not self.relative:
-            return shown(self.amount)
+            return format_rational(self.amount)
         share = f"{float(100 * self.amount):g}%"
-        return f"{share} of {shown(self.size)}" if self.size is not None else f"{share} {full_in_words(question)}"
+        return (
+            f"{share} of {format_rational(self.size)}" if self.size is not None else f"{share} {describe_reference(query)}"
+        )

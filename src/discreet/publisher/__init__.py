@@ -4,9 +4,9 @@
 budgets, `pay` pays once and looks at each question, `publication`, `card` and `pictures` write what a reader gets.
 """
 
-from discreet.publisher.publication import Published, publish
-from discreet.publisher.read import read_plan
-from discreet.publisher.solve import Solved, solve
-from discreet.publisher.workload import Asked, Workload
+from discreet.publisher.publication import Publication, publish
+from discreet.publisher.read import read_workload
+from discreet.publisher.solve import WorkloadPlan, plan_workload
+from discreet.publisher.workload import Workload, WorkloadQuery
 
-__all__ = ["Asked", "Published", "Solved", "Workload", "publish", "read_plan", "solve"]
+__all__ = ["Publication", "Workload", "WorkloadPlan", "WorkloadQuery", "plan_workload", "publish", "read_workload"]

@@ -10,23 +10,23 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from discreet.exact import ceil_float, nearest_float
-from discreet.mechanisms.quantile import confident
-from discreet.publisher.parts import Piece
-from discreet.publisher.solve import Solved
+from discreet.mechanisms.quantile import check_confidence
+from discreet.publisher.parts import WorkloadColumn
+from discreet.publisher.solve import WorkloadPlan
 from discreet.query import plan
-from discreet.query.cells import column_names, enough
-from discreet.query.currency import certified_epsilon, plain
+from discreet.query.cells import column_names, is_reliable_count
+from discreet.query.currency import certified_epsilon, to_json_number
 from discreet.query.measure import Measurement
-from discreet.query.measures import Total
-from discreet.query.quote import count_error, depends_on_size, promised
+from discreet.query.measures import CentredSum
+from discreet.query.quote import depends_on_size, predict_accuracy, row_count_error
 
-BUDGETS = (Fraction(1, 2), Fraction(1), Fraction(2))
-USUAL_SIZE = 1_000
+BUDGET_SHARES = (Fraction(1, 2), Fraction(1), Fraction(2))
+DEFAULT_SIZE = 1_000
 """For how many rows an average's half-width is stated where no size is given."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ForecastRow:
     """One column of one question at one budget."""
 
     question: str
@@ -43,78 +43,83 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Forecast:
     """What so much of the price buys."""
 
     share: Fraction  # of the plan's own price
     epsilon: float  # at the plan's δ, certified, rounded up
-    lines: tuple[Line, ...]
+    columns: tuple[ForecastRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values."""
-        lines = [line.to_dict() for line in self.lines]
-        return {"share": float(self.share), "epsilon": plain(self.epsilon), "columns": lines}
+        lines = [line.to_dict() for line in self.columns]
+        return {"share": float(self.share), "epsilon": to_json_number(self.epsilon), "columns": lines}
 
 
-def outlooks(solved: Solved) -> tuple[Outlook, ...]:
+def forecast_budgets(solved: WorkloadPlan) -> tuple[Forecast, ...]:
     """Half the price, the price, and twice the price, shared out in the same way."""
-    return tuple(_outlook(solved if share == 1 else solved.at_budget(solved.charge * share), share) for share in BUDGETS)
+    return tuple(
+        _forecast_share(solved if share == 1 else solved.scale_to_budget(solved.charge * share), share)
+        for share in BUDGET_SHARES
+    )
 
 
-def _outlook(solved: Solved, share: Fraction) -> Outlook:
-    epsilon = certified_epsilon(solved.loss, solved.terms.delta).upper
-    return Outlook(share, epsilon, tuple(_line(solved, piece) for piece in solved.pieces))
+def _forecast_share(solved: WorkloadPlan, share: Fraction) -> Forecast:
+    epsilon = certified_epsilon(solved.event, solved.terms.delta).upper
+    return Forecast(share, epsilon, tuple(_forecast_column(solved, piece) for piece in solved.columns))
 
 
-def _line(solved: Solved, piece: Piece) -> Line:
-    measurement, confidence = solved.measurements[piece.question], confident(solved.workload.confidence)
-    aggregate, sizes = piece.alone.query.aggregates[0][1], piece.asked.sizes
-    promise = promised(measurement, piece.column, confidence, (min(sizes, default=USUAL_SIZE),))
+def _forecast_column(solved: WorkloadPlan, column: WorkloadColumn) -> ForecastRow:
+    measurement, confidence = solved.measurements[column.query_index], check_confidence(solved.workload.confidence)
+    aggregate, sizes = column.bounded.query.aggregates[0][1], column.query.sizes
+    promise = predict_accuracy(measurement, column.name, confidence, (min(sizes, default=DEFAULT_SIZE),))
     size, half = promise.half_widths[0]
-    width, keys = len(column_names(piece.column, aggregate)), piece.alone.keys
+    width, keys = len(column_names(column.name, aggregate)), column.bounded.keys
     groups = len(sizes) if keys is None else len(keys)
     each = sizes * groups if len(sizes) == 1 else sizes
-    reliable = sum(width * would_be_reliable(measurement, piece, n, confidence) for n in each) if sizes else None
+    reliable = sum(width * predict_reliable(measurement, column, n, confidence) for n in each) if sizes else None
     size = size if depends_on_size(aggregate) else None
-    return Line(piece.asked.name, piece.column, half, promise.unit, size, groups * width or None, reliable)
+    return ForecastRow(column.query.name, column.name, half, promise.unit, size, groups * width or None, reliable)
 
 
-def would_be_reliable(measurement: Measurement, piece: Piece, size: int, confidence: float) -> bool:
+def predict_reliable(measurement: Measurement, column: WorkloadColumn, size: int, confidence: float) -> bool:
     """Whether a cell over so many rows, spread evenly over the declared range, would have a reliable value: a half-width of
     at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range and a count of rows
     that is reliable itself."""
-    half = promised(measurement, piece.column, confidence, (size,)).half_widths[0][1]
-    off = count_error(measurement, piece.alone.query.aggregates[0][1], confidence)
-    return all(half <= most for most in _allowed(piece, size)) and (off is None or enough(size, off))
+    half = predict_accuracy(measurement, column.name, confidence, (size,)).half_widths[0][1]
+    off = row_count_error(measurement, column.bounded.query.aggregates[0][1], confidence)
+    return all(half <= most for most in _list_half_width_limits(column, size)) and (
+        off is None or is_reliable_count(size, off)
+    )
 
 
-def _allowed(piece: Piece, size: int) -> Iterator[float]:
+def _list_half_width_limits(column: WorkloadColumn, size: int) -> Iterator[float]:
     """The half-widths that a reliable cell may have at most."""
-    [(name, aggregate)] = piece.alone.query.aggregates
+    [(name, aggregate)] = column.bounded.query.aggregates
     match aggregate:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues():
             yield size / 10
         case plan.Histogram():
             yield size / 10 / len(column_names(name, aggregate))
         case plan.Sum(value=value):
-            low, high = _range(piece, value)
+            low, high = _value_range(column, value)
             yield size * abs(low + high) / 20
         case plan.Mean(value=value):
-            low, high = _range(piece, value)
+            low, high = _value_range(column, value)
             yield abs(low + high) / 20
             yield (high - low) / 8
         case plan.Variance(value=value, root=root):
-            low, high = _range(piece, value)
+            low, high = _value_range(column, value)
             even = (high - low) ** 2 / 12
             yield (even**0.5 if root else even) / 10
         case plan.Quantile(value=value, q=q):  # its half-width is a share of the rows: of the range, if they lie evenly
-            low, high = _range(piece, value)
+            low, high = _value_range(column, value)
             yield abs(low + nearest_float(q) * (high - low)) / 10 / (high - low)
             yield 1 / 8
         case _:
             assert_never(aggregate)
 
 
-def _range(piece: Piece, value: plan.Value) -> tuple[float, float]:
-    span = piece.alone.span(Total(value, 0))
+def _value_range(column: WorkloadColumn, value: plan.Value) -> tuple[float, float]:
+    span = column.bounded.grid_range(CentredSum(value, 0))
     return nearest_float(span.lower * span.grid), ceil_float(max(span.upper, span.lower + 1) * span.grid)

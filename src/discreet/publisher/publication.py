@@ -16,23 +16,23 @@ from uuid import uuid4
 from discreet.address import is_postgres
 from discreet.engines.owner import about
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.formats import missing
+from discreet.formats import missing_library_error
 from discreet.ledger.book import LedgerAccount
-from discreet.ledger.certificate import certificate
-from discreet.ledger.keys import Key, key_at, key_beside
+from discreet.ledger.certificate import make_certificate
+from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.noise import Bits
-from discreet.publisher.card import card
-from discreet.publisher.pay import Answers, pay_and_look
-from discreet.publisher.pictures import picture
-from discreet.publisher.read import read_plan
-from discreet.publisher.solve import Solved, solve
+from discreet.publisher.card import format_guarantee
+from discreet.publisher.pay import WorkloadAnswers, execute_plan
+from discreet.publisher.pictures import write_chart
+from discreet.publisher.read import read_workload
+from discreet.publisher.solve import WorkloadPlan, plan_workload
 from discreet.publisher.workload import Workload
-from discreet.query.currency import name_of
-from discreet.query.price import Price
-from discreet.query.release import Release
+from discreet.query.currency import currency_name
+from discreet.query.price import Cost
+from discreet.query.release import Answer
 
-CARD = "guarantee.md"
-AGAIN = '''"""Makes this publication again, into the folder `again`: python again.py FOLDER [KEY]
+GUARANTEE_FILE = "guarantee.md"
+REPRODUCE_SCRIPT = '''"""Makes this publication again, into the folder `again`: python again.py FOLDER [KEY]
 
 FOLDER is where the paths in plan.toml start from; KEY is the file of the ledger's key, if it is not beside the ledger.
 From the same ledger come the same answers, and nothing is paid. Without one, new noise is drawn: that is a second
@@ -49,19 +49,19 @@ again(Path(__file__).parent, sys.argv[1:])
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Publication:
     """What was written where, and what it cost."""
 
     folder: Path
-    answers: Mapping[str, Release]
-    price: Price
+    answers: Mapping[str, Answer]
+    cost: Cost
     entry: int
     free: bool  # the ledger had the answers, and nothing was paid now
-    undrawn: tuple[str, ...] = ()  # the questions whose picture could not be drawn
+    missing_charts: tuple[str, ...] = ()  # the questions whose picture could not be drawn
 
 
 def publish(
-    plan: "Workload | Solved | str | os.PathLike[str]",
+    plan: "Workload | WorkloadPlan | str | os.PathLike[str]",
     to: "str | os.PathLike[str]",
     *,
     force: bool = False,
@@ -69,7 +69,7 @@ def publish(
     key: "str | os.PathLike[str] | None" = None,
     bits: Bits | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Published:
+) -> Publication:
     """Pay for a plan as one, and write its answers, the guarantee, the pictures and the certificate into a new folder.
 
     `plan` is a plan.toml or a `Workload`; `solve` shows beforehand what it costs. With a ledger, whoever was interrupted
@@ -82,52 +82,56 @@ def publish(
     ...     sorted(path.name for path in published.folder.glob("headcount.*"))
     ['headcount.csv', 'headcount.parquet', 'headcount.png']
     """
-    solved = plan if isinstance(plan, Solved) else solve(plan if isinstance(plan, Workload) else read_plan(plan))
+    solved = (
+        plan
+        if isinstance(plan, WorkloadPlan)
+        else plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
+    )
     if not solved.fits:
-        unit = f"{name_of(solved.terms.currency)}, of budget.epsilon"
-        raise BudgetExceeded(unit, asked=solved.charge, left=solved.terms.most)
+        unit = f"{currency_name(solved.terms.currency)}, of budget.epsilon"
+        raise BudgetExceeded(unit, cost=solved.charge, remaining=solved.terms.limit)
     workload = solved.workload
     if fresh and (workload.ledger is None or workload.id is None):
         raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")
     for library, extra in (("pyarrow", "discreet[arrow]"), ("matplotlib", "discreet[plot]")):
-        _installed(library, extra)
-    secret = None if workload.ledger is None else key_at(key_place(workload.ledger, key))
-    folder = _resolved(Path(to))
-    with _new_folder(folder, force) as place:
-        answers = pay_and_look(solved, fresh=fresh, bits=bits, progress=progress)
+        _require_library(library, extra)
+    secret = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
+    folder = _resolve_folder(Path(to))
+    with _create_folder(folder, force) as place:
+        answers = execute_plan(solved, fresh=fresh, bits=bits, progress=progress)
         with about(solved.session.engine.identity):
-            undrawn = _write(place, solved, answers, secret)
-    named = {asked.name: answer for asked, answer in zip(workload.questions, answers.releases, strict=True)}
-    return Published(folder, named, answers.price, answers.paper.entry, answers.free, undrawn)
+            undrawn = _write_files(place, solved, answers, secret)
+    named = {asked.name: answer for asked, answer in zip(workload.questions, answers.answers, strict=True)}
+    return Publication(folder, named, answers.cost, answers.reference.entry, answers.free, undrawn)
 
 
-def _write(place: Path, solved: Solved, answers: Answers, secret: Key | None) -> tuple[str, ...]:
+def _write_files(place: Path, solved: WorkloadPlan, answers: WorkloadAnswers, secret: SigningKey | None) -> tuple[str, ...]:
     """Everything; the pictures last, but for the card, which says which of them are missing."""
-    named = [(asked.name, answer) for asked, answer in zip(solved.workload.questions, answers.releases, strict=True)]
+    named = [(asked.name, answer) for asked, answer in zip(solved.workload.questions, answers.answers, strict=True)]
     for name, answer in named:
         answer.to_csv(place / f"{name}.csv")
         answer.to_parquet(place / f"{name}.parquet")
-    signed = None if secret is None else _certificate(solved, answers, secret)
+    signed = None if secret is None else _make_certificate(solved, answers, secret)
     if signed is not None:
-        _text(place / "release.json", json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
+        _write_text(place / "release.json", json.dumps(signed, ensure_ascii=False, indent=1) + "\n")
     if solved.workload.text:
-        _text(place / "plan.toml", solved.workload.text)
-        _text(place / "again.py", AGAIN)
-    undrawn = tuple(name for name, answer in named if not picture(answer, name, place / f"{name}.png"))
-    _text(place / CARD, card(solved, answers, signed, undrawn))
+        _write_text(place / "plan.toml", solved.workload.text)
+        _write_text(place / "again.py", REPRODUCE_SCRIPT)
+    undrawn = tuple(name for name, answer in named if not write_chart(answer, name, place / f"{name}.png"))
+    _write_text(place / GUARANTEE_FILE, format_guarantee(solved, answers, signed, undrawn))
     return undrawn
 
 
-def _certificate(solved: Solved, answers: Answers, secret: Key) -> dict[str, Any]:
-    session, paper = solved.session, answers.paper
+def _make_certificate(solved: WorkloadPlan, answers: WorkloadAnswers, secret: SigningKey) -> dict[str, Any]:
+    session, paper = solved.session, answers.reference
     assert isinstance(session.account, LedgerAccount)
-    return certificate(
-        session.account, paper.entry, measurement=paper.measurement, release=paper.recorded,
+    return make_certificate(
+        session.account, paper.entry, measurement=paper.measurement, answer=paper.record,
         software=f"discreet {version('discreet')}", key=secret,
     )  # fmt: skip
 
 
-def _resolved(to: Path) -> Path:
+def _resolve_folder(to: Path) -> Path:
     """The folder itself, wherever a link to it stands."""
     try:
         return to.expanduser().resolve()
@@ -136,15 +140,17 @@ def _resolved(to: Path) -> Path:
 
 
 @contextmanager
-def _new_folder(to: Path, force: bool) -> Iterator[Path]:
+def _create_folder(to: Path, force: bool) -> Iterator[Path]:
     """A folder to fill, which gets its name once it is full. Nothing half written is ever seen under that name, and what had
     the name before is gone only when this has it."""
     if os.path.exists(to) and not force:
         raise BadParameter("folder", str(to), "it exists", "name another, or replace it with --force (force=True)")
     if os.path.exists(to) and Path.cwd().is_relative_to(to):
         raise BadParameter("folder", str(to), "you are in it, so it is not replaced", "name another, or go elsewhere")
-    if _is_something_else(to):
-        raise BadParameter("folder", str(to), f"no publication (it has no {CARD}), so it is not replaced", "name another")
+    if _holds_no_publication(to):
+        raise BadParameter(
+            "folder", str(to), f"no publication (it has no {GUARANTEE_FILE}), so it is not replaced", "name another"
+        )
     mark = uuid4().hex[:12]  # two that publish to one place at once do not write into one folder
     part, old = (to.with_name(f".{to.name}.{mark}.{what}") for what in ("part", "old"))
     try:
@@ -153,18 +159,18 @@ def _new_folder(to: Path, force: bool) -> Iterator[Path]:
         raise BadParameter("folder", str(to), f"cannot be made ({error.strerror})", "name another place") from None
     try:
         yield part
-        _put(part, to, old, force)
+        _rename_into_place(part, to, old, force)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _is_something_else(to: Path) -> bool:
+def _holds_no_publication(to: Path) -> bool:
     """Whether there is something other than a publication; looked at again if a publication is replaced meanwhile. What
     cannot be looked into is not known to be one."""
     try:
         while True:
             seen = to.stat().st_ino
-            if (to / CARD).is_file():
+            if (to / GUARANTEE_FILE).is_file():
                 return False
             if to.stat().st_ino == seen:
                 return True
@@ -175,7 +181,7 @@ def _is_something_else(to: Path) -> bool:
         return False
 
 
-def _put(part: Path, to: Path, old: Path, force: bool) -> None:
+def _rename_into_place(part: Path, to: Path, old: Path, force: bool) -> None:
     """Give the full folder its name. Of several that come at once with `force`, each replaces the one before."""
     try:
         while True:
@@ -200,21 +206,21 @@ def _put(part: Path, to: Path, old: Path, force: bool) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def key_place(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None" = None) -> Path:
+def resolve_key_path(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None" = None) -> Path:
     """The file of the ledger's key: the one that is named, or the one beside the ledger."""
     if key is not None:
         return Path(key)
     if is_postgres(str(ledger)):
         raise BadParameter("key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
-    return key_beside(ledger)
+    return default_key_path(ledger)
 
 
-def _installed(library: str, extra: str) -> None:
+def _require_library(library: str, extra: str) -> None:
     try:
         import_module(library)
     except ImportError:
-        raise missing(library, extra) from None
+        raise missing_library_error(library, extra) from None
 
 
-def _text(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")

@@ -8,66 +8,66 @@ is adaptive, and sound because an account is a filter, whose theorems allow it (
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.errors import QuestionRefused
-from discreet.exact import shown
+from discreet.errors import QueryRefused
+from discreet.exact import format_rational
 from discreet.loss import Composition
 from discreet.query import plan
 from discreet.query.measure import Measurement
-from discreet.query.record import Paper
-from discreet.query.release import Release
+from discreet.query.record import LedgerReference
+from discreet.query.release import Answer
 from discreet.query.table import Kind, Table
 
-SHARE = Fraction(1, 4)
+BUDGET_SHARE = Fraction(1, 4)
 """The part of a question's price that goes into finding bounds, where some must be found."""
 
-LARGEST, FINEST = 40, -10
-SURE = 0.99
+MAX_EXPONENT, MIN_EXPONENT = 40, -10
+DETECTION_CONFIDENCE = 0.99
 """How often no empty magnitude at all is mistaken for one that holds rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredBounds:
     """Bounds that were found, and what was paid for them."""
 
     column: str
-    ends: tuple[Fraction, Fraction]
-    loss: Composition
+    bounds: tuple[Fraction, Fraction]
+    event: Composition
     amount: Fraction  # in the account's currency
-    paper: Paper
+    reference: LedgerReference
 
     def __str__(self) -> str:
-        low, high = map(shown, self.ends)
+        low, high = map(format_rational, self.bounds)
         return f"The bounds of {self.column} were found privately, as part of the price: {low} to {high}."
 
 
-def bounds_question(column: str, table: Table) -> plan.Query:
+def build_bounds_query(column: str, table: Table) -> plan.Query:
     """How many rows have which magnitude, from ±2^-10 (±1 for whole numbers) to ±2^40."""
     known = table.columns.get(column) if isinstance(column, str) else None
     if known is None or known.kind not in (Kind.INTEGER, Kind.REAL):
-        raise QuestionRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
-    finest = 0 if known.kind is Kind.INTEGER else FINEST
-    sizes = [Fraction(2) ** k for k in range(finest, LARGEST + 1)]
+        raise QueryRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
+    finest = 0 if known.kind is Kind.INTEGER else MIN_EXPONENT
+    sizes = [Fraction(2) ** k for k in range(finest, MAX_EXPONENT + 1)]
     edges = (*(-size for size in reversed(sizes)), Fraction(0), *sizes)
     return plan.Query(table.name, ((column, plan.Histogram(plan.Ref(column), edges)),))
 
 
-def found_bounds(measurement: Measurement, answer: Release) -> tuple[Fraction, Fraction]:
+def read_bounds(measurement: Measurement, answer: Answer) -> tuple[Fraction, Fraction]:
     """The outer edges of the first and the last magnitude with clearly more rows than noise."""
     [(column, histogram)] = measurement.bounded.query.aggregates
     assert isinstance(histogram, plan.Histogram)
-    [counts] = measurement.bounded.spreads
-    enough = measurement.noise(counts).error(SURE, counts.cells)
+    [counts] = measurement.bounded.cell_counts
+    enough = measurement.noise(counts).error(DETECTION_CONFIDENCE, counts.cells)
     [(_, row)] = answer.rows
     held = [i for i, cell in enumerate(row) if cell.value > enough]
     if not held:
-        raise QuestionRefused(
+        raise QueryRefused(
             f"no magnitude of {column} stands out from the noise at this price",
             f"the search is paid for; pay more, or declare the bounds, for example --bounds {column}=0:100",
         )
     return histogram.edges[held[0]], histogram.edges[held[-1] + 1]
 
 
-def without_bounds(query: plan.Query, table: Table) -> tuple[str, ...]:
+def columns_without_bounds(query: plan.Query, table: Table) -> tuple[str, ...]:
     """The numeric columns without declared bounds that are added up, averaged or otherwise computed with."""
     found: dict[str, None] = {}
     for _, aggregate in query.aggregates:
@@ -77,12 +77,12 @@ def without_bounds(query: plan.Query, table: Table) -> tuple[str, ...]:
             ):
                 continue
             case _:
-                found |= dict.fromkeys(_computed(aggregate.value))
+                found |= dict.fromkeys(_columns_in_value(aggregate.value))
     for group in query.groups:
         if not isinstance(group.value, plan.Ref):
-            found |= dict.fromkeys(_computed(group.value))
+            found |= dict.fromkeys(_columns_in_value(group.value))
     if query.where is not None:
-        found |= dict.fromkeys(_compared(query.where))
+        found |= dict.fromkeys(_columns_in_condition(query.where))
     columns = table.columns
     return tuple(
         name
@@ -91,29 +91,29 @@ def without_bounds(query: plan.Query, table: Table) -> tuple[str, ...]:
     )
 
 
-def _computed(value: plan.Value) -> list[str]:
+def _columns_in_value(value: plan.Value) -> list[str]:
     match value:
         case plan.Ref(column=name):
             return [name]
         case plan.Number():
             return []
         case plan.Bin(value=inner):
-            return _computed(inner)
+            return _columns_in_value(inner)
         case plan.Case(branches=branches, default=default):
-            names = [name for when, then in branches for name in (*_compared(when), *_computed(then))]
-            return names if default is None else [*names, *_computed(default)]
-    return [*_computed(value.left), *_computed(value.right)]
+            names = [name for when, then in branches for name in (*_columns_in_condition(when), *_columns_in_value(then))]
+            return names if default is None else [*names, *_columns_in_value(default)]
+    return [*_columns_in_value(value.left), *_columns_in_value(value.right)]
 
 
-def _compared(condition: plan.Condition) -> list[str]:
+def _columns_in_condition(condition: plan.Condition) -> list[str]:
     """A plain column that is compared with a constant needs no bounds."""
     match condition:
         case plan.Compare(left=plan.Ref(), right=plan.Number() | plan.Constant()) | plan.OneOf() | plan.Missing():
             return []
         case plan.Compare(left=left, right=right):
             assert not isinstance(right, plan.Constant)
-            return [*_computed(left), *_computed(right)]
+            return [*_columns_in_value(left), *_columns_in_value(right)]
         case plan.All(parts=parts) | plan.Any(parts=parts):
-            return [name for part in parts for name in _compared(part)]
+            return [name for part in parts for name in _columns_in_condition(part)]
         case plan.Not(part=part):
-            return _compared(part)
+            return _columns_in_condition(part)

@@ -11,49 +11,58 @@ from dataclasses import dataclass
 from itertools import product
 from typing import assert_never
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.check import check
-from discreet.query.join import joined
-from discreet.query.measures import Counts, Measure, Rows, Scalar, Total, Units, Values, measures_of
-from discreet.query.span import ROOM, Span, span_of
-from discreet.query.table import Key, Kind, Table, holds
-from discreet.query.work import check_totals
+from discreet.query.check import check_query
+from discreet.query.join import apply_joins
+from discreet.query.measures import (
+    CellCounts,
+    CentredSum,
+    RowCount,
+    ScalarStatistic,
+    Statistic,
+    UnitCount,
+    ValueCount,
+    statistics_of,
+)
+from discreet.query.span import MAX_PRODUCT, GridRange, grid_range_of
+from discreet.query.table import Key, Kind, Table, accepts
+from discreet.query.work import check_statistics
 from discreet.units import Neighbours, Sensitivity
 
-MOST_KEYS = 1_000_000
-MOST_COUNTS = 100_000_000
-WIDEST_SQUARE = 400  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
+MAX_KEYS = 1_000_000
+MAX_CELL_COUNTS = 100_000_000
+MAX_SQUARE_EXPONENT = 400  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedQuery:
     """A question with the exact integers it needs and how far one unit can move each."""
 
     query: plan.Query
     table: Table
     neighbours: Neighbours
-    measures: tuple[Measure, ...]
-    groups: int  # at most this many groups per unit
-    rows: int  # at most this many rows per unit and group
+    statistics: tuple[Statistic, ...]
+    max_groups: int  # at most this many groups per unit
+    max_rows: int  # at most this many rows per unit and group
     keys: tuple[tuple[Key, ...], ...] | None  # None: unknown keys
 
     @property
-    def scalars(self) -> tuple[Scalar, ...]:
+    def scalars(self) -> tuple[ScalarStatistic, ...]:
         """The measures that are one number per group."""
-        return tuple(measure for measure in self.measures if not isinstance(measure, Counts))
+        return tuple(measure for measure in self.statistics if not isinstance(measure, CellCounts))
 
     @property
-    def spreads(self) -> tuple[Counts, ...]:
+    def cell_counts(self) -> tuple[CellCounts, ...]:
         """The measures that are many counts per group."""
-        return tuple(measure for measure in self.measures if isinstance(measure, Counts))
+        return tuple(measure for measure in self.statistics if isinstance(measure, CellCounts))
 
     @property
-    def totals(self) -> tuple[Scalar, ...]:
+    def totals(self) -> tuple[ScalarStatistic, ...]:
         """What the engine adds up per group: the scalars, and the distinct units where keys must be selected by them."""
-        return (*self.scalars, Units()) if self.keys is None else self.scalars
+        return (*self.scalars, UnitCount()) if self.keys is None else self.scalars
 
-    def sensitivity(self, measure: Measure) -> Sensitivity:
+    def sensitivity(self, statistic: Statistic) -> Sensitivity:
         """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
         the whole range of a signed sum, or twice as many groups by one contribution each.
 
@@ -61,75 +70,81 @@ class Bounded:
         moves by the difference of two numbers between 0 and the largest, so by at most the largest; and no more groups
         move than there are. One count over everybody so moves by one contribution, not by two.
         """
-        most = self.largest(measure)
-        if isinstance(measure, Counts):
+        most = self.max_contribution(statistic)
+        if isinstance(statistic, CellCounts):
             # Each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
             # counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the
             # difference of two such vectors, both non-negative, has at most the squares of both.
-            levels = self.groups * len(measure.fans) * self.neighbours.changes
-            cells = min(most, measure.cells)
+            levels = self.max_groups * len(statistic.branching) * self.neighbours.differing_units
+            cells = min(most, statistic.cells)
             return Sensitivity(l0=levels * cells, l1=levels * most, l2_squared=levels * most**2, linf=most)
         changed = self.changed_groups
         if self.neighbours is Neighbours.ADD_REMOVE:
             return Sensitivity(l0=changed, linf=most)
-        if self._signed(measure):
-            return Sensitivity(l0=changed, l1=2 * self.groups * most, l2_squared=4 * self.groups * most**2, linf=2 * most)
+        if self._has_both_signs(statistic):
+            return Sensitivity(
+                l0=changed, l1=2 * self.max_groups * most, l2_squared=4 * self.max_groups * most**2, linf=2 * most
+            )
         return Sensitivity(l0=changed, linf=most)
 
     @property
     def changed_groups(self) -> int:
         """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
-        most = self.groups * self.neighbours.changes
+        most = self.max_groups * self.neighbours.differing_units
         return most if self.keys is None else min(most, len(self.keys))
 
-    def _signed(self, measure: Scalar) -> bool:
+    def _has_both_signs(self, statistic: ScalarStatistic) -> bool:
         """Whether two units' contributions to a group may have different signs."""
-        if not isinstance(measure, Total) or measure.power == 2:
+        if not isinstance(statistic, CentredSum) or statistic.power == 2:
             return False
-        span = self.span(measure)
-        return span.lower < measure.centre < span.upper
+        span = self.grid_range(statistic)
+        return span.lower < statistic.centre < span.upper
 
-    def largest(self, measure: Measure) -> int:
+    def max_contribution(self, statistic: Statistic) -> int:
         """The most that one unit adds to one group."""
-        match measure:
-            case Rows() | Values() | Counts():
-                return self.rows
-            case Units():
+        match statistic:
+            case RowCount() | ValueCount() | CellCounts():
+                return self.max_rows
+            case UnitCount():
                 return 1
-            case Total(value=value, centre=centre, power=power):
-                span = span_of(value, self.table)
+            case CentredSum(value=value, centre=centre, power=power):
+                span = grid_range_of(value, self.table)
                 most = max(abs(span.lower - centre), abs(span.upper - centre), 1)
-                return self.rows * (most if power == 1 else most * most)
+                return self.max_rows * (most if power == 1 else most * most)
             case _:
-                assert_never(measure)
+                assert_never(statistic)
 
-    def span(self, measure: Total) -> Span:
+    def grid_range(self, statistic: CentredSum) -> GridRange:
         """The grid of a sum."""
-        return span_of(measure.value, self.table)
+        return grid_range_of(statistic.value, self.table)
 
 
-def bound(query: plan.Query, table: Table, neighbours: Neighbours) -> Bounded:
+def bound_contributions(query: plan.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
     """Decide what is computed exactly, and prove what one unit can do to it."""
-    table = joined(query.joins, table)
-    check(query, table)
+    table = apply_joins(query.joins, table)
+    check_query(query, table)
     keys = known_keys(query, table)
     single = not query.groups
     groups = 1 if single or table.unique else table.max_groups
     if keys is not None:
         groups = min(groups, len(keys))
-    measures: dict[Measure, None] = {}
+    measures: dict[Statistic, None] = {}
     for _, aggregate in query.aggregates:
-        measures |= dict.fromkeys(measures_of(aggregate, table))
-    check_totals((aggregate for _, aggregate in query.aggregates), len(measures))
-    bounded = Bounded(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
-    counts = sum(measure.nodes for measure in bounded.spreads)
-    if keys is not None and len(keys) * counts > MOST_COUNTS:
-        raise QuestionRefused(f"this needs {len(keys) * counts:,} counts", "ask for fewer keys, or for fewer histograms")
+        measures |= dict.fromkeys(statistics_of(aggregate, table))
+    check_statistics((aggregate for _, aggregate in query.aggregates), len(measures))
+    bounded = BoundedQuery(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
+    counts = sum(measure.nodes for measure in bounded.cell_counts)
+    if keys is not None and len(keys) * counts > MAX_CELL_COUNTS:
+        raise QueryRefused(f"this needs {len(keys) * counts:,} counts", "ask for fewer keys, or for fewer histograms")
     for measure in measures:
-        if isinstance(measure, Total) and measure.power == 2 and bounded.span(measure).exponent > WIDEST_SQUARE:
-            raise QuestionRefused("squares of these values leave what doubles can hold", "measure them in another unit")
-        if bounded.largest(measure) >= ROOM:
-            raise QuestionRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
+        if (
+            isinstance(measure, CentredSum)
+            and measure.power == 2
+            and bounded.grid_range(measure).exponent > MAX_SQUARE_EXPONENT
+        ):
+            raise QueryRefused("squares of these values leave what doubles can hold", "measure them in another unit")
+        if bounded.max_contribution(measure) >= MAX_PRODUCT:
+            raise QueryRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
 
 
@@ -138,9 +153,9 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
     choices: list[tuple[Key, ...]] = []
     for group in query.groups:
         kind = table.columns[group.value.column].kind if isinstance(group.value, plan.Ref) else Kind.INTEGER
-        if any(key is not None and not holds(kind, key) for key in group.keys or ()):
-            raise QuestionRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
-        found = keys_of(group, table)
+        if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
+            raise QueryRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
+        found = grouping_keys(group, table)
         if found is not None:
             choices.append(found)
     if len(choices) < len(query.groups):
@@ -148,21 +163,21 @@ def known_keys(query: plan.Query, table: Table) -> tuple[tuple[Key, ...], ...] |
     combinations = 1
     for choice in choices:
         combinations *= len(choice)
-    if combinations > MOST_KEYS:
-        raise QuestionRefused(f"there are more than {MOST_KEYS:,} combinations of keys", "group by fewer columns")
+    if combinations > MAX_KEYS:
+        raise QueryRefused(f"there are more than {MAX_KEYS:,} combinations of keys", "group by fewer columns")
     return tuple(product(*choices))
 
 
-def keys_of(group: plan.Grouping, table: Table) -> tuple[Key, ...] | None:
+def grouping_keys(group: plan.Grouping, table: Table) -> tuple[Key, ...] | None:
     """The keys of one grouping that may be shown: given, or declared; None if they are unknown."""
-    return group.keys or _declared(group.value, table)
+    return group.keys or _declared_keys(group.value, table)
 
 
-def _declared(value: plan.Ref | plan.Bin, table: Table) -> tuple[Key, ...] | None:
+def _declared_keys(value: plan.Ref | plan.Bin, table: Table) -> tuple[Key, ...] | None:
     if isinstance(value, plan.Bin):
-        span = span_of(value, table)
-        return tuple(range(span.lower, span.upper + 1)) if span.upper - span.lower < MOST_KEYS else None
+        span = grid_range_of(value, table)
+        return tuple(range(span.lower, span.upper + 1)) if span.upper - span.lower < MAX_KEYS else None
     column = table.columns[value.column]
     if column.kind is Kind.REAL:
-        raise QuestionRefused(f"{value.column} holds reals, which are no keys", f"bin them: {value.column} // 10")
+        raise QueryRefused(f"{value.column} holds reals, which are no keys", f"bin them: {value.column} // 10")
     return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys

@@ -27,19 +27,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact import nearest_float
-from discreet.mechanisms.quantile import exact_confidence
+from discreet.mechanisms.quantile import read_confidence
 from discreet.query import plan
-from discreet.query.bound import Bounded
+from discreet.query.bound import BoundedQuery
 from discreet.query.measure import Measurement
-from discreet.query.measures import Counts, Measure, Scalar, Total, centre_of, measures_of, tree_of, width_of
-from discreet.query.quantiles import Reader
-from discreet.query.span import Span, span_of
+from discreet.query.measures import (
+    CellCounts,
+    CentredSum,
+    ScalarStatistic,
+    Statistic,
+    build_quantile_tree,
+    cell_width_of,
+    midpoint_of,
+    statistics_of,
+)
+from discreet.query.quantiles import QuantileEstimator
+from discreet.query.span import GridRange, grid_range_of
 
-FINE = 40  # bits below a grid step that survive a division
+FRACTION_BITS = 40  # bits below a grid step that survive a division
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Estimate:
     """One number of the answer with its interval; `reliable` as the head of this file says."""
 
     value: float
@@ -47,86 +56,86 @@ class Cell:
     upper: float
     reliable: bool
 
-    def moved(self, value: float, lower: float, upper: float) -> "Cell":
+    def adjust(self, value: float, lower: float, upper: float) -> "Estimate":
         """The cell after post-processing: still reliable only if the new value is close to all of the new interval.
 
-        >>> Cell(100, 95, 105, True).moved(120, 95, 105)
-        Cell(value=120, lower=95, upper=105, reliable=False)
+        >>> Estimate(100, 95, 105, True).adjust(120, 95, 105)
+        Estimate(value=120, lower=95, upper=105, reliable=False)
         """
-        return Cell(value, lower, upper, self.reliable and close(value, lower, upper))
+        return Estimate(value, lower, upper, self.reliable and is_close(value, lower, upper))
 
 
 @dataclass(frozen=True, slots=True)
-class Noisy:
+class NoisyStatistics:
     """The noisy totals of some groups, and how far off they may be."""
 
     measurement: Measurement
-    scalars: Mapping[Scalar, Sequence[int]]
-    spreads: Mapping[Counts, NDArray[np.int64]]  # groups × nodes
+    scalars: Mapping[ScalarStatistic, Sequence[int]]
+    cell_counts: Mapping[CellCounts, NDArray[np.int64]]  # groups × nodes
     confidence: float
-    together: int | None  # how many intervals shall hold together; None: each on its own
+    joint_intervals: int | None  # how many intervals shall hold together; None: each on its own
 
-    def error(self, measure: Measure, size: int) -> int:
+    def error(self, statistic: Statistic, size: int) -> int:
         """How far one of `size` totals may be off, all of them holding together with the confidence."""
-        return int(self.measurement.noise(measure).error(self.confidence, self.together or size))
+        return int(self.measurement.noise(statistic).error(self.confidence, self.joint_intervals or size))
 
     @property
     def tail(self) -> float:
         """How often one interval, or one of those that hold together, may miss on one side."""
-        return float((1 - exact_confidence(self.confidence)) / (self.together or 1) / 2)
+        return float((1 - read_confidence(self.confidence)) / (self.joint_intervals or 1) / 2)
 
 
-def cells(aggregate: plan.Aggregate, noisy: Noisy) -> Iterator[tuple[Cell, ...]]:
+def estimate(aggregate: plan.Aggregate, noisy: NoisyStatistics) -> Iterator[tuple[Estimate, ...]]:
     """The cells of one aggregate, row by row: one each, but for a histogram, which has several."""
     bounded = noisy.measurement.bounded
     if isinstance(aggregate, plan.Quantile):
-        return ((cell,) for cell in _quantiles(aggregate, noisy))
+        return ((cell,) for cell in _estimate_quantiles(aggregate, noisy))
     if isinstance(aggregate, plan.Histogram):
-        [counts] = measures_of(aggregate, bounded.table)
-        assert isinstance(counts, Counts)
+        [counts] = statistics_of(aggregate, bounded.table)
+        assert isinstance(counts, CellCounts)
         off = noisy.error(counts, 1)
-        return (tuple(_whole(n, off) for n in row) for row in noisy.spreads[counts].tolist())
-    return ((cell,) for cell in _scalar(aggregate, noisy))
+        return (tuple(_estimate_count(n, off) for n in row) for row in noisy.cell_counts[counts].tolist())
+    return ((cell,) for cell in _estimate_scalar(aggregate, noisy))
 
 
-def _scalar(aggregate: "plan.ScalarAggregate", noisy: Noisy) -> Iterator[Cell]:
+def _estimate_scalar(aggregate: "plan.ScalarAggregate", noisy: NoisyStatistics) -> Iterator[Estimate]:
     bounded = noisy.measurement.bounded
-    measures = [m for m in measures_of(aggregate, bounded.table) if not isinstance(m, Counts)]
+    measures = [m for m in statistics_of(aggregate, bounded.table) if not isinstance(m, CellCounts)]
     columns = zip(*(noisy.scalars[measure] for measure in measures), strict=True)
     errors = tuple(noisy.error(measure, len(measures)) for measure in measures)
     match aggregate:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues():
-            return (_whole(n, errors[0]) for (n,) in columns)
+            return (_estimate_count(n, errors[0]) for (n,) in columns)
         case plan.Sum(value=value):
-            span = bounded.span(Total(value, 0))
-            return (_sum(n, errors[0], span) for (n,) in columns)
+            span = bounded.grid_range(CentredSum(value, 0))
+            return (_estimate_sum(n, errors[0], span) for (n,) in columns)
         case plan.Mean(value=value):
             average = Average.of(value, bounded)
-            return (average.mean(s, n, *errors) for s, n in columns)
+            return (average.estimate_mean(s, n, *errors) for s, n in columns)
         case plan.Variance(value=value, root=root):
             average = Average.of(value, bounded)
-            return (average.variance(s, q, n, *errors, root=root) for s, q, n in columns)
+            return (average.estimate_variance(s, q, n, *errors, root=root) for s, q, n in columns)
         case _:
             assert_never(aggregate)
 
 
-def _quantiles(aggregate: plan.Quantile, noisy: Noisy) -> Iterator[Cell]:
+def _estimate_quantiles(aggregate: plan.Quantile, noisy: NoisyStatistics) -> Iterator[Estimate]:
     """Values in grid steps, from the first step of the first cell to the last step of the last."""
     bounded = noisy.measurement.bounded
-    span, tree = span_of(aggregate.value, bounded.table), tree_of(aggregate.value, bounded.table)
-    width = width_of(tree, span)
+    span, tree = grid_range_of(aggregate.value, bounded.table), build_quantile_tree(aggregate.value, bounded.table)
+    width = cell_width_of(tree, span)
     noise = noisy.measurement.noise(tree)
-    reader = Reader(tree, aggregate.q)
-    found, rows = reader.places(noisy.spreads[tree], noise, noisy.tail), reader.sizes(noisy.spreads[tree]).tolist()
+    reader = QuantileEstimator(tree, aggregate.q)
+    found, rows = reader.locate(noisy.cell_counts[tree], noise, noisy.tail), reader.sizes(noisy.cell_counts[tree]).tolist()
     off = reader.size_error(noise, noisy.tail)
-    values = (tree.first + found.cell) * width + np.rint(found.inside * (width - 1)).astype(np.int64)
-    lows, highs = (tree.first + found.first) * width, (tree.first + found.last + 1) * width - 1
+    values = (tree.first_cell + found.cell) * width + np.rint(found.fraction * (width - 1)).astype(np.int64)
+    lows, highs = (tree.first_cell + found.first_cell) * width, (tree.first_cell + found.last_cell + 1) * width - 1
     steps = (np.clip(ends, span.lower, span.upper).tolist() for ends in (values, lows, highs))
-    for value, low, high, n, agree in zip(*steps, rows, found.agree.tolist(), strict=True):
+    for value, low, high, n, agree in zip(*steps, rows, found.sides_agree.tolist(), strict=True):
         told = 4 * (high - low) <= span.upper - span.lower  # else the interval says little more than the bounds do
-        ends = below(low, span.exponent), above(high, span.exponent)
-        sure = agree and told and enough(n, off) and close(value, low, high)
-        yield Cell(ldexp(value, span.exponent), *ends, sure)
+        ends = to_double_below(low, span.exponent), to_double_above(high, span.exponent)
+        sure = agree and told and is_reliable_count(n, off) and is_close(value, low, high)
+        yield Estimate(ldexp(value, span.exponent), *ends, sure)
 
 
 def column_names(name: str, aggregate: plan.Aggregate) -> tuple[str, ...]:
@@ -142,61 +151,63 @@ def column_names(name: str, aggregate: plan.Aggregate) -> tuple[str, ...]:
     return tuple(f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
 
 
-def count_measure(aggregate: plan.Aggregate) -> bool:
+def is_count(aggregate: plan.Aggregate) -> bool:
     """Whether a column holds whole counts."""
     return isinstance(aggregate, plan.CountRows | plan.CountUnits | plan.CountValues | plan.Histogram)
 
 
-def least_of(aggregate: plan.Aggregate, bounded: Bounded) -> Fraction | None:
+def lower_limit_of(aggregate: plan.Aggregate, bounded: BoundedQuery) -> Fraction | None:
     """A lower bound of the bounded answer that everybody knows, if there is one: what `non_negative` may lean on."""
     match aggregate:
         case plan.CountRows() | plan.CountUnits() | plan.CountValues() | plan.Variance() | plan.Histogram():
             return Fraction(0)
         case plan.Sum(value=value):
-            return Fraction(0) if bounded.span(Total(value, 0)).lower >= 0 else None
+            return Fraction(0) if bounded.grid_range(CentredSum(value, 0)).lower >= 0 else None
         case plan.Mean(value=value) | plan.Quantile(value=value):
-            span = bounded.span(Total(value, 0))
+            span = bounded.grid_range(CentredSum(value, 0))
             return span.lower * span.grid
         case _:
             assert_never(aggregate)
 
 
-def close(value: float, lower: float, upper: float) -> bool:
+def is_close(value: float, lower: float, upper: float) -> bool:
     """Whether the value lies in its interval, whose half-width is at most a tenth of it."""
     return lower <= value <= upper and 5 * (upper - lower) <= abs(value)
 
 
-def enough(count: float, off: float) -> bool:
+def is_reliable_count(count: float, error: float) -> bool:
     """Whether a noisy count of rows is reliable, so that an estimate over these rows can be."""
-    return count > 0 and close(count, count - off, count + off)
+    return count > 0 and is_close(count, count - error, count + error)
 
 
-def _whole(n: int, off: int) -> Cell:
+def _estimate_count(n: int, error: int) -> Estimate:
     """A count: a negative one is noise, however small its interval is beside it."""
-    return Cell(n, n - off, n + off, n >= 0 and close(n, n - off, n + off))
+    return Estimate(n, n - error, n + error, n >= 0 and is_close(n, n - error, n + error))
 
 
-def _sum(n: int, off: int, span: Span) -> Cell:
-    possible = (n >= 0 or span.lower < 0) and (n <= 0 or span.upper > 0)  # on a side where sums of such values can lie
-    sure, exponent = possible and close(n, n - off, n + off), span.exponent
+def _estimate_sum(n: int, error: int, grid_range: GridRange) -> Estimate:
+    possible = (n >= 0 or grid_range.lower < 0) and (
+        n <= 0 or grid_range.upper > 0
+    )  # on a side where sums of such values can lie
+    sure, exponent = possible and is_close(n, n - error, n + error), grid_range.exponent
     if exponent >= 0:
-        return Cell(n << exponent, (n - off) << exponent, (n + off) << exponent, sure)
-    return Cell(ldexp(n, exponent), below(n - off, exponent), above(n + off, exponent), sure)
+        return Estimate(n << exponent, (n - error) << exponent, (n + error) << exponent, sure)
+    return Estimate(ldexp(n, exponent), to_double_below(n - error, exponent), to_double_above(n + error, exponent), sure)
 
 
-def below(steps: int, exponent: int) -> float:
+def to_double_below(steps: int, exponent: int) -> float:
     """The largest double of 53 bits that is not above steps·2^exponent."""
     extra = max(0, steps.bit_length() - 53)
     return ldexp(steps >> extra, exponent + extra)
 
 
-def above(steps: int, exponent: int) -> float:
+def to_double_above(steps: int, exponent: int) -> float:
     """The least double of 53 bits that is not below steps·2^exponent.
 
-    >>> above(2**60 + 1, -60) > 1 > below(2**60 - 1, -60)
+    >>> to_double_above(2**60 + 1, -60) > 1 > to_double_below(2**60 - 1, -60)
     True
     """
-    return -below(-steps, exponent)
+    return -to_double_below(-steps, exponent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +216,7 @@ class Average:
 
     lower: int
     upper: int
-    middle: int
+    centre: int
     exponent: int
 
     @property
@@ -214,69 +225,79 @@ class Average:
         return Fraction(2) ** self.exponent
 
     @classmethod
-    def of(cls, value: plan.Value, bounded: Bounded) -> "Average":
-        middle = centre_of(value, bounded.table)
-        span = bounded.span(Total(value, middle))
+    def of(cls, value: plan.Value, bounded: BoundedQuery) -> "Average":
+        middle = midpoint_of(value, bounded.table)
+        span = bounded.grid_range(CentredSum(value, middle))
         return cls(span.lower, span.upper, middle, span.exponent)
 
-    def mean(self, total: int, count: int, off_total: int, off_count: int) -> Cell:
+    def estimate_mean(self, total: int, count: int, total_error: int, count_error: int) -> Estimate:
         """middle + total/count, inside the declared range."""
-        fewest, most = max(1, count - off_count), max(1, count + off_count)
-        low, high = _ratio_bounds(total - off_total, total + off_total, fewest, most)
-        guess = (total << FINE) // max(1, count)
-        fine, base = self.exponent - FINE, self.middle << FINE
-        least, greatest = self.lower << FINE, self.upper << FINE
+        fewest, most = max(1, count - count_error), max(1, count + count_error)
+        low, high = _ratio_bounds(total - total_error, total + total_error, fewest, most)
+        guess = (total << FRACTION_BITS) // max(1, count)
+        fine, base = self.exponent - FRACTION_BITS, self.centre << FRACTION_BITS
+        least, greatest = self.lower << FRACTION_BITS, self.upper << FRACTION_BITS
         possible = base + low <= greatest and base + high >= least  # else the noise was larger than its error
         low, guess, high = (min(max(base + x, least), greatest) for x in (low, guess, high))
         told = 4 * (high - low) <= greatest - least  # else the interval says little more than the declared range does
-        sure = possible and told and enough(count, off_count) and close(guess, low, high)
-        return Cell(ldexp(guess, fine), below(low, fine), above(high, fine), sure)
+        sure = possible and told and is_reliable_count(count, count_error) and is_close(guess, low, high)
+        return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), sure)
 
-    def variance(
-        self, total: int, squares: int, count: int, off_total: int, off_squares: int, off_count: int, *, root: bool
-    ) -> Cell:
+    def estimate_variance(
+        self, total: int, squares: int, count: int, total_error: int, squares_error: int, count_error: int, *, root: bool
+    ) -> Estimate:
         """E(x − c)² − (E(x − c))², at least 0 and at most a quarter of the range squared; or its root."""
-        fewest, most, n = (max(1, count + move) for move in (-off_count, off_count, 0))
-        mean = _ratio_bounds(total - off_total, total + off_total, fewest, most)
-        second = _ratio_bounds(squares - off_squares, squares + off_squares, fewest, most)
+        fewest, most, n = (max(1, count + move) for move in (-count_error, count_error, 0))
+        mean = _ratio_bounds(total - total_error, total + total_error, fewest, most)
+        second = _ratio_bounds(squares - squares_error, squares + squares_error, fewest, most)
         ends = [abs(end) for end in mean]
         nearest = 0 if mean[0] <= 0 <= mean[1] else min(ends)
-        guess = ((squares << FINE) // n) - (((total << FINE) // n) ** 2 >> FINE)
-        low, high = second[0] - -(-(max(ends) ** 2) >> FINE), second[1] - (nearest**2 >> FINE)
-        greatest = -(-((self.upper - self.lower) ** 2 << FINE) // 4)
+        guess = ((squares << FRACTION_BITS) // n) - (((total << FRACTION_BITS) // n) ** 2 >> FRACTION_BITS)
+        low, high = second[0] - -(-(max(ends) ** 2) >> FRACTION_BITS), second[1] - (nearest**2 >> FRACTION_BITS)
+        greatest = -(-((self.upper - self.lower) ** 2 << FRACTION_BITS) // 4)
         possible = low <= greatest and high >= 0  # else clamping makes a point of it that says nothing
         low, guess, high = (min(max(x, 0), greatest) for x in (low, guess, high))
-        sure = possible and enough(count, off_count) and 4 * (high - low) <= greatest
-        fine = 2 * self.exponent - FINE
+        sure = possible and is_reliable_count(count, count_error) and 4 * (high - low) <= greatest
+        fine = 2 * self.exponent - FRACTION_BITS
         if root:
             # √(x/2^40) = √(x·2^40)/2^40
-            low, guess, high = isqrt(low << FINE), isqrt(guess << FINE), isqrt(high << FINE) + (high > 0)
-            fine = self.exponent - FINE
-        sure = sure and close(guess, low, high)
-        return Cell(ldexp(guess, fine), below(low, fine), above(high, fine), sure)
+            low, guess, high = (
+                isqrt(low << FRACTION_BITS),
+                isqrt(guess << FRACTION_BITS),
+                isqrt(high << FRACTION_BITS) + (high > 0),
+            )
+            fine = self.exponent - FRACTION_BITS
+        sure = sure and is_close(guess, low, high)
+        return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), sure)
 
-    def mean_error(self, size: int, off_total: int, off_count: int) -> Fraction:
+    def mean_half_width(self, size: int, total_error: int, count_error: int) -> Fraction:
         """The half-width of a mean over a noisy count of `size`, for the worst mean: (e_sum + R/2·e_n)/(size − e_n)."""
-        return self._mean_steps(size, off_total, off_count) * self.grid
+        return self._mean_half_width_steps(size, total_error, count_error) * self.grid
 
-    def variance_error(self, size: int, off_total: int, off_squares: int, off_count: int) -> Fraction:
+    def variance_half_width(self, size: int, total_error: int, squares_error: int, count_error: int) -> Fraction:
         """The same for a variance: the error of E(x − c)², plus that of the squared mean."""
         most = Fraction((self.upper - self.lower) ** 2, 4)
-        if size <= off_count:
+        if size <= count_error:
             return most * self.grid**2
-        second = (off_squares + self._reach**2 * off_count) / Fraction(size - off_count)
-        drift = self._mean_steps(size, off_total, off_count)
-        return min(most, second + (2 * self._reach + drift) * drift) * self.grid**2
+        second = (squares_error + self._max_distance**2 * count_error) / Fraction(size - count_error)
+        drift = self._mean_half_width_steps(size, total_error, count_error)
+        return min(most, second + (2 * self._max_distance + drift) * drift) * self.grid**2
 
     @property
-    def _reach(self) -> int:
-        return max(self.upper - self.middle, self.middle - self.lower)
+    def _max_distance(self) -> int:
+        return max(self.upper - self.centre, self.centre - self.lower)
 
-    def _mean_steps(self, size: int, off_total: int, off_count: int) -> Fraction:
+    def _mean_half_width_steps(self, size: int, total_error: int, count_error: int) -> Fraction:
         width = Fraction(self.upper - self.lower)
-        return width if size <= off_count else min(width, Fraction(off_total + self._reach * off_count, size - off_count))
+        return (
+            width
+            if size <= count_error
+            else min(width, Fraction(total_error + self._max_distance * count_error, size - count_error))
+        )
 
 
 def _ratio_bounds(low: int, high: int, fewest: int, most: int) -> tuple[int, int]:
     """All of [low, high]/[fewest, most], in 2^-40 steps, outward."""
-    return (low << FINE) // (most if low > 0 else fewest), -((-high << FINE) // (fewest if high > 0 else most))
+    return (low << FRACTION_BITS) // (most if low > 0 else fewest), -(
+        (-high << FRACTION_BITS) // (fewest if high > 0 else most)
+    )

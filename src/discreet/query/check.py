@@ -8,23 +8,23 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.edges import LARGEST_CONSTANT, checked_edges
-from discreet.query.measures import histogram_of
-from discreet.query.span import comparable, span_of
-from discreet.query.table import Kind, Table, holds
+from discreet.query.edges import MAX_CONSTANT, check_edges
+from discreet.query.measures import build_histogram
+from discreet.query.span import check_comparable, grid_range_of
+from discreet.query.table import Kind, Table, accepts
 from discreet.query.work import check_columns
 
-DEEPEST = 70  # a little more than the reader of SQL allows, which counts otherwise
-WIDEST = 1 << 31
-ENDS = ("_lower", "_upper", "_reliable")
+MAX_DEPTH = 70  # a little more than the reader of SQL allows, which counts otherwise
+MAX_BIN_WIDTH = 1 << 31
+INTERVAL_SUFFIXES = ("_lower", "_upper", "_reliable")
 """In a table, a column n of the answer has n_lower, n_upper and n_reliable beside it."""
 
 
-def check(query: plan.Query, table: Table) -> None:
+def check_query(query: plan.Query, table: Table) -> None:
     """Refuse what is not a total function of every possible row."""
-    _check_form(query, table)
+    _check_structure(query, table)
     for _, aggregate in query.aggregates:
         match aggregate:
             case plan.CountRows() | plan.CountUnits():
@@ -33,10 +33,10 @@ def check(query: plan.Query, table: Table) -> None:
                 check_ref(ref, table)  # whether it is missing can be seen without bounds
             case plan.Quantile(value=value, q=q):
                 check_value(value, table)
-                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > LARGEST_CONSTANT:
-                    raise QuestionRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
+                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > MAX_CONSTANT:
+                    raise QueryRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
             case plan.Histogram(value=value, edges=edges):
-                check_value(histogram_of(value, checked_edges(edges)).cell, table)  # a plain column needs no bounds
+                check_value(build_histogram(value, check_edges(edges)).cell, table)  # a plain column needs no bounds
             case _:
                 check_value(aggregate.value, table)
     for group in query.groups:
@@ -45,48 +45,48 @@ def check(query: plan.Query, table: Table) -> None:
         check_condition(query.where, table)
 
 
-def _check_form(query: plan.Query, table: Table) -> None:
+def _check_structure(query: plan.Query, table: Table) -> None:
     """What the reader of SQL ensures, also for a question that was built in Python."""
     if query.table != table.name:
-        raise QuestionRefused(f"the table {query.table} is not known", f"ask about {table.name}")
+        raise QueryRefused(f"the table {query.table} is not known", f"ask about {table.name}")
     if not query.aggregates:
-        raise QuestionRefused("nothing is counted or added up", "add a count, a sum or an average")
+        raise QueryRefused("nothing is counted or added up", "add a count, a sum or an average")
     names = [name for name, _ in query.aggregates] + [group.name for group in query.groups]
     check_columns(len(query.aggregates), len(query.groups))
     for name, times in Counter(names).items():
         if not isinstance(name, str) or times > 1:
-            raise QuestionRefused(f"two columns of the answer are called {name}", "give each its own name")
+            raise QueryRefused(f"two columns of the answer are called {name}", "give each its own name")
     if len({group.value for group in query.groups}) < len(query.groups):
-        raise QuestionRefused("rows are grouped twice by the same", "name each grouping once")
+        raise QueryRefused("rows are grouped twice by the same", "name each grouping once")
     for name, aggregate in query.aggregates:
-        cells, parts = isinstance(aggregate, plan.Histogram), [f"{name}{end}" for end in ENDS]
+        cells, parts = isinstance(aggregate, plan.Histogram), [f"{name}{end}" for end in INTERVAL_SUFFIXES]
         for other in names:
             if other.startswith(f"{name}[") if cells else other in parts:
-                raise QuestionRefused(
+                raise QueryRefused(
                     f"{other} is also what a part of {name} is called in a table", "give one of the two another name"
                 )
     for group in query.groups:
         if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
-            raise QuestionRefused(f"the keys of {group.name} are empty or repeated", "list each key once")
-    _check_constants(query, DEEPEST)
+            raise QueryRefused(f"the keys of {group.name} are empty or repeated", "list each key once")
+    _check_constants(query, MAX_DEPTH)
 
 
 def _check_constants(piece: object, room: int) -> None:
     """Numbers within what an engine can hold, everywhere in a question that is not too deep."""
     if room == 0:
-        raise QuestionRefused("this is nested too deeply", "ask something simpler")
+        raise QueryRefused("this is nested too deeply", "ask something simpler")
     match piece:
         case plan.Number(value=number):
-            if not isinstance(number, Fraction) or abs(number) > LARGEST_CONSTANT or number.denominator > LARGEST_CONSTANT:
-                raise QuestionRefused(
+            if not isinstance(number, Fraction) or abs(number) > MAX_CONSTANT or number.denominator > MAX_CONSTANT:
+                raise QueryRefused(
                     "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
                 )
         case plan.Bin(value=value, width=width):
-            if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < WIDEST:
-                raise QuestionRefused("a bin has a width above 0", "write column // 10")
+            if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < MAX_BIN_WIDTH:
+                raise QueryRefused("a bin has a width above 0", "write column // 10")
             _check_constants(value, room - 1)
         case plan.OneOf(among=()) | plan.All(parts=()) | plan.Any(parts=()) | plan.Case(branches=()):
-            raise QuestionRefused("a list of conditions or constants is empty", "leave it out")
+            raise QueryRefused("a list of conditions or constants is empty", "leave it out")
         case tuple():
             for part in piece:
                 _check_constants(part, room)
@@ -100,13 +100,13 @@ def _check_constants(piece: object, room: int) -> None:
 def check_ref(ref: plan.Ref, table: Table) -> None:
     """Refuse a column that is not declared."""
     if ref.column not in table.columns:
-        raise QuestionRefused(f"{ref.column} is not declared", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"{ref.column} is not declared", f"take one of {', '.join(table.columns)}")
 
 
 def check_value(value: plan.Value, table: Table) -> None:
     """Refuse a value without bounds or without room, and conditions inside it that are no better."""
     _check_names(value, table)
-    span_of(value, table)  # of every part of it too, once
+    grid_range_of(value, table)  # of every part of it too, once
 
 
 def _check_names(value: plan.Value, table: Table) -> None:
@@ -155,11 +155,11 @@ def _check_compare(left: plan.Value, right: plan.Value | plan.Constant, table: T
         kind = table.columns[left.column].kind
         if isinstance(right, plan.Number) and kind in (Kind.INTEGER, Kind.REAL):
             return
-        if isinstance(right, plan.Number) or not holds(kind, right.value):
-            raise QuestionRefused(f"this is not a {kind.value}, which {left.column} holds", "compare like with like")
+        if isinstance(right, plan.Number) or not accepts(kind, right.value):
+            raise QueryRefused(f"this is not a {kind.value}, which {left.column} holds", "compare like with like")
         return
     if isinstance(right, plan.Constant):
-        raise QuestionRefused("a text, date or truth value is compared with a column only", "name the column")
+        raise QueryRefused("a text, date or truth value is compared with a column only", "name the column")
     check_value(left, table)
     check_value(right, table)
-    comparable(left, right, table)
+    check_comparable(left, right, table)

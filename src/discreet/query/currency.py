@@ -11,22 +11,22 @@ from math import isfinite
 from typing import Any, assert_never
 
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, price
+from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp, compute_cost
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, floor_float, from_text, rational, shown_up, sqrt_up
-from discreet.loss import Loss
+from discreet.exact import Bounds, ceil_float, floor_float, format_up, parse_rational, sqrt_up, to_rational
+from discreet.loss import Event
 
-ORDERS = (Fraction(2), Fraction(8), Fraction(32))
-EVERY: tuple[Currency, ...] = (Pure(), Zcdp(), Gdp(), *map(Rdp, ORDERS))
-USUAL_DELTA = Fraction(1, 10**6)
+RENYI_ORDERS = (Fraction(2), Fraction(8), Fraction(32))
+ALL_CURRENCIES: tuple[Currency, ...] = (Pure(), Zcdp(), Gdp(), *map(Rdp, RENYI_ORDERS))
+DEFAULT_DELTA = Fraction(1, 10**6)
 """Where ε is read if the session has no δ of its own."""
 
 
-def name_of(currency: Currency) -> str:
+def currency_name(currency: Currency) -> str:
     """The currency, as printed and typed.
 
-    >>> name_of(Rdp(Fraction(16)))
+    >>> currency_name(Rdp(Fraction(16)))
     'rdp(16)'
     """
     match currency:
@@ -42,19 +42,19 @@ def name_of(currency: Currency) -> str:
             assert_never(currency)
 
 
-def named(text: str) -> Currency:
+def parse_currency(text: str) -> Currency:
     """The currency that has this name.
 
-    >>> named("zcdp"), named("rdp(16)")
+    >>> parse_currency("zcdp"), parse_currency("rdp(16)")
     (Zcdp(), Rdp(order=Fraction(16, 1)))
     """
-    plain = {name_of(currency): currency for currency in (Pure(), Zcdp(), Gdp())}
+    plain = {currency_name(currency): currency for currency in (Pure(), Zcdp(), Gdp())}
     if not isinstance(text, str):
         raise BadParameter("currency", type(text).__name__, "not a currency", f"name one: {', '.join(plain)} or rdp(16)")
     if text in plain:
         return plain[text]
     try:
-        order = from_text(text.removeprefix("rdp(").removesuffix(")"))
+        order = parse_rational(text.removeprefix("rdp(").removesuffix(")"))
     except BadParameter:
         order = Fraction(0)
     if order > 1 and text == f"rdp({text[4:-1]})":
@@ -63,47 +63,50 @@ def named(text: str) -> Currency:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CurrencyCost:
     """A price in one currency: `value` of what `symbol` stands for, and the leak δ beside it."""
 
     name: str
-    field: str  # its name in JSON
+    json_key: str  # its name in JSON
     symbol: str
     value: Bounds
     delta: Fraction
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values, prices rounded up; infinity is the string "inf"."""
-        ends = {"lower": plain(self.value.lower), "upper": plain(self.value.upper)}
-        return {self.field: ends if self.name == "epsilon" else ends["upper"], "delta": ceil_float(self.delta)}
+        ends = {"lower": to_json_number(self.value.lower), "upper": to_json_number(self.value.upper)}
+        return {self.json_key: ends if self.name == "epsilon" else ends["upper"], "delta": ceil_float(self.delta)}
 
     def __str__(self) -> str:
-        beside = f" at δ = {shown_up(self.delta, 3)}" if self.delta else ""
-        return f"{self.symbol} = {shown_up(self.value.upper)}{beside}"
+        beside = f" at δ = {format_up(self.delta, 3)}" if self.delta else ""
+        return f"{self.symbol} = {format_up(self.value.upper)}{beside}"
 
 
 @lru_cache(maxsize=64)
-def prices(loss: Loss, delta: Fraction) -> tuple[Reading, ...]:
+def compare_costs(event: Event, delta: Fraction) -> tuple[CurrencyCost, ...]:
     """The certified ε at δ (at 10⁻⁶ if there is no δ), then the price in every currency.
 
-    >>> from discreet.loss import GaussianLoss
+    >>> from discreet.loss import GaussianEvent
     >>> from discreet.units import count
-    >>> [str(reading) for reading in prices(GaussianLoss(Fraction(10), count()), Fraction(0))][1:4]
+    >>> [str(reading) for reading in compare_costs(GaussianEvent(Fraction(10), count()), Fraction(0))][1:4]
     ['pure ε = inf', 'zCDP ρ = 0.005', 'GDP μ = 0.1']
     """
-    at = delta or USUAL_DELTA
-    return (Reading("epsilon", "epsilon", "ε", certified_epsilon(loss, at), at), *(_in(kept, loss) for kept in EVERY))
+    at = delta or DEFAULT_DELTA
+    return (
+        CurrencyCost("epsilon", "epsilon", "ε", certified_epsilon(event, at), at),
+        *(_cost_in(kept, event) for kept in ALL_CURRENCIES),
+    )
 
 
-def _in(currency: Currency, loss: Loss) -> Reading:
-    amount, leak = price(currency, loss)
+def _cost_in(currency: Currency, event: Event) -> CurrencyCost:
+    amount, leak = compute_cost(currency, event)
     if isinstance(currency, Gdp) and isfinite(amount):
-        amount = sqrt_up(rational(amount))  # a filter adds up μ², people speak of μ
-    field, symbol = _written(currency)
-    return Reading(name_of(currency), field, symbol, Bounds(floor_float(amount), ceil_float(amount)), leak)
+        amount = sqrt_up(to_rational(amount))  # a filter adds up μ², people speak of μ
+    field, symbol = _json_key_and_symbol(currency)
+    return CurrencyCost(currency_name(currency), field, symbol, Bounds(floor_float(amount), ceil_float(amount)), leak)
 
 
-def _written(currency: Currency) -> tuple[str, str]:
+def _json_key_and_symbol(currency: Currency) -> tuple[str, str]:
     match currency:
         case Pure():
             return "epsilon", "pure ε"
@@ -118,14 +121,14 @@ def _written(currency: Currency) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)
-def certified_epsilon(loss: Loss, delta: Fraction) -> Bounds:
+def certified_epsilon(event: Event, delta: Fraction) -> Bounds:
     """A proven interval around the ε at δ; the pure ε where δ is 0."""
     if delta == 0:
-        exact = pure(loss)
+        exact = pure(event)
         return Bounds(floor_float(exact), ceil_float(exact))
-    return certified(loss, delta)
+    return certified(event, delta)
 
 
-def plain(value: float) -> float | str:
+def to_json_number(value: float) -> float | str:
     """What JSON can hold."""
     return value if isfinite(value) else str(value)

@@ -9,62 +9,62 @@ contribution before the join bounds it afterwards. A join that could match two r
 from collections.abc import Iterable
 from dataclasses import replace
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.query import plan
-from discreet.query.table import Column, Kind, Lookup, Table
+from discreet.query.table import Column, Kind, PublicTable, Table
 
 
-def joined(joins: Iterable[plan.Join], table: Table) -> Table:
+def apply_joins(joins: Iterable[plan.Join], table: Table) -> Table:
     """The table as conditions, keys and values see it: the columns of a lookup table are called "lookup.column".
 
-    >>> from discreet.query.table import Column, Kind, Lookup
+    >>> from discreet.query.table import Column, Kind, PublicTable
     >>> city, region = Column(Kind.TEXT), Column(Kind.TEXT, keys=("north", "south"))
-    >>> cities = Lookup("cities", {"city": city, "region": region}, frozenset({"city"}))
+    >>> cities = PublicTable("cities", {"city": city, "region": region}, frozenset({"city"}))
     >>> people = Table("people", "id", {"id": Column(Kind.INTEGER), "city": city}, public={"cities": cities})
-    >>> list(joined([plan.Join("cities", "city", "city")], people).columns)
+    >>> list(apply_joins([plan.Join("cities", "city", "city")], people).columns)
     ['id', 'city', 'cities.city', 'cities.region']
     """
     seen: set[str] = set()
     for join in joins:
         if join.table in seen:
-            raise QuestionRefused(f"{join.table} is joined twice", "join each public table once")
+            raise QueryRefused(f"{join.table} is joined twice", "join each public table once")
         seen.add(join.table)
-        table = _with(join, table)
+        table = _apply_join(join, table)
     return table
 
 
-def _with(join: plan.Join, table: Table) -> Table:
+def _apply_join(join: plan.Join, table: Table) -> Table:
     lookup = table.public.get(join.table)
     if lookup is None:
         known = ", ".join(table.public) or "none is declared: connect(…, public={…})"
-        raise QuestionRefused(f"{join.table} is not a public table", f"join to one of these: {known}")
-    _matches_once(join, table, lookup)
-    more = {f"{lookup.name}.{name}": _beside(column, join) for name, column in lookup.columns.items()}
+        raise QueryRefused(f"{join.table} is not a public table", f"join to one of these: {known}")
+    _check_matches_once(join, table, lookup)
+    more = {f"{lookup.name}.{name}": _add_null_key(column, join) for name, column in lookup.columns.items()}
     for name in more:
         if name in table.columns:
-            raise QuestionRefused(f"there are two columns called {name}", f"rename the public table {lookup.name}")
+            raise QueryRefused(f"there are two columns called {name}", f"rename the public table {lookup.name}")
     return replace(table, columns={**table.columns, **more})
 
 
-def _matches_once(join: plan.Join, table: Table, lookup: Lookup) -> None:
-    here, there = table.columns.get(join.here), lookup.columns.get(join.there)
+def _check_matches_once(join: plan.Join, table: Table, public: PublicTable) -> None:
+    here, there = table.columns.get(join.here), public.columns.get(join.there)
     if here is None:
-        raise QuestionRefused(f"{join.here} is not declared", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"{join.here} is not declared", f"take one of {', '.join(table.columns)}")
     if there is None:
-        raise QuestionRefused(f"{lookup.name} has no column {join.there}", f"take one of {', '.join(lookup.columns)}")
+        raise QueryRefused(f"{public.name} has no column {join.there}", f"take one of {', '.join(public.columns)}")
     if here.kind is not there.kind or here.kind is Kind.REAL:
-        raise QuestionRefused(
-            f"{join.here} ({here.kind.value}) cannot be matched with {lookup.name}.{join.there} ({there.kind.value})",
+        raise QueryRefused(
+            f"{join.here} ({here.kind.value}) cannot be matched with {public.name}.{join.there} ({there.kind.value})",
             "join columns of one kind that are not reals",
         )
-    if join.there not in lookup.unique:
-        raise QuestionRefused(
-            f"some value occurs twice in {lookup.name}.{join.there}, so one row could become two",
+    if join.there not in public.unique:
+        raise QueryRefused(
+            f"some value occurs twice in {public.name}.{join.there}, so one row could become two",
             "join by a column whose values are unique in the public table",
         )
 
 
-def _beside(column: Column, join: plan.Join) -> Column:
+def _add_null_key(column: Column, join: plan.Join) -> Column:
     """A row that a left join leaves alone has nothing there, which is one more key."""
     if not join.left or column.keys is None or None in column.keys:
         return column

@@ -11,29 +11,29 @@ from operator import mul
 from typing import TypeAlias, assert_never
 
 from discreet.query import plan
-from discreet.query.span import Span, span_of
+from discreet.query.span import GridRange, grid_range_of
 from discreet.query.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowCount:
     """How many rows, at most r per unit and group."""
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class UnitCount:
     """How many distinct units."""
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueCount:
     """How many rows where the value is not missing, at most r per unit and group."""
 
     value: plan.Value
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class CentredSum:
     """The sum of (value − centre)^power, in grid steps, over the same rows that `Values` counts."""
 
     value: plan.Value
@@ -42,7 +42,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CellCounts:
     """How many rows fall into each cell, at most r per unit and group; and, above the cells, into each node of a tree.
 
     `cell` is the number of a row's cell, from `first` on, or missing. `fans` says how many children a node has, from the
@@ -50,72 +50,78 @@ class Counts:
     """
 
     cell: plan.Value
-    first: int
-    fans: tuple[int, ...]
+    first_cell: int
+    branching: tuple[int, ...]
 
     @property
     def cells(self) -> int:
         """The number of leaves."""
-        return prod(self.fans)
+        return prod(self.branching)
 
     @property
     def nodes(self) -> int:
         """The number of counts that get noise: all levels, without the root."""
-        return sum(accumulate(self.fans, mul))
+        return sum(accumulate(self.branching, mul))
 
 
-Scalar: TypeAlias = Rows | Units | Values | Total
-Measure: TypeAlias = Scalar | Counts
+ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | CentredSum
+Statistic: TypeAlias = ScalarStatistic | CellCounts
 
 
-def measures_of(aggregate: plan.Aggregate, table: Table) -> tuple[Measure, ...]:
+def statistics_of(aggregate: plan.Aggregate, table: Table) -> tuple[Statistic, ...]:
     """The exact totals from which an aggregate is computed."""
     match aggregate:
         case plan.CountRows():
-            return (Rows(),)
+            return (RowCount(),)
         case plan.CountUnits():
-            return (Units(),)
+            return (UnitCount(),)
         case plan.CountValues(value=value):
-            return (Values(value),)
+            return (ValueCount(value),)
         case plan.Sum(value=value):
-            return (Total(value, 0),)
+            return (CentredSum(value, 0),)
         case plan.Mean(value=value):
-            return (Total(value, centre_of(value, table)), Values(value))
+            return (CentredSum(value, midpoint_of(value, table)), ValueCount(value))
         case plan.Variance(value=value):
-            middle = centre_of(value, table)
-            return (Total(value, middle), Total(value, middle, 2), Values(value))
+            middle = midpoint_of(value, table)
+            return (CentredSum(value, middle), CentredSum(value, middle, 2), ValueCount(value))
         case plan.Quantile(value=value):
-            return (tree_of(value, table),)
+            return (build_quantile_tree(value, table),)
         case plan.Histogram(value=value, edges=edges):
-            return (histogram_of(value, edges),)
+            return (build_histogram(value, edges),)
         case _:
             assert_never(aggregate)
 
 
-FANS = (8, 8, 8)
+TREE_BRANCHING = (8, 8, 8)
 """512 cells in three levels: each level costs, each sibling adds noise, and eights balance the two for sums of both kinds
 of noise (docs/decisions/0003)."""
 
 
-def tree_of(value: plan.Value, table: Table) -> Counts:
+def build_quantile_tree(value: plan.Value, table: Table) -> CellCounts:
     """Counts over the whole range of a value, in up to 512 cells of equal width: all of its quantiles are read off them."""
-    span = span_of(value, table)
+    span = grid_range_of(value, table)
     steps = span.upper - span.lower + 1
-    fans = (max(2, steps),) if steps <= 2 * FANS[0] else FANS[:2] if steps <= FANS[0] * FANS[1] else FANS
+    fans = (
+        (max(2, steps),)
+        if steps <= 2 * TREE_BRANCHING[0]
+        else TREE_BRANCHING[:2]
+        if steps <= TREE_BRANCHING[0] * TREE_BRANCHING[1]
+        else TREE_BRANCHING
+    )
     cells = prod(fans)
     width = (
         1 if steps <= cells else -(-steps // (cells - 1))
     )  # bins begin at multiples of the width: the range may touch one more
-    return Counts(plan.Bin(value, width * span.grid), span.lower // width, fans)
+    return CellCounts(plan.Bin(value, width * span.grid), span.lower // width, fans)
 
 
-def width_of(tree: Counts, span: Span) -> int:
-    """How many grid steps a cell of `tree_of` is wide."""
+def cell_width_of(tree: CellCounts, grid_range: GridRange) -> int:
+    """How many grid steps a cell of `build_quantile_tree` is wide."""
     assert isinstance(tree.cell, plan.Bin)
-    return int(tree.cell.width / span.grid)
+    return int(tree.cell.width / grid_range.grid)
 
 
-def histogram_of(value: plan.Value, edges: tuple[Fraction, ...]) -> Counts:
+def build_histogram(value: plan.Value, edges: tuple[Fraction, ...]) -> CellCounts:
     """[e₀, e₁), [e₁, e₂), …, the last one closed. A row outside has no cell."""
     last = len(edges) - 2
     below = [plan.Order.LESS] * last + [plan.Order.AT_MOST]
@@ -124,31 +130,31 @@ def histogram_of(value: plan.Value, edges: tuple[Fraction, ...]) -> Counts:
         for i, (order, edge) in enumerate(zip(below, edges[1:], strict=True))
     )
     inside = plan.Compare(plan.Order.AT_LEAST, value, plan.Number(edges[0]))
-    return Counts(plan.Case(((inside, plan.Case(branches, None)),), None), 0, (last + 1,))
+    return CellCounts(plan.Case(((inside, plan.Case(branches, None)),), None), 0, (last + 1,))
 
 
-def centre_of(value: plan.Value, table: Table) -> int:
+def midpoint_of(value: plan.Value, table: Table) -> int:
     """The middle of the range, in steps: sums of distances from it are about half as sensitive."""
-    span = span_of(value, table)
+    span = grid_range_of(value, table)
     return (span.lower + span.upper) // 2
 
 
-def in_words(measure: Measure) -> str:
+def statistic_name(statistic: Statistic) -> str:
     """A total, in words. Measurement hashes hold these texts: they never change."""
-    match measure:
-        case Rows():
+    match statistic:
+        case RowCount():
             return "rows"
-        case Units():
+        case UnitCount():
             return "units"
-        case Values():
+        case ValueCount():
             return "values"
-        case Total(power=1, centre=0):
+        case CentredSum(power=1, centre=0):
             return "sum"
-        case Total(power=1):
+        case CentredSum(power=1):
             return "centred sum"
-        case Total():
+        case CentredSum():
             return "centred squares"
-        case Counts(fans=fans):
-            return f"{measure.cells} cells" if len(fans) == 1 else f"{measure.cells} cells and their sums"
+        case CellCounts(branching=fans):
+            return f"{statistic.cells} cells" if len(fans) == 1 else f"{statistic.cells} cells and their sums"
         case _:
-            assert_never(measure)
+            assert_never(statistic)

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 from discreet.loss import Composition
 from discreet.query import plan
-from discreet.query.bound import Bounded
-from discreet.query.record import Paper
-from discreet.query.release import Release
+from discreet.query.bound import BoundedQuery
+from discreet.query.record import LedgerReference
+from discreet.query.release import Answer
 from discreet.query.table import Key
 
-CONFIDENCE = 0.95
+PILOT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Pilot:
     size: int
     group: tuple[Key, ...]  # the group that has it; empty where there are no groups
     epsilon: Fraction
-    loss: Composition
+    event: Composition
     amount: Fraction  # in the account's currency
-    paper: Paper
+    reference: LedgerReference
 
     def __str__(self) -> str:
         where = f" in the smallest group that could be told, {' · '.join(map(str, self.group))}" if self.group else ""
@@ -40,25 +40,23 @@ class Pilot:
         )
 
 
-def pilot_query(bounded: Bounded) -> plan.Query:
+def build_pilot_query(bounded: BoundedQuery) -> plan.Query:
     """COUNT(*) over the same rows and groups. Unknown keys would cost a δ of their own, so they must be known."""
     if bounded.keys is None:
-        raise QuestionRefused(
+        raise QueryRefused(
             "a pilot counts groups whose keys are known", "list the keys, for example --keys dept=a,b,c, or give a size"
         )
     return replace(bounded.query, aggregates=(("n", plan.CountRows()),))
 
 
-def smallest(counted: Release) -> tuple[int, tuple[Key, ...]]:
+def find_smallest_group(answer: Answer) -> tuple[int, tuple[Key, ...]]:
     """The lower end of the total, at least 1, or that of the smallest group that is reliable and not empty; and which
     group that is."""
-    if not counted.groups:
-        [(_, (cell,))] = counted.rows
+    if not answer.groups:
+        [(_, (cell,))] = answer.rows
         return max(1, floor(cell.lower)), ()
-    sure = [(row[0].lower, keys) for keys, row in counted.rows if row[0].reliable and row[0].lower >= 1]
+    sure = [(row[0].lower, keys) for keys, row in answer.rows if row[0].reliable and row[0].lower >= 1]
     if not sure:
-        raise QuestionRefused(
-            "no group is large enough for the pilot to tell its size", "take a larger pilot, or give a size"
-        )
+        raise QueryRefused("no group is large enough for the pilot to tell its size", "take a larger pilot, or give a size")
     lower, keys = min(sure, key=lambda found: found[0])
     return floor(lower), keys

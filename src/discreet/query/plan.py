@@ -157,7 +157,7 @@ class Variance:
     root: bool = False
 
 
-LEAST, MOST = Fraction(1, 100), Fraction(99, 100)
+MIN_QUANTILE, MAX_QUANTILE = Fraction(1, 100), Fraction(99, 100)
 """MIN and MAX are the 1% and 99% quantiles: a true extreme is one person's value."""
 
 

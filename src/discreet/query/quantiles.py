@@ -18,35 +18,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms.quantile import exact_confidence
-from discreet.mechanisms.sums import sum_error
-from discreet.query.measures import Counts
+from discreet.mechanisms.quantile import read_confidence
+from discreet.mechanisms.sums import weighted_sum_error
+from discreet.query.measures import CellCounts
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def nodes(counts: Counts, cells: Ints) -> Ints:
+def sum_tree_levels(counts: CellCounts, cells: Ints) -> Ints:
     """All levels' counts, root's children first, from the leaves' (one row per group)."""
     levels, size = [], 1
-    for fan in counts.fans:
+    for fan in counts.branching:
         size *= fan
         levels.append(cells.reshape(len(cells), size, -1).sum(axis=2))
     return np.concatenate(levels, axis=1)
 
 
 @dataclass(frozen=True)
-class Reader:
+class QuantileEstimator:
     """Reads one quantile off a tree."""
 
-    counts: Counts
+    tree: CellCounts
     q: Fraction
 
     def ranks(self, noisy: Ints) -> Reals:
         """D̃ at every cell, one row per group."""
         rows, found, size, start = len(noisy), np.zeros((len(noisy), 1)), 1, 0
         left, right = float(1 - self.q), float(self.q)
-        for fan in self.counts.fans:
+        for fan in self.tree.branching:
             level = noisy[:, start : start + size * fan].astype(np.float64).reshape(rows, size, fan)
             upto = level.cumsum(axis=2)
             siblings = left * (upto - level) - right * (upto[:, :, -1:] - upto)
@@ -55,32 +55,34 @@ class Reader:
         return found + left * noisy[:, -size:]
 
     @cached_property
-    def below(self) -> Ints:
+    def left_noise_counts(self) -> Ints:
         """How many noises stand to the left in D(b), the cell's own included; the rest stand to the right."""
         found = np.zeros(1, np.int64)
-        for fan in self.counts.fans:
+        for fan in self.tree.branching:
             found = (found[:, None] + np.arange(fan)).ravel()
         return found + 1
 
     def errors(self, noise: Laplace | Gaussian, tail: float) -> Reals:
         """e(b) with P(D̃(b) − D(b) > e(b)) ≤ tail, and the same on the other side."""
-        many = sum(self.counts.fans) - len(self.counts.fans) + 1
-        table = [sum_error(noise, ((1 - self.q, k), (self.q, many - k)), tail) if k else 0.0 for k in range(many + 1)]
-        return np.array(table)[self.below]
+        many = sum(self.tree.branching) - len(self.tree.branching) + 1
+        table = [
+            weighted_sum_error(noise, ((1 - self.q, k), (self.q, many - k)), tail) if k else 0.0 for k in range(many + 1)
+        ]
+        return np.array(table)[self.left_noise_counts]
 
     def rank_error(self, noise: Laplace | Gaussian, confidence: float) -> float:
         """How many rows the noisy rank of a fixed value may be off, at the worst place."""
-        return float(self.errors(noise, float((1 - exact_confidence(confidence)) / 2)).max())
+        return float(self.errors(noise, float((1 - read_confidence(confidence)) / 2)).max())
 
     def sizes(self, noisy: Ints) -> Ints:
         """The noisy number of rows of every group: the sum of the root's children, the fewest noises that add up to it."""
-        return np.asarray(noisy[:, : self.counts.fans[0]].sum(axis=1))
+        return np.asarray(noisy[:, : self.tree.branching[0]].sum(axis=1))
 
     def size_error(self, noise: Laplace | Gaussian, tail: float) -> float:
         """e with P(noisy size − size > e) ≤ tail, and the same on the other side."""
-        return sum_error(noise, ((Fraction(1), self.counts.fans[0]),), tail)
+        return weighted_sum_error(noise, ((Fraction(1), self.tree.branching[0]),), tail)
 
-    def places(self, noisy: Ints, noise: Laplace | Gaussian, tail: float) -> "Places":
+    def locate(self, noisy: Ints, noise: Laplace | Gaussian, tail: float) -> "QuantileLocation":
         """Where the quantile lies, for every group; outside of it with probability at most 2·tail."""
         ranks = self.ranks(noisy)
         slack = self.errors(noise, tail) + 1e-9 * np.abs(ranks).max(axis=1, keepdims=True)  # for the rounding of doubles
@@ -93,24 +95,24 @@ class Reader:
         # where the best non-decreasing fit of D̃ crosses zero: its running sum is least there
         running = np.concatenate([np.zeros((len(ranks), 1)), np.cumsum(ranks[:, :-1], axis=1)], axis=1)
         cell = np.clip(running.argmin(axis=1), first, last)
-        return Places(cell, _crossing(ranks, cell), first, last, agree)
+        return QuantileLocation(cell, _interpolate_crossing(ranks, cell), first, last, agree)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class QuantileLocation:
     """Per group: most likely a share `inside` of the way through `cell`; surely enough from cell `first` to cell `last`.
 
     `agree` is false where the tests from the left and from the right exclude every cell.
     """
 
     cell: Ints
-    inside: Reals
-    first: Ints
-    last: Ints
-    agree: NDArray[np.bool_]
+    fraction: Reals
+    first_cell: Ints
+    last_cell: Ints
+    sides_agree: NDArray[np.bool_]
 
 
-def _crossing(ranks: Reals, cell: Ints) -> Reals:
+def _interpolate_crossing(ranks: Reals, cell: Ints) -> Reals:
     """How far into the cell a straight line through D̃ at its two ends crosses zero; halfway if it does not rise."""
     row = np.arange(len(ranks))
     before, after = np.where(cell > 0, ranks[row, cell - 1], -1.0), ranks[row, cell]

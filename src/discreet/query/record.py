@@ -10,19 +10,19 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-from discreet.errors import BadFact
+from discreet.errors import BadEventEncoding
 from discreet.loss import Composition
 from discreet.mechanisms import Gaussian
-from discreet.query.cells import Cell
+from discreet.query.cells import Estimate
 from discreet.query.measure import Measurement
-from discreet.query.measures import Total, in_words
-from discreet.query.release import Release
+from discreet.query.measures import CentredSum, statistic_name
+from discreet.query.release import Answer
 from discreet.query.table import Column, Key, Table
-from discreet.query.write import written
+from discreet.query.write import to_sql
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class LedgerReference:
     """What stands in the account for an answer: its entry, what was measured, and the answer as it was recorded.
 
     `after` are the entries whose answers it rests on: the count that its price was found by, the bounds that were found.
@@ -30,80 +30,91 @@ class Paper:
 
     entry: int
     measurement: Mapping[str, Any]
-    recorded: Mapping[str, Any]
+    record: Mapping[str, Any]
     after: tuple[int, ...] = ()
 
 
-def described(planned: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
+def measurement_spec(measurement: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
     """Everything that decides what is measured: the same of it is the same question. A label tells apart what one source
     holds at different times; without one nothing is said, so that what was recorded before there were labels is found."""
-    bounded = planned.bounded
+    bounded = measurement.bounded
     labelled: dict[str, Any] = {} if label is None else {"label": label}
     labelled |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
     return labelled | {
         "source": source,
         "table": bounded.table.name,
-        "question": written(bounded.query, bounded.table.unit),
-        "keys": None if bounded.keys is None else _hashed([[to_plain(key) for key in keys] for keys in bounded.keys]),
+        "question": to_sql(bounded.query, bounded.table.unit),
+        "keys": None if bounded.keys is None else _hash_repr([[key_to_json(key) for key in keys] for keys in bounded.keys]),
         "unit": bounded.table.unit,
         "neighbours": bounded.neighbours.definition,
-        "max_groups": bounded.groups,
-        "max_rows": bounded.rows,
+        "max_groups": bounded.max_groups,
+        "max_rows": bounded.max_rows,
         "policy": policy_hash(bounded.table),
         "bounds": {
             name: [str(column.lower), str(column.upper)]
             for name, column in sorted(bounded.table.columns.items())
             if column.lower is not None
         },
-        "noise": [_noise(planned, i) for i in range(len(planned.noises))],
-        "selection": None if planned.selection is None else [str(planned.selection.scale), planned.selection.threshold],
+        "noise": [_noise_spec(measurement, i) for i in range(len(measurement.noises))],
+        "selection": None
+        if measurement.selection is None
+        else [str(measurement.selection.scale), measurement.selection.threshold],
     }
 
 
-def _noise(planned: Measurement, i: int) -> dict[str, Any]:
-    measure, noise = planned.noises[i]
-    grid = planned.bounded.span(measure).grid ** measure.power if isinstance(measure, Total) else Fraction(1)
+def _noise_spec(measurement: Measurement, i: int) -> dict[str, Any]:
+    measure, noise = measurement.noises[i]
+    grid = measurement.bounded.grid_range(measure).grid ** measure.power if isinstance(measure, CentredSum) else Fraction(1)
     width = noise.sigma if isinstance(noise, Gaussian) else noise.scale
-    return {"total": in_words(measure), "mechanism": type(noise).__name__, "scale": str(width), "grid": str(grid)}
+    return {"total": statistic_name(measure), "mechanism": type(noise).__name__, "scale": str(width), "grid": str(grid)}
 
 
 def policy_hash(table: Table) -> str:
     """The hash of all that is declared about a table, the salt and the public tables included; but for its `least_epsilon`,
     which refuses queries and changes no measurement."""
-    public = {name: [lookup.digest, _columns(lookup.columns)] for name, lookup in sorted(table.public.items())}
-    return _hashed(
-        [table.name, table.unit, _columns(table.columns), table.max_groups, table.max_rows, table.unique, table.salt, public]
+    public = {name: [lookup.digest, _list_columns(lookup.columns)] for name, lookup in sorted(table.public.items())}
+    return _hash_repr(
+        [
+            table.name,
+            table.unit,
+            _list_columns(table.columns),
+            table.max_groups,
+            table.max_rows,
+            table.unique,
+            table.salt,
+            public,
+        ]
     )
 
 
-def _columns(columns: Mapping[str, Column]) -> list[Any]:
+def _list_columns(columns: Mapping[str, Column]) -> list[Any]:
     return [
         [
             name,
             column.kind.value,
             str(column.lower),
             str(column.upper),
-            None if column.keys is None else [*map(to_plain, column.keys)],
+            None if column.keys is None else [*map(key_to_json, column.keys)],
         ]
         for name, column in sorted(columns.items())
     ]
 
 
-def _hashed(value: Any) -> str:
+def _hash_repr(value: Any) -> str:
     return sha256(repr(value).encode()).hexdigest()
 
 
-def to_plain(key: Key) -> Any:
+def key_to_json(key: Key) -> Any:
     """A key as JSON has it; dates and times are told from texts."""
     if isinstance(key, datetime):
         return {"time": key.isoformat()}
     return {"date": key.isoformat()} if isinstance(key, date) else key
 
 
-def from_plain(value: Any) -> Key:
+def key_from_json(value: Any) -> Key:
     """The key that was written.
 
-    >>> from_plain(to_plain(date(2024, 2, 29))), from_plain(to_plain("2024-02-29"))
+    >>> key_from_json(key_to_json(date(2024, 2, 29))), key_from_json(key_to_json("2024-02-29"))
     (datetime.date(2024, 2, 29), '2024-02-29')
     """
     match value:
@@ -113,48 +124,50 @@ def from_plain(value: Any) -> Key:
             return date.fromisoformat(text)
         case None | str() | int() | bool():
             return value
-    raise BadFact("a recorded answer holds a key of no known kind", "read it with the version that wrote it")
+    raise BadEventEncoding("a recorded answer holds a key of no known kind", "read it with the version that wrote it")
 
 
-def to_record(answer: Release) -> dict[str, Any]:
+def to_record(answer: Answer) -> dict[str, Any]:
     """The answer as plain values."""
     return {
         "groups": list(answer.groups),
         "columns": list(answer.columns),
         "rows": [
-            [[*map(to_plain, keys)], [[c.value, c.lower, c.upper, c.reliable] for c in row]] for keys, row in answer.rows
+            [[*map(key_to_json, keys)], [[c.value, c.lower, c.upper, c.reliable] for c in row]] for keys, row in answer.rows
         ],
         "confidence": float(answer.confidence),
         "simultaneous": answer.simultaneous,
         "tainted": answer.tainted,
         "explanation": answer.explanation,
-        "known_least": [None if least is None else str(least) for least in answer.known_least],
-        "counted": list(answer.counted),
+        "known_least": [None if least is None else str(least) for least in answer.lower_limits],
+        "counted": list(answer.is_count),
         "additive": list(answer.additive),
-        "selected": answer.selected,
+        "selected": answer.keys_selected,
         "pipeline": list(answer.pipeline),
     }
 
 
-def from_record(record: Mapping[str, Any], loss: Composition) -> Release:
+def from_record(record: Mapping[str, Any], event: Composition) -> Answer:
     """The answer that was recorded."""
     try:
-        return Release(
+        return Answer(
             groups=tuple(record["groups"]),
             columns=tuple(record["columns"]),
-            rows=tuple((tuple(map(from_plain, keys)), tuple(Cell(*cell) for cell in row)) for keys, row in record["rows"]),
+            rows=tuple(
+                (tuple(map(key_from_json, keys)), tuple(Estimate(*cell) for cell in row)) for keys, row in record["rows"]
+            ),
             confidence=record["confidence"],
-            loss=loss,
+            event=event,
             explanation=record["explanation"],
             tainted=record["tainted"],
             simultaneous=record["simultaneous"],
-            known_least=tuple(None if least is None else Fraction(least) for least in record["known_least"]),
-            counted=tuple(record["counted"]),
+            lower_limits=tuple(None if least is None else Fraction(least) for least in record["known_least"]),
+            is_count=tuple(record["counted"]),
             additive=tuple(record["additive"]),
-            selected=record["selected"],
+            keys_selected=record["selected"],
             pipeline=tuple(record["pipeline"]),
         )
     except (KeyError, TypeError, ValueError):
-        raise BadFact(
+        raise BadEventEncoding(
             "a recorded answer is not one that this version writes", "read it with the one that wrote it"
         ) from None

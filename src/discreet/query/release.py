@@ -11,21 +11,21 @@ from itertools import chain
 from typing import Any
 
 from discreet import formats
-from discreet.exact import Number, shown_down
+from discreet.exact import Number, format_down
 from discreet.loss import Composition, compose
-from discreet.mechanisms.quantile import confident
+from discreet.mechanisms.quantile import check_confidence
 from discreet.noise import SYSTEM, Bits
 from discreet.query import plan, tidy
-from discreet.query.bound import Bounded
-from discreet.query.cells import Cell, cells, column_names, count_measure, least_of
-from discreet.query.check import ENDS
-from discreet.query.groups import Exact, noised, shown_groups
+from discreet.query.bound import BoundedQuery
+from discreet.query.cells import Estimate, column_names, estimate, is_count, lower_limit_of
+from discreet.query.check import INTERVAL_SUFFIXES
+from discreet.query.groups import ExactTotals, add_noise, select_partitions
 from discreet.query.measure import Measurement
-from discreet.query.price import Price
+from discreet.query.price import Cost
 from discreet.query.table import Key
 from discreet.units import Neighbours
 
-__all__ = ["Cell", "Receipt", "Release", "explain", "release"]
+__all__ = ["Answer", "Estimate", "Receipt", "explain_sensitivity", "release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +33,36 @@ class Receipt:
     """Proof that a measurement was paid for. Only an account makes one."""
 
     entry: int
-    loss: Composition
-    left: Fraction | None = None  # in the account's currency, right after this entry
+    event: Composition
+    remaining: Fraction | None = None  # in the account's currency, right after this entry
 
-    def split(self, losses: Sequence[Composition]) -> "tuple[Receipt, ...]":
+    def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
         """One for each measurement of a plan that was paid for as one."""
-        if compose(*losses) != self.loss:
+        if compose(*events) != self.event:
             raise AssertionError("this receipt is for another plan")
-        return tuple(replace(self, loss=loss) for loss in losses)
+        return tuple(replace(self, event=loss) for loss in events)
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Answer:
     """An answer: one row per group, each with its keys and its cells."""
 
     groups: tuple[str, ...]
     columns: tuple[str, ...]
-    rows: tuple[tuple[tuple[Key, ...], tuple[Cell, ...]], ...]
+    rows: tuple[tuple[tuple[Key, ...], tuple[Estimate, ...]], ...]
     confidence: float
-    loss: Composition
+    event: Composition
     explanation: str
     tainted: bool
-    price: Price | None = None
+    cost: Cost | None = None
     simultaneous: bool = False
-    known_least: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
-    counted: tuple[bool, ...] = ()  # per column: whether it counts something
+    lower_limits: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
+    is_count: tuple[bool, ...] = ()  # per column: whether it counts something
     additive: tuple[bool, ...] = ()  # per column: whether the groups add up to the whole
-    selected: bool = False  # whether there may be keys that are not shown
-    sums: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
+    keys_selected: bool = False  # whether there may be keys that are not shown
+    fixed_totals: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
-    paper: Any = None  # what the account keeps of it: a `record.Paper`
+    reference: Any = None  # what the account keeps of it: a `record.Paper`
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,18 +80,18 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Rows, price, explanation, and the pipeline that ran."""
-        price = None if self.price is None else self.price.to_dict()
+        price = None if self.cost is None else self.cost.to_dict()
         pipeline = list(self.pipeline)
         return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation, "pipeline": pipeline}
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""
-        return formats.json_text(self.to_dict())
+        return formats.to_json(self.to_dict())
 
     @property
     def header(self) -> tuple[str, ...]:
         """The flat columns of a table of this answer: n, n_lower, n_upper, n_reliable."""
-        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ("", *ENDS)))
+        return (*self.groups, *(f"{name}{end}" for name in self.columns for end in ("", *INTERVAL_SUFFIXES)))
 
     @property
     def records(self) -> list[tuple[Any, ...]]:
@@ -103,15 +103,15 @@ class Release:
 
     def to_pandas(self) -> Any:
         """A pandas frame under `header`."""
-        return formats.pandas_frame(self.header, self.records)
+        return formats.to_pandas(self.header, self.records)
 
     def to_polars(self) -> Any:
         """A Polars frame under `header`."""
-        return formats.polars_frame(self.header, self.records)
+        return formats.to_polars(self.header, self.records)
 
     def to_arrow(self) -> Any:
         """An Arrow table under `header`."""
-        return formats.arrow_table(self.header, self.records)
+        return formats.to_arrow(self.header, self.records)
 
     def to_csv(self, path: Any = None, *, spreadsheet: bool = False) -> str:
         """The table as CSV text, also written to `path` if one is given.
@@ -119,7 +119,7 @@ class Release:
         Keys are written as they are. A spreadsheet takes one that begins with =, +, - or @ for a formula: give
         `spreadsheet=True` for a file that is opened in one, and such keys get an apostrophe before them.
         """
-        return formats.csv_text(self.header, self.records, path, spreadsheet=spreadsheet)
+        return formats.to_csv(self.header, self.records, path, spreadsheet=spreadsheet)
 
     def to_parquet(self, path: Any) -> None:
         """The table as a Parquet file."""
@@ -127,94 +127,94 @@ class Release:
 
     def plot(self, column: str | None = None, axes: Any = None) -> Any:
         """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
-        i = 0 if column is None else tidy.index(self, column)
+        i = 0 if column is None else tidy.find_column(self, column)
         bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
-        return formats.bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
+        return formats.draw_bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
 
-    def non_negative(self, *columns: str) -> "Release":
+    def non_negative(self, *columns: str) -> "Answer":
         """What cannot be negative is shown as at least 0: counts, variances, sums and means of values that are not negative.
 
         Post-processing: it costs nothing, the intervals still cover, but small values are biased upward.
         """
-        return self._tidied(tidy.non_negative(self, columns))
+        return self._with_result(tidy.clip_negative(self, columns))
 
-    def integers(self, *columns: str) -> "Release":
+    def integers(self, *columns: str) -> "Answer":
         """Counts (or the named columns) as whole numbers, the intervals rounded outward. Post-processing.
 
         After `consistent` the whole numbers still add up to the same total, rounded.
         """
-        return self._tidied(tidy.integers(self, columns))
+        return self._with_result(tidy.round_to_integers(self, columns))
 
-    def consistent(self, total: Mapping[str, Number] | None = None) -> "Release":
+    def consistent(self, total: Mapping[str, Number] | None = None) -> "Answer":
         """Counts and sums that add up over the groups: to the sum of the noisy cells, or to a `total` that was published
         elsewhere, {"n": 1000}; none is negative where that is known. Post-processing.
 
         The values move as little as they can, in Euclidean distance. Intervals stay as they were.
         """
-        return self._tidied(tidy.consistent(self, total))
+        return self._with_result(tidy.make_consistent(self, total))
 
-    def _tidied(self, changed: tidy.Tidied) -> "Release":
-        return replace(self, rows=changed.rows, explanation=changed.explanation, sums=changed.sums)
+    def _with_result(self, result: tidy.PostprocessedAnswer) -> "Answer":
+        return replace(self, rows=result.rows, explanation=result.explanation, fixed_totals=result.fixed_totals)
 
     def __rich__(self) -> Any:
-        return formats.rich_release(self)
+        return formats.render_rich_answer(self)
 
     def _repr_html_(self) -> str:
-        return formats.html_release(self)
+        return formats.render_html_answer(self)
 
 
 def release(
     measurement: Measurement,
-    exact: Exact,
+    exact: ExactTotals,
     receipt: Receipt,
     *,
     confidence: float = 0.95,
     simultaneous: bool = False,
     bits: Bits | None = None,
-) -> Release:
+) -> Answer:
     """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
-    if receipt.loss != measurement.loss:
+    if receipt.event != measurement.event:
         raise AssertionError("this receipt is for another measurement")
-    confidence = confident(confidence)
+    confidence = check_confidence(confidence)
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
-    keys, totals = shown_groups(measurement, exact.totals, source)
+    keys, totals = select_partitions(measurement, exact.totals, source)
     named = [(column, aggregate) for name, aggregate in bounded.query.aggregates for column in column_names(name, aggregate)]
-    together = max(1, len(keys)) * _statements(bounded) if simultaneous else None
+    together = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
     rows = []
-    for chunk, noisy in noised(measurement, keys, totals, exact, source, confidence, together):
-        columns = [cells(aggregate, noisy) for _, aggregate in bounded.query.aggregates]
+    for chunk, noisy in add_noise(measurement, keys, totals, exact, source, confidence, together):
+        columns = [estimate(aggregate, noisy) for _, aggregate in bounded.query.aggregates]
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
-    return Release(
+    return Answer(
         groups=tuple(group.name for group in bounded.query.groups),
         columns=tuple(column for column, _ in named),
         rows=tuple(rows),
         confidence=confidence,
-        loss=measurement.loss,
-        explanation=f"{explain(bounded)} {_meaning(confidence, simultaneous)}",
+        event=measurement.event,
+        explanation=f"{explain_sensitivity(bounded)} {_explain_intervals(confidence, simultaneous)}",
         tainted=source.tainted,
         simultaneous=simultaneous,
-        known_least=tuple(least_of(aggregate, bounded) for _, aggregate in named),
-        counted=tuple(count_measure(aggregate) for _, aggregate in named),
-        additive=tuple(tidy.adds_up(aggregate, bounded) for _, aggregate in named),
-        selected=bounded.keys is None,
+        lower_limits=tuple(lower_limit_of(aggregate, bounded) for _, aggregate in named),
+        is_count=tuple(is_count(aggregate) for _, aggregate in named),
+        additive=tuple(tidy.is_additive(aggregate, bounded) for _, aggregate in named),
+        keys_selected=bounded.keys is None,
     )
 
 
-def _statements(bounded: Bounded) -> int:
+def _count_intervals(bounded: BoundedQuery) -> int:
     """How many errors per group an answer leans on: one per total and per cell of a histogram, one per quantile."""
     quantiles = sum(isinstance(aggregate, plan.Quantile) for _, aggregate in bounded.query.aggregates)
-    return len(bounded.scalars) + sum(c.cells for c in bounded.spreads if len(c.fans) == 1) + quantiles
+    return len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
 
 
-ADJUSTED = (
+ADJUSTED_POLICY_NOTE = (
     "The data owner changed the policy after looking at the data: its bounds, keys and limits depend on the data, and the "
     "guarantee does not cover what they tell."
 )
 
 
-def explain(bounded: Bounded) -> str:
+def explain_sensitivity(bounded: BoundedQuery) -> str:
     """What one unit can do, in words."""
-    unit, rows = bounded.table.unit, "1 row" if bounded.rows == 1 else f"{bounded.rows} rows"
+    unit, rows = bounded.table.unit, "1 row" if bounded.max_rows == 1 else f"{bounded.max_rows} rows"
     groups = f"at most {bounded.changed_groups} group{'s' * (bounded.changed_groups > 1)}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
@@ -223,11 +223,11 @@ def explain(bounded: Bounded) -> str:
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
     said = f"{change}; values are clamped to their declared bounds."
-    return f"{said} {ADJUSTED}" if bounded.table.adjusted_after_looking else said
+    return f"{said} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else said
 
 
-def _meaning(confidence: float, simultaneous: bool) -> str:
-    share = shown_down(float(confidence), 6)
+def _explain_intervals(confidence: float, simultaneous: bool) -> str:
+    share = format_down(float(confidence), 6)
     which = "All intervals together" if simultaneous else "Each interval"
     cover = "cover their bounded totals" if simultaneous else "covers its bounded total"
     return f"{which} {cover} with probability at least {share}; they say nothing about rows that the bounds left out."

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from discreet.query import plan
-from discreet.query.join import joined
+from discreet.query.join import apply_joins
 from discreet.query.table import Table
 
 
@@ -11,17 +11,17 @@ from discreet.query.table import Table
 class Scope:
     """A table and its joins. The column by which two tables are joined, if it has one name, is the first one's."""
 
-    own: Table
+    base: Table
     joins: tuple[plan.Join, ...] = ()
 
     @property
     def table(self) -> Table:
         """With the columns that were joined to it."""
-        return joined(self.joins, self.own)
+        return apply_joins(self.joins, self.base)
 
-    def joined_to(self, join: plan.Join) -> "Scope":
+    def with_join(self, join: plan.Join) -> "Scope":
         """One join more, refused if it could match a row twice."""
-        joined((*self.joins, join), self.own)
+        apply_joins((*self.joins, join), self.base)
         return replace(self, joins=(*self.joins, join))
 
     def find(self, name: str, prefix: str | None = None, *, exact: bool = True) -> list[str]:
@@ -34,7 +34,7 @@ class Scope:
         return found if found or exact else [full for bare, full in named if bare.lower() == name.lower()]
 
     def _names(self) -> list[tuple[str, str, str]]:
-        names = [(self.own.name, column, column) for column in self.own.columns]
+        names = [(self.base.name, column, column) for column in self.base.columns]
         for join in self.joins:
-            names += [(join.table, column, f"{join.table}.{column}") for column in self.own.public[join.table].columns]
+            names += [(join.table, column, f"{join.table}.{column}") for column in self.base.public[join.table].columns]
         return names

@@ -5,31 +5,33 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.errors import QuestionRefused
+from discreet.errors import QueryRefused
 
 NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 
 
-def refused(node: exp.Expr | None, reason: str, way_out: str) -> QuestionRefused:
+def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
     """What is not in the language, and where."""
     for part in node.walk() if node is not None else ():
         if "line" in part.meta:
             column = part.meta["col"] - (part.meta["end"] - part.meta["start"])
-            return QuestionRefused(reason, way_out, part.meta["line"], column)
-    return QuestionRefused(reason, way_out)
+            return QueryRefused(reason, hint, part.meta["line"], column)
+    return QueryRefused(reason, hint)
 
 
-def only(node: exp.Expr, *allowed: str) -> None:
+def allow_only(node: exp.Expr, *allowed: str) -> None:
     """Refuse a node that carries any argument besides the allowed ones."""
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
-            raise refused(node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out")
+            raise make_refusal(
+                node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out"
+            )
 
 
-def bare(node: exp.Expr) -> exp.Expr:
+def strip_parentheses(node: exp.Expr) -> exp.Expr:
     """What stands inside parentheses."""
     while isinstance(node, exp.Paren):
-        only(node, "this")
+        allow_only(node, "this")
         node = node.this
     return node
 
@@ -41,18 +43,20 @@ def is_constant(node: exp.Expr) -> bool:
 
 def read_number(node: exp.Expr) -> Fraction:
     """A number as it is written, exactly."""
-    only(node, "this", "is_string")
+    allow_only(node, "this", "is_string")
     if not isinstance(node, exp.Literal) or node.is_string or not NUMERAL.fullmatch(node.this):
-        raise refused(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
+        raise make_refusal(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
     value = Fraction(node.this)
     if abs(value) > 10**15 or value.denominator > 10**15:
-        raise refused(node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
+        raise make_refusal(
+            node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
+        )
     return value
 
 
-def signed_number(node: exp.Expr) -> Fraction:
+def read_signed_number(node: exp.Expr) -> Fraction:
     """A number with or without a sign."""
     if not isinstance(node, exp.Neg):
         return read_number(node)
-    only(node, "this")
+    allow_only(node, "this")
     return -read_number(node.this)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, assert_never
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational, read_positive, shown, whole
+from discreet.exact import Number, check_int, format_rational, read_positive, to_rational
 
 Key: TypeAlias = str | int | bool | date | datetime | None
 """A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
@@ -29,22 +29,22 @@ class Kind(Enum):
     TIMESTAMP = "timestamp"
 
     @property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         """Whether it can be added up."""
         return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
 
 
 LARGEST_KEY = 1 << 63
-SALT = "discreet"
+DEFAULT_SALT = "discreet"
 """Of the hash that decides which groups of a unit count, unless the steward chose another."""
 
 
-LEAST_EPSILON = Fraction(1, 10**4)
+DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
 """The least ε that a debit may have, unless the steward chose another: how long a query runs depends on the rows that match,
 so no query is answered for next to nothing."""
 
 
-def holds(kind: Kind, key: Key) -> bool:
+def accepts(kind: Kind, key: Key) -> bool:
     """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
     match kind:
         case Kind.INTEGER:
@@ -72,21 +72,23 @@ class Column:
     upper: Fraction | None = None
     keys: tuple[Key, ...] | None = None
 
-    def within(self, lower: Number, upper: Number) -> "Column":
+    def with_bounds(self, lower: Number, upper: Number) -> "Column":
         """The same column with declared bounds."""
-        low, high = rational(lower, "lower"), rational(upper, "upper")
+        low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
         if low >= high:
-            raise BadParameter("lower", shown(low), f"must lie below upper = {shown(high)}", "declare a proper interval")
+            raise BadParameter(
+                "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "declare a proper interval"
+            )
         if self.kind not in (Kind.INTEGER, Kind.REAL):
             raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has none", "leave them out")
         return Column(self.kind, low, high, self.keys)
 
-    def shown_as(self, keys: "tuple[Key, ...]") -> "Column":
+    def with_keys(self, keys: "tuple[Key, ...]") -> "Column":
         """The same column with the keys that everybody knows."""
         if self.kind is Kind.REAL:
             raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
         for key in keys:
-            if key is not None and not holds(self.kind, key):
+            if key is not None and not accepts(self.kind, key):
                 raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
         if len(set(keys)) != len(keys) or not keys:
             raise BadParameter("keys", keys, "empty or repeated", "list each key once")
@@ -94,7 +96,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class PublicTable:
     """A public table to join to. It is about nobody, so its keys and bounds may be read off it.
 
     No value occurs twice in a column of `unique`, which was checked on the copy that questions will use.
@@ -119,11 +121,13 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = field(default=SALT, repr=False)  # the owner's secret: no message and no answer shows it
-    public: Mapping[str, Lookup] = field(default_factory=dict)
-    least_epsilon: Fraction = LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
+    salt: str = field(default=DEFAULT_SALT, repr=False)  # the owner's secret: no message and no answer shows it
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+    least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
     adjusted_after_looking: bool = False  # whether the owner changed what is declared because of what the data hold
-    spans: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # that were computed lately
+    grid_ranges: dict[Any, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # that were computed lately
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
@@ -138,8 +142,8 @@ class Table:
                 "holds reals, whose text differs between engines",
                 "make it a whole number or a text",
             )
-        whole(self.max_groups, "max_groups", 1)
-        whole(self.max_rows, "max_rows", 1)
+        check_int(self.max_groups, "max_groups", 1)
+        check_int(self.max_rows, "max_rows", 1)
         for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a person unbounded
             if not isinstance(value := getattr(self, name), bool):
                 raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")

@@ -10,16 +10,16 @@ from math import ceil, floor
 from typing import NamedTuple, Protocol, TypeAlias
 
 from discreet.errors import BadParameter
-from discreet.exact import Number, rational, shown
+from discreet.exact import Number, format_rational, to_rational
 from discreet.query import plan
-from discreet.query.bound import Bounded
-from discreet.query.cells import Cell
+from discreet.query.bound import BoundedQuery
+from discreet.query.cells import Estimate
 from discreet.query.table import Key
 
-Rows: TypeAlias = tuple[tuple[tuple[Key, ...], tuple[Cell, ...]], ...]
+AnswerRows: TypeAlias = tuple[tuple[tuple[Key, ...], tuple[Estimate, ...]], ...]
 
 
-class Answer(Protocol):
+class AnswerLike(Protocol):
     """What is looked at of a release."""
 
     @property
@@ -27,34 +27,34 @@ class Answer(Protocol):
     @property
     def columns(self) -> tuple[str, ...]: ...
     @property
-    def rows(self) -> Rows: ...
+    def rows(self) -> AnswerRows: ...
     @property
     def explanation(self) -> str: ...
     @property
-    def known_least(self) -> tuple[Fraction | None, ...]: ...
+    def lower_limits(self) -> tuple[Fraction | None, ...]: ...
     @property
-    def counted(self) -> tuple[bool, ...]: ...
+    def is_count(self) -> tuple[bool, ...]: ...
     @property
     def additive(self) -> tuple[bool, ...]: ...
     @property
-    def selected(self) -> bool: ...
+    def keys_selected(self) -> bool: ...
     @property
-    def sums(self) -> tuple[Fraction | None, ...]: ...
+    def fixed_totals(self) -> tuple[Fraction | None, ...]: ...
 
 
-class Tidied(NamedTuple):
+class PostprocessedAnswer(NamedTuple):
     """What changes of it."""
 
-    rows: Rows
+    rows: AnswerRows
     explanation: str
-    sums: tuple[Fraction | None, ...]
+    fixed_totals: tuple[Fraction | None, ...]
 
 
-def adds_up(aggregate: plan.Aggregate, bounded: Bounded) -> bool:
+def is_additive(aggregate: plan.Aggregate, bounded: BoundedQuery) -> bool:
     """Whether the groups of a column add up to the same column over everybody: rows and sums do, and units if each is
     counted in one group only."""
     if isinstance(aggregate, plan.CountUnits):
-        return bounded.groups == 1
+        return bounded.max_groups == 1
     return isinstance(aggregate, plan.CountRows | plan.CountValues | plan.Histogram | plan.Sum)
 
 
@@ -66,60 +66,64 @@ def check_additive(groups: Sequence[object], additive: Sequence[bool]) -> None:
         raise BadParameter("answer", "without counts and sums", "no column adds up", "ask for a count or a sum")
 
 
-def non_negative(answer: Answer, columns: Sequence[str]) -> Tidied:
+def clip_negative(answer: AnswerLike, columns: Sequence[str]) -> PostprocessedAnswer:
     """What cannot be negative, as at least 0."""
-    sure = [least is not None and least >= 0 for least in answer.known_least]
+    sure = [least is not None and least >= 0 for least in answer.lower_limits]
     for name in columns:
-        if not sure[index(answer, name)]:
+        if not sure[find_column(answer, name)]:
             raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
-    chosen = _chosen(answer, columns, sure)
-    rows = _changed(answer, chosen, lambda i: [_raised(cell) for cell in _column(answer, i)])
-    return Tidied(rows, _said(answer, chosen, "Negative values are shown as 0 (post-processing)"), answer.sums)
+    chosen = _choose_columns(answer, columns, sure)
+    rows = _replace_columns(answer, chosen, lambda i: [_clip_estimate(cell) for cell in _column_estimates(answer, i)])
+    return PostprocessedAnswer(
+        rows, _extend_explanation(answer, chosen, "Negative values are shown as 0 (post-processing)"), answer.fixed_totals
+    )
 
 
-def integers(answer: Answer, columns: Sequence[str]) -> Tidied:
+def round_to_integers(answer: AnswerLike, columns: Sequence[str]) -> PostprocessedAnswer:
     """Whole numbers, intervals rounded outward. A column that was made consistent keeps its total, rounded itself."""
-    chosen = _chosen(answer, columns, answer.counted)
+    chosen = _choose_columns(answer, columns, answer.is_count)
 
-    def rounded(i: int) -> list[Cell]:
-        cells, kept = _column(answer, i), answer.sums[i] if answer.sums else None
+    def rounded(i: int) -> list[Estimate]:
+        cells, kept = _column_estimates(answer, i), answer.fixed_totals[i] if answer.fixed_totals else None
         values = [cell.value for cell in cells]
-        whole = [round(value) for value in values] if kept is None else apportioned(values, round(kept))
-        return [_whole(cell, value) for cell, value in zip(cells, whole, strict=True)]
+        whole = [round(value) for value in values] if kept is None else apportion(values, round(kept))
+        return [_round_estimate(cell, value) for cell, value in zip(cells, whole, strict=True)]
 
-    said = _said(answer, chosen, "Values are rounded to whole numbers (post-processing)")
-    return Tidied(_changed(answer, chosen, rounded), said, answer.sums)
+    said = _extend_explanation(answer, chosen, "Values are rounded to whole numbers (post-processing)")
+    return PostprocessedAnswer(_replace_columns(answer, chosen, rounded), said, answer.fixed_totals)
 
 
-def consistent(answer: Answer, total: Mapping[str, Number] | None) -> Tidied:
+def make_consistent(answer: AnswerLike, total: Mapping[str, Number] | None) -> PostprocessedAnswer:
     """Counts and sums moved to the nearest values that add up to their total, none below 0 where that is known."""
     check_additive(answer.groups, answer.additive)
-    given = {name: rational(value, "total") for name, value in (total or {}).items()}
+    given = {name: to_rational(value, "total") for name, value in (total or {}).items()}
     for name in given:
-        if not answer.additive[index(answer, name)]:
+        if not answer.additive[find_column(answer, name)]:
             raise BadParameter("total", repr(name), "its groups do not add up", "give totals of counts and sums")
-    chosen = _chosen(answer, (), answer.additive)
-    sums = tuple(_total(answer, i, given.get(name)) if i in chosen else None for i, name in enumerate(answer.columns))
+    chosen = _choose_columns(answer, (), answer.additive)
+    sums = tuple(_target_total(answer, i, given.get(name)) if i in chosen else None for i, name in enumerate(answer.columns))
 
-    def moved(i: int) -> list[Cell]:
-        cells, wanted = _column(answer, i), sums[i]
+    def moved(i: int) -> list[Estimate]:
+        cells, wanted = _column_estimates(answer, i), sums[i]
         assert wanted is not None
-        values = nearest([rational(cell.value) for cell in cells], wanted, positive=_never_negative(answer, i))
-        return [cell.moved(_plain(value), cell.lower, cell.upper) for cell, value in zip(cells, values, strict=True)]
+        values = project_to_total([to_rational(cell.value) for cell in cells], wanted, positive=_is_non_negative(answer, i))
+        return [cell.adjust(_to_number(value), cell.lower, cell.upper) for cell, value in zip(cells, values, strict=True)]
 
-    said = _said(answer, chosen, "Values are moved to the nearest ones that add up to their total (post-processing)")
+    said = _extend_explanation(
+        answer, chosen, "Values are moved to the nearest ones that add up to their total (post-processing)"
+    )
     said += " The intervals stay where they were and cover the bounded totals; a value outside of its own is not reliable."
-    hidden = " Keys that are not shown are no part of these totals." if answer.selected else ""
-    return Tidied(_changed(answer, chosen, moved), said + hidden, sums)
+    hidden = " Keys that are not shown are no part of these totals." if answer.keys_selected else ""
+    return PostprocessedAnswer(_replace_columns(answer, chosen, moved), said + hidden, sums)
 
 
-def nearest(values: Sequence[Fraction], total: Fraction, *, positive: bool) -> list[Fraction]:
+def project_to_total(values: Sequence[Fraction], total: Fraction, *, positive: bool) -> list[Fraction]:
     """The point of {Σx = total}, or of {x ≥ 0, Σx = total}, at the least Euclidean distance.
 
     It is max(x − t, 0) for the one t that makes the sum right: the multipliers of the constraints that bind are then not
     negative, which for a convex problem is enough. The k largest stay above 0, for the largest k that t allows.
 
-    >>> nearest([Fraction(5), Fraction(3), Fraction(-2)], Fraction(6), positive=True)
+    >>> project_to_total([Fraction(5), Fraction(3), Fraction(-2)], Fraction(6), positive=True)
     [Fraction(4, 1), Fraction(2, 1), Fraction(0, 1)]
     """
     if not values:
@@ -135,10 +139,10 @@ def nearest(values: Sequence[Fraction], total: Fraction, *, positive: bool) -> l
     return [Fraction(0) if shift is None else max(value - shift, Fraction(0)) for value in values]
 
 
-def apportioned(values: Sequence[float], total: int) -> list[int]:
+def apportion(values: Sequence[float], total: int) -> list[int]:
     """Whole numbers that add up to `total`: every value rounded down, and the largest remainders up.
 
-    >>> apportioned([1.5, 2.25, 0.25], 4)
+    >>> apportion([1.5, 2.25, 0.25], 4)
     [2, 2, 0]
     """
     if not values:
@@ -150,54 +154,54 @@ def apportioned(values: Sequence[float], total: int) -> list[int]:
     return [low + each + (i in raised) for i, low in enumerate(lows)]
 
 
-def index(answer: Answer, name: str) -> int:
+def find_column(answer: AnswerLike, name: str) -> int:
     """Where a column stands."""
     if name not in answer.columns:
         raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(answer.columns)}")
     return answer.columns.index(name)
 
 
-def _total(answer: Answer, i: int, given: Fraction | None) -> Fraction:
+def _target_total(answer: AnswerLike, i: int, given: Fraction | None) -> Fraction:
     if given is None:
-        own = sum((rational(cell.value) for cell in _column(answer, i)), Fraction(0))
-        return max(own, Fraction(0)) if _never_negative(answer, i) else own
-    if given < 0 and _never_negative(answer, i):
-        raise BadParameter("total", shown(given), "this column is never negative", "give a total of at least 0")
+        own = sum((to_rational(cell.value) for cell in _column_estimates(answer, i)), Fraction(0))
+        return max(own, Fraction(0)) if _is_non_negative(answer, i) else own
+    if given < 0 and _is_non_negative(answer, i):
+        raise BadParameter("total", format_rational(given), "this column is never negative", "give a total of at least 0")
     return given
 
 
-def _never_negative(answer: Answer, i: int) -> bool:
-    least = answer.known_least[i]
+def _is_non_negative(answer: AnswerLike, i: int) -> bool:
+    least = answer.lower_limits[i]
     return least is not None and least >= 0
 
 
-def _chosen(answer: Answer, named: Sequence[str], default: Sequence[bool]) -> frozenset[int]:
-    if named:
-        return frozenset(index(answer, name) for name in named)
+def _choose_columns(answer: AnswerLike, names: Sequence[str], default: Sequence[bool]) -> frozenset[int]:
+    if names:
+        return frozenset(find_column(answer, name) for name in names)
     return frozenset(i for i, wanted in enumerate(default) if wanted)
 
 
-def _column(answer: Answer, i: int) -> list[Cell]:
+def _column_estimates(answer: AnswerLike, i: int) -> list[Estimate]:
     return [row[i] for _, row in answer.rows]
 
 
-def _changed(answer: Answer, chosen: frozenset[int], change: Callable[[int], list[Cell]]) -> Rows:
-    columns = [change(i) if i in chosen else _column(answer, i) for i in range(len(answer.columns))]
+def _replace_columns(answer: AnswerLike, chosen: frozenset[int], change: Callable[[int], list[Estimate]]) -> AnswerRows:
+    columns = [change(i) if i in chosen else _column_estimates(answer, i) for i in range(len(answer.columns))]
     return tuple((keys, tuple(column[j] for column in columns)) for j, (keys, _) in enumerate(answer.rows))
 
 
-def _said(answer: Answer, chosen: frozenset[int], what: str) -> str:
+def _extend_explanation(answer: AnswerLike, chosen: frozenset[int], note: str) -> str:
     names = ", ".join(name for i, name in enumerate(answer.columns) if i in chosen)
-    return f"{answer.explanation} {what}: {names}." if names else answer.explanation
+    return f"{answer.explanation} {note}: {names}." if names else answer.explanation
 
 
-def _raised(cell: Cell) -> Cell:
-    return cell.moved(max(cell.value, 0), max(cell.lower, 0), max(cell.upper, 0))
+def _clip_estimate(estimate: Estimate) -> Estimate:
+    return estimate.adjust(max(estimate.value, 0), max(estimate.lower, 0), max(estimate.upper, 0))
 
 
-def _whole(cell: Cell, value: int) -> Cell:
-    return cell.moved(value, floor(cell.lower), ceil(cell.upper))
+def _round_estimate(estimate: Estimate, value: int) -> Estimate:
+    return estimate.adjust(value, floor(estimate.lower), ceil(estimate.upper))
 
 
-def _plain(exact: Fraction) -> float:
+def _to_number(exact: Fraction) -> float:
     return exact.numerator if exact.denominator == 1 else float(exact)

@@ -6,11 +6,11 @@ from functools import reduce
 
 from sqlglot import exp
 
-ROWS = 1 << 41
+MAX_ROWS = 1 << 41
 """No engine holds more rows of one table: where so many values fit 64 bits, they are added up in 64 bits."""
 
 
-def _as_it_is(value: exp.Expr) -> exp.Expr:
+def _identity(value: exp.Expr) -> exp.Expr:
     return value
 
 
@@ -41,7 +41,7 @@ def _counter_fence(rows: exp.Select) -> exp.Select:
     return exp.select(exp.Star()).from_(inner, copy=False).where(beyond, copy=False)
 
 
-def _longest_text(cells: list[exp.Expr]) -> exp.Expr:
+def _text_lengths(cells: list[exp.Expr]) -> exp.Expr:
     lengths = [exp.Max(this=exp.Length(this=exp.cast(cell, exp.DType.TEXT))) for cell in cells]
     return exp.Anonymous(this="CONCAT", expressions=[exp.cast(length, exp.DType.TEXT) for length in lengths])
 
@@ -57,16 +57,16 @@ class Dialect:
     name: str
     is_nan: Callable[[exp.Expr], exp.Expr]  # unknown of NULL
     divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # integer division that truncates towards zero
-    wide: str  # the type of sums of 64-bit integers
+    wide_type: str  # the type of sums of 64-bit integers
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
-    tame: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a double that may be multiplied by a small constant
-    bytewise: Callable[[exp.Expr], exp.Expr] = _as_it_is  # a text that is ordered by its bytes, whatever the collation
-    cut_off: bool = True  # whether totals leave the engine in 64 bits
+    avoid_underflow: Callable[[exp.Expr], exp.Expr] = _identity  # a double that may be multiplied by a small constant
+    order_bytewise: Callable[[exp.Expr], exp.Expr] = _identity  # a text that is ordered by its bytes, whatever the collation
+    saturates: bool = True  # whether totals leave the engine in 64 bits
     concat: Callable[[list[exp.Expr]], exp.Expr] = _concat  # texts put together, none of them NULL
-    repeats: bool = False  # whether an expression is computed again for each aggregate over it
+    recomputes: bool = False  # whether an expression is computed again for each aggregate over it
     fence: Callable[[exp.Select], exp.Select] = _offset_fence  # no condition from outside is evaluated inside
-    digest: Callable[[list[exp.Expr]], exp.Expr] = _longest_text  # one number for which every cell must be read
-    by_unit: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
+    digest: Callable[[list[exp.Expr]], exp.Expr] = _text_lengths  # one number for which every cell must be read
+    repartitions: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
 
 
 def _equals_nan(value: exp.Expr) -> exp.Expr:
@@ -74,26 +74,26 @@ def _equals_nan(value: exp.Expr) -> exp.Expr:
     return exp.EQ(this=value, expression=exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE))
 
 
-def _without_underflow(value: exp.Expr) -> exp.Expr:
+def _flush_underflow(value: exp.Expr) -> exp.Expr:
     """PostgreSQL raises where a product of doubles underflows, which would tell of the row. So small a value is 0 steps."""
     tiny = exp.LT(this=exp.Abs(this=value.copy()), expression=exp.cast(exp.Literal.string("1e-200"), exp.DType.DOUBLE))
     zero = exp.cast(exp.Literal.string("0.0"), exp.DType.DOUBLE)
     return exp.Case(ifs=[exp.If(this=tiny, true=zero)], default=value)
 
 
-def _collated(value: exp.Expr) -> exp.Expr:
+def _collate(value: exp.Expr) -> exp.Expr:
     """A database of PostgreSQL may order texts as a language does, and digits in them as numbers."""
     return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
 
-def _chained(texts: list[exp.Expr]) -> exp.Expr:
+def _chain(texts: list[exp.Expr]) -> exp.Expr:
     """CONCAT looks up how to write each of its arguments, row by row."""
     return reduce(lambda before, text: exp.DPipe(this=before, expression=text, safe=True), texts)
 
 
 def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
     """Spark adds 64-bit integers up in 64 bits, and raises where they overflow."""
-    if most * ROWS < 1 << 63:
+    if most * MAX_ROWS < 1 << 63:
         return exp.Sum(this=value)
     return exp.Sum(this=exp.cast(value, "DECIMAL(28, 0)", dialect="spark"))  # its sum has all 38 digits
 
@@ -102,7 +102,7 @@ DUCKDB = Dialect(
     "duckdb",
     is_nan=lambda x: exp.IsNan(this=x),
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
-    wide="HUGEINT",
+    wide_type="HUGEINT",
     fence=_limit_fence,
     digest=_hash("HASH"),
 )
@@ -110,19 +110,19 @@ POSTGRES = Dialect(
     "postgres",
     is_nan=_equals_nan,
     divide=lambda a, b: exp.Div(this=a, expression=b, typed=True, safe=False),
-    wide="NUMERIC",
-    tame=_without_underflow,
-    bytewise=_collated,
-    concat=_chained,
-    repeats=True,
+    wide_type="NUMERIC",
+    avoid_underflow=_flush_underflow,
+    order_bytewise=_collate,
+    concat=_chain,
+    recomputes=True,
 )
 SPARK = Dialect(
     "spark",
     is_nan=_equals_nan,
     divide=lambda a, b: exp.IntDiv(this=a, expression=b),
-    wide="DECIMAL(38, 0)",
+    wide_type="DECIMAL(38, 0)",
     add=_spark_sum,
     fence=_counter_fence,
     digest=_hash("XXHASH64"),
-    by_unit=True,
+    repartitions=True,
 )

@@ -13,19 +13,19 @@ from typing import assert_never
 from sqlglot import exp
 
 from discreet.query import plan
-from discreet.query.span import Span, aligned, bin_factors, column_span, span_of
+from discreet.query.span import GridRange, align, bin_factors, column_grid_range, grid_range_of
 from discreet.query.table import Kind, Table
 from discreet.sql.dialects import Dialect
 
 SQL = exp.Expr
 
 
-def whole(number: int) -> SQL:
+def int_literal(number: int) -> SQL:
     """A whole constant."""
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
 
 
-def named(value: SQL, name: str) -> SQL:
+def alias(value: SQL, name: str) -> SQL:
     """A value under a name of our own. The value is not copied: it was made for this."""
     return exp.Alias(this=value, alias=exp.Identifier(this=name, quoted=True))
 
@@ -35,25 +35,25 @@ def cast(value: SQL, kind: exp.DType) -> SQL:
     return exp.Cast(this=value, to=exp.DataType(this=kind))
 
 
-def bigint(number: int) -> SQL:
+def bigint_literal(number: int) -> SQL:
     """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
-    return cast(whole(number), exp.DType.BIGINT)
+    return cast(int_literal(number), exp.DType.BIGINT)
 
 
-def double(number: Fraction) -> SQL:
+def double_literal(number: Fraction) -> SQL:
     """A constant double, by its shortest exact decimal text."""
     return cast(exp.Literal.string(repr(float(number))), exp.DType.DOUBLE)
 
 
 SOURCE = "source"
 
-LONGEST = 63
+MAX_NAME_BYTES = 63
 """Bytes of a name that every engine keeps."""
 
-LONG = 100
+LONG_CONDITION = 100
 """Conditions joined by AND that engines are left to take apart."""
 
-SATURATED = (1 << 63) - 1
+SATURATION_LIMIT = (1 << 63) - 1
 """Where totals are cut off."""
 
 
@@ -62,19 +62,21 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=True))
 
 
-def short(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A column's name inside a statement. PostgreSQL cuts names off after 63 bytes, where two long ones may become one.
 
-    >>> short("depts.floor"), short("p" * 70)
+    >>> shorten_name("depts.floor"), shorten_name("p" * 70)
     ('depts.floor', 'pppppppppppppppppppppppppppppppppppppppp d79ad4b575f328af')
     """
     held = name.encode(errors="surrogatepass")
-    return name if len(held) <= LONGEST else f"{held[:40].decode(errors='ignore')} {sha256(held).hexdigest()[:16]}"
+    return name if len(held) <= MAX_NAME_BYTES else f"{held[:40].decode(errors='ignore')} {sha256(held).hexdigest()[:16]}"
 
 
-def declared_column(name: str) -> exp.Column:
+def source_column(name: str) -> exp.Column:
     """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
-    return exp.Column(this=exp.Identifier(this=short(name), quoted=True), table=exp.Identifier(this=SOURCE, quoted=True))
+    return exp.Column(
+        this=exp.Identifier(this=shorten_name(name), quoted=True), table=exp.Identifier(this=SOURCE, quoted=True)
+    )
 
 
 class Lowering:
@@ -83,52 +85,54 @@ class Lowering:
     def __init__(self, table: Table, dialect: Dialect) -> None:
         self.table, self.dialect = table, dialect
 
-    def raw(self, name: str) -> SQL:
+    def lower_column(self, name: str) -> SQL:
         """A column as it is, except that NaN is NULL."""
         if self.table.columns[name].kind is not Kind.REAL:
-            return declared_column(name)
-        wide = cast(declared_column(name), exp.DType.DOUBLE)
+            return source_column(name)
+        wide = cast(source_column(name), exp.DType.DOUBLE)
         return exp.Case(ifs=[exp.If(this=self.dialect.is_nan(wide.copy()), true=exp.Null())], default=wide)
 
-    def steps(self, value: plan.Value) -> SQL:
+    def lower_value(self, value: plan.Value) -> SQL:
         """A numeric expression in grid steps, as BIGINT; NULL where something in it is missing."""
         match value:
             case plan.Ref(column=name):
-                return self._column(name)
+                return self._lower_clamped(name)
             case plan.Number():
-                return bigint(span_of(value, self.table).lower)
+                return bigint_literal(grid_range_of(value, self.table).lower)
             case plan.Plus(left=left, right=right) | plan.Minus(left=left, right=right):
-                a, b = self._aligned(left, right)
+                a, b = self._lower_aligned(left, right)
                 return exp.Paren(this=(exp.Add if isinstance(value, plan.Plus) else exp.Sub)(this=a, expression=b))
             case plan.Times(left=left, right=right):
-                return exp.Paren(this=exp.Mul(this=self.steps(left), expression=self.steps(right)))
+                return exp.Paren(this=exp.Mul(this=self.lower_value(left), expression=self.lower_value(right)))
             case plan.Bin(value=inner, width=width):
-                return self._bin(inner, width)
+                return self._lower_bin(inner, width)
             case plan.Case(branches=branches, default=default):
-                finest = span_of(value, self.table).exponent
-                ifs = [exp.If(this=self.condition(c), true=self._in(v, finest)) for c, v in branches]
-                return exp.Case(ifs=ifs, default=exp.Null() if default is None else self._in(default, finest))
+                finest = grid_range_of(value, self.table).exponent
+                ifs = [exp.If(this=self.lower_condition(c), true=self._lower_in_grid(v, finest)) for c, v in branches]
+                return exp.Case(ifs=ifs, default=exp.Null() if default is None else self._lower_in_grid(default, finest))
             case _:
                 assert_never(value)
 
-    def _column(self, name: str) -> SQL:
-        declared, span = self.table.columns[name], column_span(name, self.table.columns[name])
+    def _lower_clamped(self, name: str) -> SQL:
+        declared, span = self.table.columns[name], column_grid_range(name, self.table.columns[name])
         if declared.kind is Kind.BOOLEAN:
-            no = exp.If(this=exp.Not(this=declared_column(name)), true=bigint(0))
-            return exp.Case(ifs=[exp.If(this=declared_column(name), true=bigint(1)), no])
+            no = exp.If(this=exp.Not(this=source_column(name)), true=bigint_literal(0))
+            return exp.Case(ifs=[exp.If(this=source_column(name), true=bigint_literal(1)), no])
         if declared.kind is Kind.INTEGER:
             return self._unless_null(
-                declared_column(name), clamp(declared_column(name), whole(span.lower), whole(span.upper))
+                source_column(name), clamp(source_column(name), int_literal(span.lower), int_literal(span.upper))
             )
         assert declared.lower is not None
         assert declared.upper is not None
-        wide = cast(declared_column(name), exp.DType.DOUBLE)
-        inside = clamp(wide, double(declared.lower), double(declared.upper))
-        inside = inside if span.grid <= 1 else self.dialect.tame(inside)
-        scaled = exp.Add(this=exp.Mul(this=inside, expression=double(1 / span.grid)), expression=double(Fraction(1, 2)))
+        wide = cast(source_column(name), exp.DType.DOUBLE)
+        inside = clamp(wide, double_literal(declared.lower), double_literal(declared.upper))
+        inside = inside if span.grid <= 1 else self.dialect.avoid_underflow(inside)
+        scaled = exp.Add(
+            this=exp.Mul(this=inside, expression=double_literal(1 / span.grid)), expression=double_literal(Fraction(1, 2))
+        )
         nearest: SQL = cast(exp.Floor(this=scaled), exp.DType.BIGINT)
         if not _stays_inside(declared.lower, declared.upper, span):
-            nearest = clamp(nearest, whole(span.lower), whole(span.upper))
+            nearest = clamp(nearest, int_literal(span.lower), int_literal(span.upper))
         known = exp.Not(this=self.dialect.is_nan(wide.copy()))  # unknown where the column is missing
         return exp.Case(ifs=[exp.If(this=known, true=nearest)])
 
@@ -136,119 +140,121 @@ class Lowering:
         wide = cast(value, exp.DType.BIGINT)
         return exp.Case(ifs=[exp.If(this=exp.Is(this=tested, expression=exp.Null()), true=exp.Null())], default=wide)
 
-    def _in(self, value: plan.Value, exponent: int) -> SQL:
-        span = span_of(value, self.table)
+    def _lower_in_grid(self, value: plan.Value, exponent: int) -> SQL:
+        span = grid_range_of(value, self.table)
         factor = 1 << (span.exponent - exponent)
         if isinstance(value, plan.Number):
-            return bigint(span.lower * factor)
-        inner = self.steps(value)
-        if span.most == 0:  # has room in any grid, while the factor may have none
+            return bigint_literal(span.lower * factor)
+        inner = self.lower_value(value)
+        if span.magnitude == 0:  # has room in any grid, while the factor may have none
             return inner
-        return inner if factor == 1 else exp.Paren(this=exp.Mul(this=inner, expression=whole(factor)))
+        return inner if factor == 1 else exp.Paren(this=exp.Mul(this=inner, expression=int_literal(factor)))
 
-    def _aligned(self, left: plan.Value, right: plan.Value) -> tuple[SQL, SQL]:
-        a, _ = aligned(span_of(left, self.table), span_of(right, self.table))
-        return self._in(left, a.exponent), self._in(right, a.exponent)
+    def _lower_aligned(self, left: plan.Value, right: plan.Value) -> tuple[SQL, SQL]:
+        a, _ = align(grid_range_of(left, self.table), grid_range_of(right, self.table))
+        return self._lower_in_grid(left, a.exponent), self._lower_in_grid(right, a.exponent)
 
-    def _bin(self, inner: plan.Value, width: int | Fraction) -> SQL:
+    def _lower_bin(self, inner: plan.Value, width: int | Fraction) -> SQL:
         """⌊value/width⌋ with a division of non-negative numbers, on which all engines agree."""
-        span: Span = span_of(inner, self.table)
+        span: GridRange = grid_range_of(inner, self.table)
         times, divisor_steps = bin_factors(span, width)
         first = floor(Fraction(span.lower * times, divisor_steps))
-        steps = exp.Mul(this=self.steps(inner), expression=whole(times))
-        above = exp.Paren(this=exp.Sub(this=steps, expression=whole(first * divisor_steps)))
-        return exp.Paren(this=exp.Add(this=self.dialect.divide(above, whole(divisor_steps)), expression=whole(first)))
+        steps = exp.Mul(this=self.lower_value(inner), expression=int_literal(times))
+        above = exp.Paren(this=exp.Sub(this=steps, expression=int_literal(first * divisor_steps)))
+        return exp.Paren(
+            this=exp.Add(this=self.dialect.divide(above, int_literal(divisor_steps)), expression=int_literal(first))
+        )
 
-    def key(self, value: plan.Ref | plan.Bin) -> SQL:
+    def lower_key(self, value: plan.Ref | plan.Bin) -> SQL:
         """What rows are grouped by. A date that Python cannot hold (infinity, before the year 1) is missing."""
         if isinstance(value, plan.Bin):
-            return self.steps(value)
-        key, kind = declared_column(value.column), self.table.columns[value.column].kind
+            return self.lower_value(value)
+        key, kind = source_column(value.column), self.table.columns[value.column].kind
         if kind not in (Kind.DATE, Kind.TIMESTAMP):
             return key
         first, last = (date.min, date.max) if kind is Kind.DATE else (datetime.min, datetime.max)
-        known = exp.Between(this=key, low=constant(first), high=constant(last))
+        known = exp.Between(this=key, low=key_literal(first), high=key_literal(last))
         return exp.Case(ifs=[exp.If(this=known, true=key.copy())])
 
-    def presence(self, value: plan.Value) -> SQL:
+    def lower_presence(self, value: plan.Value) -> SQL:
         """NULL where a value is missing, else 0: all that counting needs, so that a plain column needs no bounds."""
         if not isinstance(value, plan.Ref):
-            return self.steps(value)
-        missing = exp.Is(this=exp.Paren(this=self.raw(value.column)), expression=exp.Null())
-        return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=bigint(0))
+            return self.lower_value(value)
+        missing = exp.Is(this=exp.Paren(this=self.lower_column(value.column)), expression=exp.Null())
+        return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=bigint_literal(0))
 
-    def where(self, condition: plan.Condition) -> SQL:
+    def lower_where(self, condition: plan.Condition) -> SQL:
         """What a row must pass. A long list is wrapped: Spark takes a plain one apart, as deep a recursion as it is long."""
-        passes = self.condition(condition)
-        long = isinstance(condition, plan.All) and len(condition.parts) > LONG
+        passes = self.lower_condition(condition)
+        long = isinstance(condition, plan.All) and len(condition.parts) > LONG_CONDITION
         return exp.Coalesce(this=passes, expressions=[exp.false()]) if long else passes
 
-    def condition(self, condition: plan.Condition) -> SQL:
+    def lower_condition(self, condition: plan.Condition) -> SQL:
         """True, false or NULL, as SQL has it."""
         match condition:
             case plan.Compare(order=order, left=left, right=right):
-                return exp.Paren(this=self._compare(order, left, right))
+                return exp.Paren(this=self._lower_compare(order, left, right))
             case plan.OneOf(value=ref, among=among):
-                return exp.Paren(this=self._one_of(ref, among))
+                return exp.Paren(this=self._lower_one_of(ref, among))
             case plan.Missing(value=ref):
-                return exp.Paren(this=exp.Is(this=exp.Paren(this=self.raw(ref.column)), expression=exp.Null()))
+                return exp.Paren(this=exp.Is(this=exp.Paren(this=self.lower_column(ref.column)), expression=exp.Null()))
             case plan.All(parts=parts):
-                return exp.Paren(this=exp.and_(*(self.condition(part) for part in parts), copy=False))
+                return exp.Paren(this=exp.and_(*(self.lower_condition(part) for part in parts), copy=False))
             case plan.Any(parts=parts):
-                return exp.Paren(this=exp.or_(*(self.condition(part) for part in parts), copy=False))
+                return exp.Paren(this=exp.or_(*(self.lower_condition(part) for part in parts), copy=False))
             case plan.Not(part=part):
-                return exp.Not(this=self.condition(part))
+                return exp.Not(this=self.lower_condition(part))
             case _:
                 assert_never(condition)
 
-    def _one_of(self, ref: plan.Ref, among: tuple[plan.Number | plan.Constant, ...]) -> SQL:
+    def _lower_one_of(self, ref: plan.Ref, among: tuple[plan.Number | plan.Constant, ...]) -> SQL:
         """One flat list, however long: engines limit how deep an expression may be."""
-        kind, raw = self.table.columns[ref.column].kind, exp.Paren(this=self.raw(ref.column))
+        kind, raw = self.table.columns[ref.column].kind, exp.Paren(this=self.lower_column(ref.column))
         listed: list[SQL] = []
         for each in among:
             if isinstance(each, plan.Constant):
-                listed.append(constant(each.value))
+                listed.append(key_literal(each.value))
             elif kind is Kind.REAL:
-                listed.append(double(each.value))
+                listed.append(double_literal(each.value))
             elif each.value.denominator == 1:  # no whole number equals any other
-                listed.append(whole(int(each.value)))
+                listed.append(int_literal(int(each.value)))
         return exp.In(this=raw, expressions=listed) if listed else exp.NEQ(this=raw, expression=raw.copy())
 
-    def _compare(self, order: plan.Order, left: plan.Value, right: plan.Value | plan.Constant) -> SQL:
+    def _lower_compare(self, order: plan.Order, left: plan.Value, right: plan.Value | plan.Constant) -> SQL:
         if isinstance(left, plan.Ref) and isinstance(right, plan.Constant):
-            return _ORDERS[order](this=declared_column(left.column), expression=constant(right.value))
+            return _ORDERS[order](this=source_column(left.column), expression=key_literal(right.value))
         if isinstance(left, plan.Ref) and isinstance(right, plan.Number):
-            return self._against_number(order, left, right.value)
+            return self._lower_compare_number(order, left, right.value)
         assert not isinstance(right, plan.Constant)
-        a, b = self._aligned(left, right)
+        a, b = self._lower_aligned(left, right)
         return _ORDERS[order](this=a, expression=b)
 
-    def _against_number(self, order: plan.Order, ref: plan.Ref, number: Fraction) -> SQL:
+    def _lower_compare_number(self, order: plan.Order, ref: plan.Ref, number: Fraction) -> SQL:
         """A plain column against a constant: the value itself is compared, not the clamped one."""
         kind = self.table.columns[ref.column].kind
         if kind is Kind.REAL:
-            return _ORDERS[order](this=exp.Paren(this=self.raw(ref.column)), expression=double(number))
+            return _ORDERS[order](this=exp.Paren(this=self.lower_column(ref.column)), expression=double_literal(number))
         if number.denominator == 1:
-            return _ORDERS[order](this=declared_column(ref.column), expression=whole(int(number)))
+            return _ORDERS[order](this=source_column(ref.column), expression=int_literal(int(number)))
         if order in (plan.Order.EQUAL, plan.Order.NOT_EQUAL):  # never, or always; unknown where the column is missing
             same = exp.EQ if order is plan.Order.NOT_EQUAL else exp.NEQ
-            return same(this=declared_column(ref.column), expression=declared_column(ref.column))
+            return same(this=source_column(ref.column), expression=source_column(ref.column))
         up = order in (plan.Order.AT_LEAST, plan.Order.LESS)
-        return _ORDERS[order](this=declared_column(ref.column), expression=whole(ceil(number) if up else floor(number)))
+        return _ORDERS[order](this=source_column(ref.column), expression=int_literal(ceil(number) if up else floor(number)))
 
 
-def _stays_inside(lower: Fraction, upper: Fraction, span: Span) -> bool:
+def _stays_inside(lower: Fraction, upper: Fraction, grid_range: GridRange) -> bool:
     """Whether rounding to the grid cannot leave the span: every step of it is monotone, so its two ends decide."""
-    low, high = (floor(float(end) * float(1 / span.grid) + 0.5) for end in (lower, upper))
-    return span.lower <= low and high <= span.upper
+    low, high = (floor(float(end) * float(1 / grid_range.grid) + 0.5) for end in (lower, upper))
+    return grid_range.lower <= low and high <= grid_range.upper
 
 
-def constant(value: object) -> SQL:
+def key_literal(value: object) -> SQL:
     """A text, truth value, date or time."""
     if isinstance(value, bool):
         return exp.Boolean(this=value)
     if isinstance(value, int):
-        return whole(value)
+        return int_literal(value)
     if isinstance(value, str):
         return exp.Literal.string(value)
     kind = exp.DType.TIMESTAMPNTZ if isinstance(value, datetime) else exp.DType.DATE
@@ -270,13 +276,13 @@ def greatest(a: SQL, b: SQL) -> SQL:
     return exp.Anonymous(this="GREATEST", expressions=[a, b])
 
 
-def saturated(total: SQL, dialect: Dialect) -> SQL:
+def saturate(total: SQL, dialect: Dialect) -> SQL:
     """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
     The sum of nothing is 0."""
-    whole_sum = exp.Coalesce(this=total, expressions=[whole(0)])
-    if not dialect.cut_off:
+    whole_sum = exp.Coalesce(this=total, expressions=[int_literal(0)])
+    if not dialect.saturates:
         return whole_sum
-    return cast(clamp(whole_sum, whole(-SATURATED), whole(SATURATED)), exp.DType.BIGINT)
+    return cast(clamp(whole_sum, int_literal(-SATURATION_LIMIT), int_literal(SATURATION_LIMIT)), exp.DType.BIGINT)
 
 
 _ORDERS: dict[plan.Order, type[exp.Binary]] = {

@@ -25,28 +25,28 @@ EPS = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class MgfRatio:
     """ln of M(c + is)/e^base at many s, and how far its exponential may be from the true quotient."""
 
     log: Complexes
     error: Floats
 
 
-class Law(Protocol):
+class Pld(Protocol):
     """A privacy-loss random variable that the contour can integrate."""
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         """The largest finite loss, or ∞."""
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         """K at the points c > 0, and its error bound."""
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         """ln(M(c + is)/e^base) at the points s ≥ 0."""
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         """Cheap bounds, at most 0 or nearly so, on ln(|M(c + is)|/M(c)) at the points s > 0."""
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         """A bound, at most 0, on ln(|M(c + it)|/M(c)) for all t ≥ s."""

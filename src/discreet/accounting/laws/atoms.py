@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
-from discreet.accounting.laws.oscillate import oscillate
+from discreet.accounting.laws import EPS, Floats, MgfRatio
+from discreet.accounting.laws.oscillate import sum_exponentials
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AtomsLaw:
+class DiscretePld:
     """P(L = loss_j) = e^{log_mass_j}; each loss is known to `loss_error`, each logarithm of a mass to `mass_error`.
 
-    >>> coin = AtomsLaw.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])
-    >>> float(np.exp(coin.real(np.array([1.0]))[0][0])) - (0.75 * np.e + 0.25 / np.e) < 1e-15
+    >>> coin = DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])
+    >>> float(np.exp(coin.cgf(np.array([1.0]))[0][0])) - (0.75 * np.e + 0.25 / np.e) < 1e-15
     True
     """
 
@@ -29,16 +29,16 @@ class AtomsLaw:
         log_mass: "Floats | list[float]",
         loss_error: "Floats | float" = 0.0,
         mass_error: "Floats | float" = 0.0,
-    ) -> "AtomsLaw":
+    ) -> "DiscretePld":
         """One error for all atoms, or one each; doubles are never better than their own rounding."""
         values, masses = np.asarray(loss, dtype=float), np.asarray(log_mass, dtype=float)
         return cls(values, masses, loss_error + EPS * np.abs(values), mass_error + EPS * (np.abs(masses) + 4))
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return float((self.loss + self.loss_error).max())
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         exponent = self.log_mass + np.multiply.outer(c, self.loss)
         top = exponent.max(axis=1)
         weight = np.exp(exponent - top[:, None])
@@ -47,19 +47,19 @@ class AtomsLaw:
         error = (weight * slip).sum(axis=1) / total + EPS * (np.abs(top) + len(self.loss) + 8)
         return top + np.log(total), error
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         exponent = self.log_mass + c * self.loss
         weight = np.exp(exponent - base)
         flat = weight * (self.mass_error + c * self.loss_error + 2 * EPS * (np.abs(exponent) + abs(base) + 4))
         heavy = weight > 1e-24 * float(weight.max())  # what is left out is part of the error
         lost = float(weight[~heavy].sum())
-        total, method = oscillate(s, self.loss[heavy], weight[heavy])
+        total, method = sum_exponentials(s, self.loss[heavy], weight[heavy])
         size = np.maximum(np.abs(total), 1e-300)
         error = lost + flat.sum() + s * (weight * (self.loss_error + 4 * EPS * np.abs(self.loss))).sum()
         error = error + (method + 8 * EPS) * weight.sum() + 2e-300
-        return Ratio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
+        return MgfRatio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         """Two atoms a distance d apart with tilted masses p and 1 − p: |M|²/M(c)² = 1 − 4p(1 − p)·sin²(sd/2)."""
         if len(self.loss) != 2:
             return np.zeros(len(s))
@@ -70,5 +70,5 @@ class AtomsLaw:
         slip = 2.0**-21 * (2 + s * abs(gap)) + s * float(self.loss_error.sum()) + 1e-9
         return np.asarray(np.log1p(-slope * np.maximum(sine * sine - slip, 0.0) * (1 - 1e-6)) / 2 + 1e-12)
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return 0.0  # atoms: no decay is proven

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
+from discreet.accounting.laws import EPS, Floats, MgfRatio
 from discreet.exact import nearest_float
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRangeLaw:
+class BoundedRangePld:
     """L between −ε and ε with density e^{(t − ε)/2}/(2(1 − e^{-ε})): a pair that dominates every range of ε.
 
     If P/Q lies in [e^{u−ε}, e^u], its mean under Q being 1, then every convex function of it has its largest mean where
@@ -21,38 +21,38 @@ class BoundedRangeLaw:
     (1 − e^{(x−ε)/2})²/(1 − e^{-ε}): convex in e^x, hence itself the curve of a pair [ZDW22], and minus its slope is
     Q(L > x). With w = z + ½, M(z) = e^{zε}·(1 − e^{-2wε})/(2w(1 − e^{-ε})).
 
-    >>> law = BoundedRangeLaw(Fraction(1))
-    >>> abs(float(law.real(np.array([1e-12]))[0][0])) < 1e-11
+    >>> law = BoundedRangePld(Fraction(1))
+    >>> abs(float(law.cgf(np.array([1e-12]))[0][0])) < 1e-11
     True
     """
 
     epsilon: Fraction
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return nearest_float(self.epsilon)
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         eps = nearest_float(self.epsilon)
         if eps == 0:
             return np.zeros(len(c)), np.zeros(len(c))
         shrink = np.log(_quotient(eps, c + 0.5))
         return c * eps + shrink, 16 * EPS * (c * eps + np.abs(shrink) + 4)
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         eps = nearest_float(self.epsilon)
         if eps == 0:
-            return Ratio(np.full(len(s), -base + 0j), np.full(len(s), 8 * EPS * (1 + abs(base))))
+            return MgfRatio(np.full(len(s), -base + 0j), np.full(len(s), 8 * EPS * (1 + abs(base))))
         value = _quotient(eps, c + 0.5 + 1j * s)
         logs = c * eps - base + 1j * s * eps + np.log(np.where(np.abs(value) < 1e-300, 1e-300 + 0j, value))
         # |1 − e^{-2wε}| ≤ 2|w|ε, so the quotient is at most ε/(1 − e^{-ε}), and that times the roundings bounds its error.
         scale = exp(c * eps - base) * eps / -expm1(-eps)
-        return Ratio(logs, scale * 16 * EPS * (c * eps + abs(base) + 2 * s * eps + 8) + 2e-300)
+        return MgfRatio(logs, scale * 16 * EPS * (c * eps + abs(base) + 2 * s * eps + 8) + 2e-300)
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         """|1 − e^{-2wε}| ≤ 1 + e^{-2cε - ε}, and 1/|w| falls."""
         eps, w = nearest_float(self.epsilon), c + 0.5
         if eps == 0:

@@ -6,29 +6,29 @@ from math import inf
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
+from discreet.accounting.laws import EPS, Floats, MgfRatio
 from discreet.exact import nearest_float
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedLaw:
+class ZcdpCgfBound:
     """Not a law but a bound: K(c) ≤ ρ·c(c + 1) for every c > 0, which is ρ-zCDP. It has no values off the real line."""
 
     rho: Fraction
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return inf
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         value = nearest_float(self.rho) * c * (c + 1)
         return value, 4 * EPS * value
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
-        return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
+        return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return 0.0

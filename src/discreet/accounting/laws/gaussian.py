@@ -6,44 +6,44 @@ from math import ceil, exp, inf, pi
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Complexes, Floats, Ratio
-from discreet.accounting.laws.atoms import AtomsLaw
+from discreet.accounting.laws import EPS, Complexes, Floats, MgfRatio
+from discreet.accounting.laws.atoms import DiscretePld
 from discreet.exact import nearest_float
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLaw:
+class GaussianPld:
     """L ~ N(μ²/2, μ²), so K(z) = μ²·z(z + 1)/2. Independent Gaussians add their μ².
 
-    >>> GaussianLaw(Fraction(1, 100)).real(np.array([2.0]))[0].tolist()
+    >>> GaussianPld(Fraction(1, 100)).cgf(np.array([2.0]))[0].tolist()
     [0.03]
     """
 
     squared: Fraction  # μ²
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return inf
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         value = nearest_float(self.squared) / 2 * c * (c + 1)
         return value, 4 * EPS * value
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         half = nearest_float(self.squared) / 2
         real, phase = half * (c * (c + 1) - s * s), half * s * (2 * c + 1)
         size = np.exp(real - base)
-        return Ratio(real - base + 1j * phase, size * 4 * EPS * (half * (c * (c + 1) + s * s) + abs(base) + phase + 1))
+        return MgfRatio(real - base + 1j * phase, size * 4 * EPS * (half * (c * (c + 1) + s * s) + abs(base) + phase + 1))
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.asarray(-nearest_float(self.squared) / 2 * (1 - 4 * EPS) * s * s)
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return -nearest_float(self.squared) / 2 * s * s * (1 - 4 * EPS)
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianLaw:
+class DiscreteGaussianPld:
     """P(k) ∝ e^{-k²/2σ²} against the same shifted by a whole r: L(k) = (r² − 2kr)/2σ².
 
     M(z) = e^{zr²/2σ²}·Σ_k e^{-k²/2σ² − zrk/σ²}/Σ_k e^{-k²/2σ²}. For σ ≥ ½ the sums are done on the Fourier side (Poisson
@@ -55,24 +55,24 @@ class DiscreteGaussianLaw:
     shift: int
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return inf
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         rate = nearest_float(self.shift**2 / self.sigma**2) / 2
         if self.sigma >= 3:  # theta functions are 1 within 3e-77
             value = rate * c * (c + 1)
             return value, 8 * EPS * (value + 1)
-        total, rest = (self._fourier if self.sigma >= Fraction(1, 2) else self._plain)(c, np.zeros_like(c))
-        norm = (self._fourier if self.sigma >= Fraction(1, 2) else self._plain)(np.zeros(1), np.zeros(1))[0].real
+        total, rest = (self._sum_fourier if self.sigma >= Fraction(1, 2) else self._sum_direct)(c, np.zeros_like(c))
+        norm = (self._sum_fourier if self.sigma >= Fraction(1, 2) else self._sum_direct)(np.zeros(1), np.zeros(1))[0].real
         value = rate * c * (c + 1) + np.log(total.real / norm)
         return value, 8 * EPS * (rate * c * (c + 1) + 4) + 2 * rest / np.abs(total)
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         rate = nearest_float(self.shift**2 / self.sigma**2) / 2
         if self.sigma >= 3:
-            return self._nearest(c, rate * c * (c + 1) - base, rate * s, s)
-        sums = self._fourier if self.sigma >= Fraction(1, 2) else self._plain
+            return self._nearest_term(c, rate * c * (c + 1) - base, rate * s, s)
+        sums = self._sum_fourier if self.sigma >= Fraction(1, 2) else self._sum_direct
         total, rest = sums(np.full_like(s, c), s)
         norm = sums(np.zeros(1), np.zeros(1))[0].real
         at_c = rate * c * (c + 1) - base
@@ -82,9 +82,9 @@ class DiscreteGaussianLaw:
         # A sum that cancels to nothing has no logarithm: a floor far below the error keeps it finite.
         floor = np.maximum(np.abs(total), 1e-300)
         safe = np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)
-        return Ratio(at_c + 1j * phase + np.log(safe / norm), size * (rest + rough * floor + 2e-300))
+        return MgfRatio(at_c + 1j * phase + np.log(safe / norm), size * (rest + rough * floor + 2e-300))
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         """For σ ≥ 3 the nearest term is e^{-σ²b²/2} and all others together are below 4·e^{-(πσ)²/2}."""
         sigma = nearest_float(self.sigma)
         if sigma < 3:
@@ -93,14 +93,14 @@ class DiscreteGaussianLaw:
         b = np.maximum(0.0, np.abs(angle - 2 * pi * np.round(angle / (2 * pi))) - 8 * EPS * (1 + angle))
         return np.asarray(np.maximum(-((sigma * b) ** 2) / 2, -40.0) + 1e-7)
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return 0.0  # a lattice: |M| comes back to M(c) at every period
 
-    def atoms(self, most: int = 1 << 14) -> tuple[AtomsLaw, float] | None:
+    def atoms(self, max_atoms: int = 1 << 14) -> tuple[DiscretePld, float] | None:
         """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None if too many."""
         sigma, r = nearest_float(self.sigma), self.shift
         reach = ceil(27 * sigma) + 1
-        if 2 * reach + r >= most:
+        if 2 * reach + r >= max_atoms:
             return None
         k = np.arange(-reach, reach + r + 1.0)
         square = k * k / (2 * sigma**2)
@@ -108,9 +108,9 @@ class DiscreteGaussianLaw:
         step = nearest_float(r / self.sigma**2)
         loss, mass = (r / 2 - k) * step, -square - np.log(weight.sum())
         outside = 4 * (1 + sigma) * exp(-(reach**2) / (2 * sigma**2))
-        return AtomsLaw.of(loss, mass, 4 * EPS * np.abs(loss), 8 * EPS * (square + 4) + 2 * outside), outside
+        return DiscretePld.of(loss, mass, 4 * EPS * np.abs(loss), 8 * EPS * (square + 4) + 2 * outside), outside
 
-    def _nearest(self, c: float, at_c: float, phase: Floats, s: Floats) -> Ratio:
+    def _nearest_term(self, c: float, at_c: float, phase: Floats, s: Floats) -> MgfRatio:
         """The nearest term alone, whose logarithm needs no exponential: for σ ≥ 3 the others are below e^{-44}."""
         sigma, step, turn = nearest_float(self.sigma), nearest_float(self.shift / self.sigma**2), c * float(self.shift)
         angle = s * step
@@ -120,9 +120,9 @@ class DiscreteGaussianLaw:
         slip = 8 * EPS * (1 + angle)
         moved = slip * (sigma**2 * np.abs(b) + turn) + 8 * EPS * (half + turn * np.abs(b) + abs(at_c) + phase + 4)
         others = 4 * exp(at_c - (pi * sigma) ** 2 / 2)
-        return Ratio(at_c - half + 1j * (phase + turn * b), size * (moved + (sigma * slip) ** 2) + others)
+        return MgfRatio(at_c - half + 1j * (phase + turn * b), size * (moved + (sigma * slip) ** 2) + others)
 
-    def _fourier(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
+    def _sum_fourier(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
         """Σ_m e^{-σ²b_m²/2 − i·cr·b_m}: at s = 0 it is the real theta value, close to 1 for σ ≥ ½."""
         sigma, step = nearest_float(self.sigma), nearest_float(self.shift / self.sigma**2)
         angle = s * step
@@ -141,7 +141,7 @@ class DiscreteGaussianLaw:
         # |m − m₀| > reach: |b| ≥ 2π(reach + ½), which σ ≥ ½ makes at most e^{-2·4.6²}, and less by e^{-20} a step.
         return total, error + 4 * np.exp(-2 * (pi * sigma * (reach + 0.5)) ** 2)
 
-    def _plain(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
+    def _sum_direct(self, c: Floats, s: Floats) -> tuple[Complexes, Floats]:
         """Σ_k e^{-(k + cr)²/2σ² − i·skr/σ²}, k within 6 of −cr; the rest is below 4·e^{-5.5²/2σ²}."""
         variance, step = nearest_float(self.sigma**2), nearest_float(self.shift / self.sigma**2)
         centre = -c * float(self.shift)

@@ -22,29 +22,29 @@ from numpy.typing import NDArray
 from discreet.accounting.laws import Complexes, Floats
 
 _CHUNK = 1 << 18  # terms held at once
-_DEAR = 1 << 21  # terms from which on the grid pays
+_GRID_FROM = 1 << 21  # terms from which on the grid pays
 _SPREAD = 20
 _BETA = 80.0
 _GROWTH = 149.0  # e^{β/16}
 
 
-def oscillate(s: Floats, at: Floats, weight: Floats) -> tuple[Complexes, float]:
+def sum_exponentials(s: Floats, at: Floats, weight: Floats) -> tuple[Complexes, float]:
     """The sums, and a bound on what the method (not the rounding of s·at) may have them off by, over Σ|weight|.
 
     >>> s = 0.25 * np.arange(4096.0)
     >>> at, weight = np.linspace(-3, 3, 1000), np.full(1000, 1e-3)
-    >>> bool(abs(oscillate(s, at, weight)[0] - directly(s, at, weight)).max() < 1e-12)
+    >>> bool(abs(sum_exponentials(s, at, weight)[0] - sum_directly(s, at, weight)).max() < 1e-12)
     True
     """
-    if len(s) * len(at) > _DEAR and len(s) > 64:
+    if len(s) * len(at) > _GRID_FROM and len(s) > 64:
         step = s[1] - s[0]
         index = np.round((s - s[0]) / step)
         if (s[0] + step * index == s).all() and index[-1] < 8 * len(s):
-            return _gridded(s, float(step), index.astype(np.int64), at, weight)
-    return directly(s, at, weight), 2.0**-52 * (len(at) + 8)
+            return _sum_on_grid(s, float(step), index.astype(np.int64), at, weight)
+    return sum_directly(s, at, weight), 2.0**-52 * (len(at) + 8)
 
 
-def directly(s: Floats, at: Floats, weight: Floats) -> Complexes:
+def sum_directly(s: Floats, at: Floats, weight: Floats) -> Complexes:
     """Term by term, a few rows at a time."""
     total = np.empty(len(s), dtype=np.complex128)
     rows = max(1, _CHUNK // len(at))
@@ -54,7 +54,7 @@ def directly(s: Floats, at: Floats, weight: Floats) -> Complexes:
     return total
 
 
-def _gridded(s: Floats, step: float, index: NDArray[np.int64], at: Floats, weight: Floats) -> tuple[Complexes, float]:
+def _sum_on_grid(s: Floats, step: float, index: NDArray[np.int64], at: Floats, weight: Floats) -> tuple[Complexes, float]:
     half = int(index[-1]) // 2 + 1
     size = 1 << max(8, (4 * half - 1).bit_length())  # |n| ≤ half ≤ size/4
     tau = _BETA / size**2

@@ -16,37 +16,39 @@ from math import ceil, erf, expm1, inf, log, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
-from discreet.accounting.laws.atoms import AtomsLaw
-from discreet.accounting.laws.gaussian import GaussianLaw
-from discreet.accounting.laws.laplace import LaplaceLaw
-from discreet.accounting.laws.sampled import SampledGaussianLaw
-from discreet.accounting.laws.sampled_laplace import SampledLaplaceLaw
+from discreet.accounting.laws import EPS, Floats, MgfRatio
+from discreet.accounting.laws.atoms import DiscretePld
+from discreet.accounting.laws.gaussian import GaussianPld
+from discreet.accounting.laws.laplace import LaplacePld
+from discreet.accounting.laws.sampled import SampledGaussianPld
+from discreet.accounting.laws.sampled_laplace import SampledLaplacePld
 from discreet.exact import nearest_float
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_MOST = 1 << 18
+_MAX_POINTS = 1 << 18
 
 
-def replaced(law: AtomsLaw, infinite: tuple[float, float], rate: Fraction) -> tuple[AtomsLaw, float, float]:
+def sample_without_replacement(
+    pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction
+) -> tuple[DiscretePld, float, float]:
     """The law on a share `rate` < 1 of the units, and its mass at infinity; the list must be its own mirror image.
 
     Write w for P's mass at infinity. The kink has 1 − q·w less all that is not at 0, which is
     (1 − q)·(w + Σ P(l)(1 − e^{-l})) + P(0), the sum over l > 0.
     """
     q, stay = nearest_float(rate), nearest_float(1 - rate)
-    flat = np.abs(law.loss) <= law.loss_error + 1e-12
-    up = (law.loss > 0) & ~flat
-    loss, mass = law.loss[up], law.log_mass[up]
+    flat = np.abs(pld.loss) <= pld.loss_error + 1e-12
+    up = (pld.loss > 0) & ~flat
+    loss, mass = pld.loss[up], pld.log_mass[up]
     image, slip = _image(loss, q, stay)
-    slip = slip + law.loss_error[up]
-    low, high = infinite
-    kink = float(np.exp(law.log_mass[flat]).sum() - stay * (np.exp(mass) * np.expm1(-loss)).sum()) + stay * low
-    wrong = stay * (high - low) + float((np.exp(mass) * (law.mass_error[up] + law.loss_error[up])).sum()) + 64 * EPS
-    wrong += float((np.exp(law.log_mass[flat]) * law.mass_error[flat]).sum())
-    near = float((np.abs(law.loss[flat]) + law.loss_error[flat]).max(initial=0.0))
-    mass_slip = law.mass_error[up] + law.loss_error[up] + slip + 8 * EPS * np.abs(loss)
-    both = AtomsLaw.of(
+    slip = slip + pld.loss_error[up]
+    low, high = infinity_mass
+    kink = float(np.exp(pld.log_mass[flat]).sum() - stay * (np.exp(mass) * np.expm1(-loss)).sum()) + stay * low
+    wrong = stay * (high - low) + float((np.exp(mass) * (pld.mass_error[up] + pld.loss_error[up])).sum()) + 64 * EPS
+    wrong += float((np.exp(pld.log_mass[flat]) * pld.mass_error[flat]).sum())
+    near = float((np.abs(pld.loss[flat]) + pld.loss_error[flat]).max(initial=0.0))
+    mass_slip = pld.mass_error[up] + pld.loss_error[up] + slip + 8 * EPS * np.abs(loss)
+    both = DiscretePld.of(
         np.concatenate([image, -image, [0.0]]),
         np.concatenate([mass + (image - loss), mass - loss, [log(max(kink, 1e-300))]]),
         np.concatenate([slip, slip, [near]]),
@@ -63,7 +65,7 @@ def _image(loss: Floats, q: float, stay: float) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplacedLaw:
+class WithoutReplacementPld:
     """Gaussian or continuous Laplace noise on a share `rate` of the units.
 
     With A = 1 − q + q·e^t and Q's law of t = ln P/Q, M(z) = ∫_{t>0} (A^{z+1} + A^{-z}) dQ + (1 − q)(1 − 2Q(t > 0)), by
@@ -74,51 +76,51 @@ class ReplacedLaw:
     grows from a panel to its ellipse by at most e^{5.2ηU/μ² + 8η²/μ²} ≤ e^{7.2} and varies on a panel by at most e²; so
     the rule is off by at most e^{45+7.2-134+10} times M(c).
 
-    >>> law = ReplacedLaw(GaussianLaw(Fraction(1)), Fraction(1, 2))
-    >>> abs(float(law.real(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
+    >>> law = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 2))
+    >>> abs(float(law.cgf(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
     True
     """
 
-    inner: GaussianLaw | LaplaceLaw
+    inner: GaussianPld | LaplacePld
     rate: Fraction
 
     @property
-    def alone(self) -> SampledGaussianLaw | SampledLaplaceLaw:
+    def single_sample(self) -> SampledGaussianPld | SampledLaplacePld:
         """What has the same curve for ε ≥ 0, if nothing else is composed."""
-        if isinstance(self.inner, GaussianLaw):
-            return SampledGaussianLaw(self.inner.squared, self.rate, removed=True)
-        return SampledLaplaceLaw(self.inner.epsilon, self.rate, removed=True)
+        if isinstance(self.inner, GaussianPld):
+            return SampledGaussianPld(self.inner.squared, self.rate, removed=True)
+        return SampledLaplacePld(self.inner.epsilon, self.rate, removed=True)
 
     @property
-    def most(self) -> float:
-        return self.alone.most
+    def max_loss(self) -> float:
+        return self.single_sample.max_loss
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         value, error = np.full(len(c), inf), np.full(len(c), inf)
         for lo, hi in pairwise([0.0, 2.0, 8.0, 32.0, 128.0, 512.0, 4096.0, 16384.0]):
             here = (lo < c) & (c <= hi)
             atoms = self._atoms(float(c[here].max()), 0.0) if here.any() else None
             if atoms is not None:
-                value[here], error[here] = atoms.real(c[here])
+                value[here], error[here] = atoms.cgf(c[here])
         return value, error + 1e-28
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         atoms = self._atoms(c, float(s[-1]))
         if atoms is None:
-            return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
-        found = atoms.ratio(c, base, s)
-        return Ratio(found.log, found.error + 1e-28)
+            return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
+        found = atoms.mgf_ratio(c, base, s)
+        return MgfRatio(found.log, found.error + 1e-28)
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return 0.0  # the kink is an atom
 
-    def _atoms(self, c: float, s: float) -> AtomsLaw | None:
+    def _atoms(self, c: float, s: float) -> DiscretePld | None:
         """Gauss' points for t > 0, their mirror images and the kink as a list."""
         widest = min(0.375, 4 / (s + 1), 4 / (c + 2))
-        if isinstance(self.inner, LaplaceLaw):
+        if isinstance(self.inner, LaplacePld):
             points = _laplace_points(nearest_float(self.inner.epsilon), widest)
         else:
             points = _gaussian_points(nearest_float(self.inner.squared), widest, c)
@@ -127,7 +129,7 @@ class ReplacedLaw:
         t, mass, kink = points
         image, slip = _image(t, nearest_float(self.rate), nearest_float(1 - self.rate))
         rough = slip + 16 * EPS * (9 + np.abs(mass) + t)
-        return AtomsLaw.of(
+        return DiscretePld.of(
             np.concatenate([image, -image, [0.0]]),
             np.concatenate([mass + image, mass, [log(kink * nearest_float(1 - self.rate))]]),
             np.concatenate([slip, slip, [0.0]]),
@@ -158,7 +160,7 @@ def _gaussian_points(squared: float, widest: float, c: float) -> tuple[Floats, F
 def _panels(end: float, widest: float) -> tuple[Floats, Floats] | None:
     """Gauss' points on (0, end) and the logarithms of their weights."""
     panels = ceil(end / (2 * widest))
-    if panels * len(_POINTS) > _MOST:
+    if panels * len(_POINTS) > _MAX_POINTS:
         return None
     half = end / (2 * panels)
     t = np.add.outer(half * (2 * np.arange(panels) + 1), half * _POINTS).ravel()

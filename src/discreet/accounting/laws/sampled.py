@@ -22,21 +22,21 @@ from math import ceil, cos, exp, inf, log, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
-from discreet.accounting.laws.oscillate import oscillate
+from discreet.accounting.laws import EPS, Floats, MgfRatio
+from discreet.accounting.laws.oscillate import sum_exponentials
 from discreet.exact import nearest_float, sqrt_up
 
 _DIGITS = 38.0  # the quadrature aims at e^{-38}
 _REACH = 9.5
-_WIDEST = 400_000  # points; past that K is not worth its price
+_MAX_GAUSSIAN_POINTS = 400_000  # points; past that K is not worth its price
 
 
 @dataclass(frozen=True, slots=True)
-class SampledGaussianLaw:
+class SampledGaussianPld:
     """Poisson sample at `rate` of a Gaussian with (Δ/σ)² = `squared`, for the unit that is removed or added.
 
-    >>> law = SampledGaussianLaw(Fraction(1), Fraction(1, 100), removed=True)
-    >>> round(float(law.real(np.array([1.0]))[0][0]), 12) == round(log(1 + (np.e - 1) / 10**4), 12)
+    >>> law = SampledGaussianPld(Fraction(1), Fraction(1, 100), removed=True)
+    >>> round(float(law.cgf(np.array([1.0]))[0][0]), 12) == round(log(1 + (np.e - 1) / 10**4), 12)
     True
     """
 
@@ -45,10 +45,10 @@ class SampledGaussianLaw:
     removed: bool
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         return inf if self.removed else -log(nearest_float(1 - self.rate))
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         value, error = np.full(len(c), inf), np.full(len(c), inf)
         for lo, hi in pairwise([0.0, 2.0, 8.0, 32.0, 128.0, 512.0, inf]):  # a grid that serves its largest c serves them all
             here = (lo < c) & (c <= hi)
@@ -68,10 +68,10 @@ class SampledGaussianLaw:
         error = (weight * slip).sum(axis=1) / total + ends / total + grid.step_error
         return top + np.log(total), error + 8 * EPS * (np.abs(top) + 2)
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         total = np.zeros(s.shape, dtype=np.complex128)
         error = np.full(s.shape, inf)
-        for lo, hi in pairwise(_doublings(s)):  # the step shrinks as s grows
+        for lo, hi in pairwise(_split_at_doublings(s)):  # the step shrinks as s grows
             part = s[lo:hi]
             grid = self._grid(c, float(part[-1]))
             if grid is None:
@@ -79,7 +79,7 @@ class SampledGaussianLaw:
             weight = np.exp(grid.exponent - base)
             some = weight > 1e-22 * float(weight.max())  # what is left out is part of the error
             at = grid.log_ratio[some] if self.removed else -grid.log_ratio[some]
-            total[lo:hi], method = oscillate(part, at, weight[some])
+            total[lo:hi], method = sum_exponentials(part, at, weight[some])
             heavy = float(weight.sum())
             error[lo:hi] = (
                 float(weight[~some].sum())
@@ -89,12 +89,12 @@ class SampledGaussianLaw:
                 + heavy * (1.01 * grid.step_error + method)
             )
         floor = np.abs(total) < 1e-300
-        return Ratio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
+        return MgfRatio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         grid = self._grid(c, 0.0, width=pi / 4, squeeze=pi / 4)
         if grid is None:
             return 0.0
@@ -123,7 +123,7 @@ class SampledGaussianLaw:
         step = 2 * pi * theta / (mu * (_DIGITS + growth))
         far = rho * mu + _REACH
         count = ceil((far + _REACH) / step)
-        if not count < _WIDEST:
+        if not count < _MAX_GAUSSIAN_POINTS:
             return None
         first = -_REACH if self.removed else -far
         y = first + step * np.arange(count + 1)
@@ -144,7 +144,7 @@ class SampledGaussianLaw:
         return _Grid(y, log_weight, exponent, logs, slip, log_slip, factor, ends, 2.01 * np.exp(-_DIGITS))
 
 
-def _doublings(s: Floats) -> list[int]:
+def _split_at_doublings(s: Floats) -> list[int]:
     """Where to cut ascending s so that each piece ends at most at twice its start, or has 64 of them."""
     edges = [0]
     while edges[-1] < len(s):

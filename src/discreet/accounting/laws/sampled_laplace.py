@@ -19,22 +19,22 @@ from math import ceil, exp, expm1, inf, log
 
 import numpy as np
 
-from discreet.accounting.laws import EPS, Floats, Ratio
-from discreet.accounting.laws.atoms import AtomsLaw
+from discreet.accounting.laws import EPS, Floats, MgfRatio
+from discreet.accounting.laws.atoms import DiscretePld
 from discreet.exact import nearest_float
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_MOST = 1 << 18  # points; past that K is not worth its price
+_MAX_LAPLACE_POINTS = 1 << 18  # points; past that K is not worth its price
 
 
 @dataclass(frozen=True, slots=True)
-class SampledLaplaceLaw:
+class SampledLaplacePld:
     """Poisson sample at `rate` of Laplace noise with shift/scale `epsilon`, for the unit that is removed or added.
 
-    Without its `ends` the law of t is that of `BoundedRangeLaw`, which is the same between the atoms but for a factor.
+    Without its `ends` the law of t is that of `BoundedRangePld`, which is the same between the atoms but for a factor.
 
-    >>> law = SampledLaplaceLaw(Fraction(1), Fraction(1, 2), removed=False)
-    >>> round(float(np.exp(law.real(np.array([1.0]))[0][0])), 12)  # E_Q[1/A], by quadrature elsewhere
+    >>> law = SampledLaplacePld(Fraction(1), Fraction(1, 2), removed=False)
+    >>> round(float(np.exp(law.cgf(np.array([1.0]))[0][0])), 12)  # E_Q[1/A], by quadrature elsewhere
     1.17075130442
     """
 
@@ -44,39 +44,39 @@ class SampledLaplaceLaw:
     ends: bool = True
 
     @property
-    def most(self) -> float:
+    def max_loss(self) -> float:
         eps, q = nearest_float(self.epsilon), nearest_float(self.rate)
         edge = log(nearest_float(1 - self.rate) + q * exp(-eps))
         return eps + log(q + nearest_float(1 - self.rate) * exp(-eps)) if self.removed else -edge
 
-    def real(self, c: Floats) -> tuple[Floats, Floats]:
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         value, error = np.full(len(c), inf), np.full(len(c), inf)
         for lo, hi in pairwise([0.0, 4.0, 32.0, 256.0, 2048.0, 16384.0]):
             here = (lo < c) & (c <= hi)
             atoms = self._atoms(float(c[here].max()), 0.0) if here.any() else None
             if atoms is not None:
-                value[here], error[here] = atoms.real(c[here])
+                value[here], error[here] = atoms.cgf(c[here])
         return value, error + 1e-28
 
-    def ratio(self, c: float, base: float, s: Floats) -> Ratio:
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         atoms = self._atoms(c, float(s[-1]))
         if atoms is None:
-            return Ratio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
-        found = atoms.ratio(c, base, s)
-        return Ratio(found.log, found.error + 1e-28)
+            return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
+        found = atoms.mgf_ratio(c, base, s)
+        return MgfRatio(found.log, found.error + 1e-28)
 
-    def size(self, c: float, s: Floats) -> Floats:
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
         return np.zeros(len(s))
 
-    def envelope(self, c: float, s: float) -> float:
+    def decay_bound(self, c: float, s: float) -> float:
         return 0.0  # two atoms
 
-    def _atoms(self, c: float, s: float) -> AtomsLaw | None:
+    def _atoms(self, c: float, s: float) -> DiscretePld | None:
         """Gauss' points and the two atoms as a list. On a panel the integrand varies by at most e⁸, so M(c) is at least
         its largest value times 2η·e^{-8}, and with at most 2^14 panels the rule's error is below 1e-28·M(c)."""
         eps, q = nearest_float(self.epsilon), nearest_float(self.rate)
         panels = ceil(eps / min(0.375, 4 / (s + 1), 4 / (c + 2)))
-        if panels * len(_POINTS) > _MOST:
+        if panels * len(_POINTS) > _MAX_LAPLACE_POINTS:
             return None
         half = eps / panels
         middles = -eps + half * (2 * np.arange(panels) + 1)
@@ -91,5 +91,5 @@ class SampledLaplaceLaw:
             logs = np.where(t < 30, np.log1p(q * np.expm1(np.minimum(t, 30))), logs)
         slip = 8 * EPS * (1 + np.abs(t) + np.abs(logs))
         if self.removed:
-            return AtomsLaw.of(logs, mass + logs, slip, slip + 8 * EPS * (9 + np.abs(mass)))
-        return AtomsLaw.of(-logs, mass, slip, 8 * EPS * (9 + np.abs(mass) + np.abs(t)))
+            return DiscretePld.of(logs, mass + logs, slip, slip + 8 * EPS * (9 + np.abs(mass)))
+        return DiscretePld.of(-logs, mass, slip, 8 * EPS * (9 + np.abs(mass) + np.abs(t)))

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.app import RECKONING, app
+from discreet.cli.app import ACCOUNTING, app
 
 
 @app.command(
-    rich_help_panel=RECKONING,
+    rich_help_panel=ACCOUNTING,
     epilog='Example: [bold]discreet account "1000*laplace(scale=31.6) + gaussian(sigma=5)*9" --delta 1e-6 --readings[/bold]',
 )
 def account(
@@ -33,7 +33,7 @@ def account(
 
 
 @app.command(
-    rich_help_panel=RECKONING,
+    rich_help_panel=ACCOUNTING,
     epilog="Example: [bold]discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000[/bold]",
 )
 def calibrate(

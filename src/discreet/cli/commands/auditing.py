@@ -31,9 +31,9 @@ def audit(
     json: Annotated[bool, typer.Option("--json", help="Print JSON only.")] = False,
 ) -> None:
     """Attack a function that claims to be private, and certify what it really leaks. Exit code 1 if the claim is false."""
-    from discreet.cli.audit import Request, run
+    from discreet.cli.audit import AuditRequest, run
 
-    request = Request(
+    request = AuditRequest(
         function=function, epsilon=epsilon, delta=delta, rho=rho, mu=mu, pairs=pairs, domain=domain, neighbours=neighbours,
         confidence=confidence, seconds=seconds, limit=limit, workers=workers, restart=restart,
     )  # fmt: skip

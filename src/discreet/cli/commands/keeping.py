@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import CHECKING, KEEPING, app
-from discreet.cli.options import CurrencyName, Delta, Json, Place, PublicKey, SecretKey
+from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey
 
 ledger = typer.Typer(no_args_is_help=True, help="Budgets that survive: accounts in a file or in PostgreSQL.")
 app.add_typer(ledger, name="ledger", rich_help_panel=KEEPING)
@@ -16,7 +16,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel=KEEPING)
     epilog="Example: [bold]discreet ledger open hr.ledger --account hr --epsilon 2 --delta 1e-9 --currency zcdp[/bold]",
 )
 def ledger_open(
-    place: Place,
+    place: LedgerArgument,
     account: Annotated[str, typer.Option(help="A name: the data and the purpose, or the analyst.")],
     epsilon: Annotated[str, typer.Option(help="The ε that the whole account promises.")],
     delta: Delta = "0",
@@ -25,43 +25,43 @@ def ledger_open(
     json: Json = False,
 ) -> None:
     """Open an account with a budget for life. The ledger is made if there is none."""
-    from discreet.cli.ledger import opened
+    from discreet.cli.ledger import open_account
 
-    opened(place, account, epsilon, delta, currency, parent, as_json=json)
+    open_account(place, account, epsilon, delta, currency, parent, as_json=json)
 
 
 @ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")
 def ledger_check(
-    place: Place,
+    place: LedgerArgument,
     head: Annotated[str | None, typer.Option(help="A signed head that was kept elsewhere.")] = None,
     key: PublicKey = None,
     json: Json = False,
 ) -> None:
     """Recompute the chain, every price and every sum. Ends with 1 if something does not hold."""
-    from discreet.cli.ledger import checked
+    from discreet.cli.ledger import check_ledger
 
-    if not checked(place, head, key, as_json=json):
+    if not check_ledger(place, head, key, as_json=json):
         raise typer.Exit(1)
 
 
 @ledger.command("head", epilog="Example: [bold]discreet ledger head hr.ledger > head.json[/bold]")
-def ledger_head(place: Place, key: SecretKey = None) -> None:
+def ledger_head(place: LedgerArgument, key: SecretKey = None) -> None:
     """Print the signed head of the chain, to be kept where the ledger's keeper cannot change it."""
-    from discreet.cli.ledger import head
+    from discreet.cli.ledger import print_head
 
-    head(place, key)
+    print_head(place, key)
 
 
 @ledger.command("key", epilog="Example: [bold]discreet ledger key hr.ledger[/bold]")
-def ledger_key(place: Place, key: SecretKey = None) -> None:
+def ledger_key(place: LedgerArgument, key: SecretKey = None) -> None:
     """Print the public key that the ledger signs with, and its fingerprint."""
-    from discreet.cli.ledger import public_key
+    from discreet.cli.ledger import print_public_key
 
-    public_key(place, key)
+    print_public_key(place, key)
 
 
 @ledger.command("rotate-key", epilog="Example: [bold]discreet ledger rotate-key hr.ledger[/bold]")
-def ledger_rotate_key(place: Place, key: SecretKey = None, json: Json = False) -> None:
+def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json = False) -> None:
     """Replace the key that the ledger signs with. Earlier certificates and heads still verify."""
     from discreet.cli.ledger import rotate
 
@@ -70,7 +70,7 @@ def ledger_rotate_key(place: Place, key: SecretKey = None, json: Json = False) -
 
 @app.command(rich_help_panel=KEEPING, epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
 def budget(
-    place: Place,
+    place: LedgerArgument,
     account: Annotated[str | None, typer.Option(help="One account; all of them unless given.")] = None,
     json: Json = False,
 ) -> None:

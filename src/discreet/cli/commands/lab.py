@@ -14,9 +14,9 @@ app.add_typer(lab, name="lab", rich_help_panel=LEARNING)
 @lab.command("list", epilog="Example: [bold]discreet lab list[/bold]")
 def lab_list(json: Json = False) -> None:
     """Everything there is to see, by name."""
-    from discreet.cli.lab import listed
+    from discreet.cli.lab import list_all
 
-    listed(as_json=json)
+    list_all(as_json=json)
 
 
 @lab.command(

@@ -29,6 +29,6 @@ def publish(
 
     Shows the half-widths and the reliable cells at half the price, the price and twice the price, then asks, pays, reads,
     and writes CSV, Parquet and a picture per question, the guarantee in words, and the certificate where a ledger pays."""
-    from discreet.cli.publish import Choice, run
+    from discreet.cli.publish import PublishOptions, run
 
-    run(plan, Choice(to=to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, as_json=json))
+    run(plan, PublishOptions(to=to, yes=yes, dry_run=dry_run, force=force, fresh=fresh, key=key, as_json=json))

@@ -8,6 +8,7 @@ from discreet.cli.app import ASKING, app
 from discreet.cli.options import (
     AccountName,
     AnswerId,
+    BoundsOption,
     Budget,
     Certificate,
     Confidence,
@@ -24,8 +25,7 @@ from discreet.cli.options import (
     KeyFile,
     Keys,
     Label,
-    LedgerPlace,
-    Limits,
+    LedgerOption,
     MaxGroups,
     MaxRows,
     NonNegative,
@@ -84,13 +84,13 @@ def ask(
     max_groups: MaxGroups = None,
     max_rows: MaxRows = None,
     unique: Unique = False,
-    bounds: Limits = None,
+    bounds: BoundsOption = None,
     table: TableName = None,
     path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
     label: Label = None,
-    ledger: LedgerPlace = None,
+    ledger: LedgerOption = None,
     account: AccountName = None,
     id: AnswerId = None,
     fresh: Fresh = False,
@@ -105,20 +105,20 @@ def ask(
     spreadsheet: Spreadsheet = False,
 ) -> None:
     """Ask a question of a table about people and get an answer that may be published, with error bars and its price."""
-    from discreet.cli.ask import Form, Kept, run
-    from discreet.cli.question import Question
+    from discreet.cli.ask import AnswerOptions, RecordOptions, run
+    from discreet.cli.question import QueryArguments
 
-    asked = Question(
+    asked = QueryArguments(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
         currency=currency, neighbours=neighbours, path=path, pilot=pilot, budget=budget, ledger=ledger, account=account,
         label=label,
     )  # fmt: skip
-    form = Form(
+    form = AnswerOptions(
         simultaneous=simultaneous, consistent=consistent, non_negative=non_negative, integers=integers, as_json=json,
         as_csv=csv, spreadsheet=spreadsheet,
     )  # fmt: skip
-    run(asked, confidence, form, Kept(id=id, fresh=fresh, release=release, key=key))
+    run(asked, confidence, form, RecordOptions(id=id, fresh=fresh, release=release, key=key))
 
 
 @app.command(
@@ -142,21 +142,21 @@ def quote(
     max_groups: MaxGroups = None,
     max_rows: MaxRows = None,
     unique: Unique = False,
-    bounds: Limits = None,
+    bounds: BoundsOption = None,
     table: TableName = None,
     path: FilePath = None,
     public: Public = None,
     neighbours: Relation = "add-remove",
     label: Label = None,
-    ledger: LedgerPlace = None,
+    ledger: LedgerOption = None,
     account: AccountName = None,
     json: Json = False,
 ) -> None:
     """What a question would cost, in every currency, and how good its answer would be. No row is read, nothing is paid."""
-    from discreet.cli.question import Question
+    from discreet.cli.question import QueryArguments
     from discreet.cli.quote import run
 
-    asked = Question(
+    asked = QueryArguments(
         source=source, sql=sql, unit=unit, epsilon=epsilon, error=error, size=size, delta=delta, policy=policy, keys=keys,
         max_groups=max_groups, max_rows=max_rows, unique=unique, bounds=bounds, table=table, public=public, weight=weight,
         currency=currency, neighbours=neighbours, path=path, ledger=ledger, account=account, label=label,

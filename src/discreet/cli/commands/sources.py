@@ -11,18 +11,18 @@ from discreet.cli.options import Json
 source = typer.Typer(no_args_is_help=True, help="Quarantined sources, for the data owner.")
 app.add_typer(source, name="source", rich_help_panel=KEEPING)
 
-QuarantinePlace = Annotated[
+QuarantineOption = Annotated[
     str | None,
     typer.Option("--ledger", help="The ledger that the queries pay from; the owner's state folder, unless given."),
 ]
 
 
 @source.command("list", epilog="Example: [bold]discreet source list --ledger hr.ledger[/bold]")
-def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
+def source_list(ledger: QuarantineOption = None, json: Json = False) -> None:
     """List the sources that may not be queried because a query on them failed. For the data owner only."""
     from discreet.cli.output import print_json, print_line
 
-    listing = _open_quarantine(ledger).listing()
+    listing = _open_quarantine(ledger).list_quarantined()
     if json:
         counts = [
             {"source": each.source, "decoding": each.failures.decoding, "resource": each.failures.resource}
@@ -39,14 +39,14 @@ def source_list(ledger: QuarantinePlace = None, json: Json = False) -> None:
 @source.command("lift", epilog="Example: [bold]discreet source lift people.csv --ledger hr.ledger[/bold]")
 def source_lift(
     name: Annotated[str, typer.Argument(metavar="SOURCE", help="As listed, or a path or pattern of its files.")],
-    ledger: QuarantinePlace = None,
+    ledger: QuarantineOption = None,
     json: Json = False,
 ) -> None:
     """Allow queries on a source again. Read the owner's log and correct the source first: each failure tells one bit."""
     from discreet.cli.output import print_json, print_line
 
     quarantine = _open_quarantine(ledger)
-    listed = {each.source for each in quarantine.listing()}
+    listed = {each.source for each in quarantine.list_quarantined()}
     pattern = _absolute(name)
     lifted = [known for known in sorted(listed) if known == name or fnmatchcase(known, pattern)] or [name]
     for known in lifted:
@@ -58,10 +58,10 @@ def source_lift(
 
 
 def _open_quarantine(ledger: str | None) -> Any:
-    from discreet.ledger import ledger_at
+    from discreet.ledger import open_ledger
     from discreet.ledger.quarantine import FileQuarantine, default_state_path
 
-    return FileQuarantine(default_state_path()) if ledger is None else ledger_at(ledger).quarantine
+    return FileQuarantine(default_state_path()) if ledger is None else open_ledger(ledger).quarantine
 
 
 def _absolute(path: str) -> str:

@@ -21,7 +21,7 @@ from discreet.lab.attacks import (
     name_and_shame,
     reconstruction,
 )
-from discreet.lab.attacks.played import Attack, Played
+from discreet.lab.attacks.played import Attack, AttackResult
 
 _MODULES = (averaging, differencing, reconstruction, intersection, catastrophe, name_and_shame, float_grid)
 
@@ -29,11 +29,11 @@ ATTACKS: Mapping[str, Attack] = MappingProxyType({module.ATTACK.name: module.ATT
 """Every attack by its name."""
 
 
-def run(name: str, **options: Any) -> Played:
+def run(name: str, **options: Any) -> AttackResult:
     """Play an attack by its name."""
     if name not in ATTACKS:
         raise BadParameter("attack", repr(name), "none of that name", f"take one of {', '.join(ATTACKS)}")
     return ATTACKS[name].play(**options)
 
 
-__all__ = ["ATTACKS", "Attack", "Played", "run"]
+__all__ = ["ATTACKS", "Attack", "AttackResult", "run"]

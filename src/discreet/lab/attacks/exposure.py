@@ -5,9 +5,9 @@ from typing import Any
 
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
-from discreet.errors import QuestionRefused
-from discreet.exact import Number, open_unit
-from discreet.lab.attacks.house import house, refusal
+from discreet.errors import QueryRefused
+from discreet.exact import Number, check_probability
+from discreet.lab.attacks.house import open_testbed, refusal_message
 from discreet.loss import Claim, compose
 
 
@@ -17,26 +17,29 @@ def at_least_once(probability: Number, times: int) -> float:
     >>> round(at_least_once(0.001, 1000), 4), at_least_once(1e-300, 2)
     (0.6323, 2e-300)
     """
-    return -expm1(times * log1p(-float(open_unit(probability, "probability"))))
+    return -expm1(times * log1p(-float(check_probability(probability, "probability"))))
 
 
-def by_other_definitions(loss: Claim) -> dict[str, float]:
+def guarantees_without_delta(event: Claim) -> dict[str, float]:
     """What definitions without a δ to hide in say: there is no bound at all [N2]."""
-    return {"Rényi at order 2": float(renyi(loss, 2)), "zCDP": float(zcdp(loss))}
+    return {"Rényi at order 2": float(renyi(event, 2)), "zCDP": float(zcdp(event))}
 
 
-def in_words(readings: dict[str, float]) -> str:
+def format_guarantees(guarantees: dict[str, float]) -> str:
     """The same in words."""
-    said = ", ".join(f"{'∞' if value == inf else f'{value:g}'} ({name})" for name, value in readings.items())
+    said = ", ".join(f"{'∞' if value == inf else f'{value:g}'} ({name})" for name, value in guarantees.items())
     return f"as (0, δ) it passes; by definitions without a δ it costs {said}"
 
 
-def refusals(loss: Claim, names: list[Any]) -> tuple[str | None, str | None]:
+def collect_refusals(event: Claim, names: list[Any]) -> tuple[str | None, str | None]:
     """What discreet says to a question for rows, and a ledger's account without a δ to such a release."""
-    with house([{"id": i, "name": name} for i, name in enumerate(names)]) as built, built.on_ledger(1) as session:
-        unpaid = refusal(lambda: session.account.reserve(compose(loss), measurement="rows in clear"))
+    with (
+        open_testbed([{"id": i, "name": name} for i, name in enumerate(names)]) as built,
+        built.connect_with_ledger(1) as session,
+    ):
+        unpaid = refusal_message(lambda: session.account.reserve(compose(event), measurement="rows in clear"))
         try:
             session.ask("SELECT name FROM people", epsilon=1)
-        except QuestionRefused as refused:
+        except QueryRefused as refused:
             return str(refused), unpaid
     return None, unpaid

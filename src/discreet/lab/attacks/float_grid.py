@@ -10,75 +10,79 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.auditor.evidence import lower
-from discreet.exact import Number, positive, shown, whole
-from discreet.lab.attacks.house import house
-from discreet.lab.attacks.played import Attack, Played
+from discreet.auditor.evidence import clopper_pearson_lower
+from discreet.exact import Number, check_int, check_positive, format_rational
+from discreet.lab.attacks.house import open_testbed
+from discreet.lab.attacks.played import Attack, AttackResult
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
 from discreet.query.plan import Ref
-from discreet.query.span import span_of
-from discreet.testing import seeded
+from discreet.query.span import grid_range_of
+from discreet.testing import seeded_bits
 
 Floats = NDArray[np.float64]
 SECRETS = (0.0, 1.0)
-ASKED = 10
+REPEATS = 10
 """So often each of the two tables is asked, with new noise each time."""
 
 
-def given_away(answers: Floats) -> NDArray[np.bool_]:
+def cannot_be_one(answers: Floats) -> NDArray[np.bool_]:
     """Which answers cannot have come from 1: those below 1/2 that are no multiple of 2⁻⁵³.
 
-    >>> given_away(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
+    >>> cannot_be_one(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
     array([False,  True, False,  True, False])
     """
     steps = np.ldexp(np.where(np.abs(answers) < 0.5, answers, 0), 53)
     return np.asarray(steps != np.rint(steps))
 
 
-def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> Played:
+def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> AttackResult:
     """Is it 0 or 1? So many answers of a textbook Laplace in doubles, and of ours."""
-    eps, n, source = positive(epsilon, "epsilon"), whole(answers, "answers", least=1), seeded(seed)
-    textbook, ours = np.random.default_rng(whole(seed, "seed")), Laplace.for_epsilon(eps, sensitivity=1, reals=True)
-    floats = [int(given_away(x + textbook.laplace(0, 1 / float(eps), n)).sum()) for x in SECRETS]
+    eps, n, source = check_positive(epsilon, "epsilon"), check_int(answers, "answers", minimum=1), seeded_bits(seed)
+    textbook, ours = np.random.default_rng(check_int(seed, "seed")), Laplace.for_epsilon(eps, sensitivity=1, reals=True)
+    floats = [int(cannot_be_one(x + textbook.laplace(0, 1 / float(eps), n)).sum()) for x in SECRETS]
     lattice = [np.asarray(ours.release(np.full(n, x), source)) for x in SECRETS]
-    away, on_grid = [int(given_away(y).sum()) for y in lattice], all(bool(on(y, ours.grid).all()) for y in lattice)
-    (step, first), (_, second) = (_through_the_door(x, eps, source) for x in SECRETS)
-    surely = lower(floats[0], n, 1e-9)
-    return Played(
-        f"Float grid: 0 or 1, from the lowest bits of an answer with ε = {shown(eps)}",
+    away, on_grid = (
+        [int(cannot_be_one(y).sum()) for y in lattice],
+        all(bool(is_on_grid(y, ours.grid).all()) for y in lattice),
+    )
+    (step, first), (_, second) = (_ask_sum(x, eps, source) for x in SECRETS)
+    surely = clopper_pearson_lower(floats[0], n, 1e-9)
+    return AttackResult(
+        f"Float grid: 0 or 1, from the lowest bits of an answer with ε = {format_rational(eps)}",
         (
             f"Without discreet, x + laplace in doubles: {floats[0]:,} of {n:,} answers about 0 have a bit that no answer "
             f"about 1 can have ({floats[0] / n:.1%}); of as many about 1, {floats[1]} have one. A single answer is enough "
             f"to be certain, so no ε holds with a δ below {surely:.3f} (confidence 1 − 1e-9), whatever was claimed.",
             f"With discreet: {away[0]} of {n:,} about 0 have one, {away[1]} about 1. All lie on one lattice, the multiples "
             f"of {ours.grid}, which the scale fixes and no value does.",
-            f"Asked by SQL for a sum, {first} of {ASKED} answers about 0 and {second} of {ASKED} about 1 are multiples of "
+            f"Asked by SQL for a sum, {first} of {REPEATS} answers about 0 and {second} of {REPEATS} about 1 are "
+            "multiples of "
             f"{step}, the grid of the declared bounds.",
         ),
         {
             "epsilon": float(eps), "answers": n, "floats_certain": floats[0], "floats_false": floats[1],
             "delta_at_least": surely, "ours_certain": away[0], "ours_false": away[1], "on_lattice": on_grid,
-            "grid": float(ours.grid), "asked": ASKED, "on_step": [first, second], "step": float(step),
+            "grid": float(ours.grid), "asked": REPEATS, "on_step": [first, second], "step": float(step),
         },
     )  # fmt: skip
 
 
-def on(values: Floats, grid: Fraction) -> NDArray[np.bool_]:
+def is_on_grid(values: Floats, grid: Fraction) -> NDArray[np.bool_]:
     """Which values are multiples of a power of two."""
     steps = values / float(grid)  # exact: a power of two
     return np.asarray(steps == np.rint(steps))
 
 
-def _through_the_door(pay: float, epsilon: Fraction, source: Bits) -> tuple[Fraction, int]:
+def _ask_sum(pay: float, epsilon: Fraction, source: Bits) -> tuple[Fraction, int]:
     """The grid of a sum over one person who has so much, and how many answers lie on it."""
     asked = "SELECT SUM(pay) AS total FROM people"
-    with house([{"id": 1, "pay": pay}], bounds={"pay": (0, 1)}) as built:
-        session = built.in_memory(epsilon * ASKED)
-        step = span_of(Ref("pay"), session.table).grid
-        answers = [session.ask(asked, epsilon=epsilon, fresh=True, bits=source) for _ in range(ASKED)]
+    with open_testbed([{"id": 1, "pay": pay}], bounds={"pay": (0, 1)}) as built:
+        session = built.connect_in_memory(epsilon * REPEATS)
+        step = grid_range_of(Ref("pay"), session.table).grid
+        answers = [session.ask(asked, epsilon=epsilon, fresh=True, bits=source) for _ in range(REPEATS)]
     heard = np.array([float(cell.value) for answer in answers for _, (cell,) in answer.rows])
-    return step, int(on(heard, step).sum())
+    return step, int(is_on_grid(heard, step).sum())
 
 
 ATTACK = Attack("float-grid", "which of two numbers an answer came from, by the lowest bits of a double", float_grid)

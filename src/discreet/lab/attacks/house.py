@@ -17,20 +17,20 @@ from typing import Any
 
 from discreet.errors import BudgetExceeded
 from discreet.exact import Number
-from discreet.ledger import ledger_at
+from discreet.ledger import open_ledger
 from discreet.ledger.book import LedgerAccount
 from discreet.mechanisms import Laplace
 from discreet.opening import connect
-from discreet.query.release import Release
+from discreet.query.release import Answer
 from discreet.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Testbed:
     """A table of people, one row each, called `people`."""
 
     folder: Path
-    declared: Mapping[str, Any]
+    source_options: Mapping[str, Any]
 
     @property
     def table(self) -> Path:
@@ -38,20 +38,20 @@ class House:
         return self.folder / "people.csv"
 
     @property
-    def book(self) -> Path:
+    def ledger(self) -> Path:
         """The ledger."""
         return self.folder / "people.ledger"
 
-    def in_memory(self, epsilon: Number) -> Session:
+    def connect_in_memory(self, epsilon: Number) -> Session:
         """A budget that takes seeded bits."""
-        return connect(self.table, epsilon=epsilon, **self.declared)
+        return connect(self.table, epsilon=epsilon, **self.source_options)
 
     @contextmanager
-    def on_ledger(self, epsilon: Number) -> Iterator[Session]:
+    def connect_with_ledger(self, epsilon: Number) -> Iterator[Session]:
         """A budget in a SQLite ledger."""
-        with ledger_at(self.book, create=True) as ledger:
-            ledger.open("analyst", epsilon)
-        session = connect(self.table, ledger=self.book, account="analyst", **self.declared)
+        with open_ledger(self.ledger, create=True) as ledger:
+            ledger.open_account("analyst", epsilon)
+        session = connect(self.table, ledger=self.ledger, account="analyst", **self.source_options)
         try:
             yield session
         finally:
@@ -60,10 +60,10 @@ class House:
 
 
 @contextmanager
-def house(rows: Sequence[Mapping[str, Any]], **declared: Any) -> Iterator[House]:
+def open_testbed(rows: Sequence[Mapping[str, Any]], **source_options: Any) -> Iterator[Testbed]:
     """A house around these rows for as long as the attack lasts. One person may be replaced by another, not added."""
     with TemporaryDirectory(prefix="discreet-lab-", ignore_cleanup_errors=True) as folder:
-        built = House(Path(folder), {"unit": "id", "unique": True, "neighbours": "replace"} | declared)
+        built = Testbed(Path(folder), {"unit": "id", "unique": True, "neighbours": "replace"} | source_options)
         with built.table.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -71,21 +71,21 @@ def house(rows: Sequence[Mapping[str, Any]], **declared: Any) -> Iterator[House]
         yield built
 
 
-def value(answer: Release) -> int:
+def single_value(answer: Answer) -> int:
     """The one number of an answer."""
     ((_, (cell,)),) = answer.rows
     return int(cell.value)
 
 
-def scale_of(session: Session, question: str, epsilon: Number) -> Fraction:
+def noise_scale(session: Session, query: str, epsilon: Number) -> Fraction:
     """The scale of the noise that a question would get at this price."""
-    ((_, noise),) = session.measurement(question, epsilon=epsilon).noises
+    ((_, noise),) = session.calibrate(query, epsilon=epsilon).noises
     if not isinstance(noise, Laplace):
         raise AssertionError("a budget without a δ buys Laplace noise")
     return noise.scale
 
 
-def refusal(ask: Callable[[], object]) -> str | None:
+def refusal_message(ask: Callable[[], object]) -> str | None:
     """Why an account does not pay for this; nothing if it does."""
     try:
         ask()
@@ -94,12 +94,12 @@ def refusal(ask: Callable[[], object]) -> str | None:
     return None
 
 
-def best_guess(epsilon: Number) -> float:
+def max_guess_probability(epsilon: Number) -> float:
     """How often anybody can be right at most about one person's bit that is as likely 0 as 1: e^ε/(1+e^ε).
 
     Both bits explain whatever was seen within a factor e^ε of each other, so that is also the most that the odds can be.
 
-    >>> round(best_guess(1), 4), best_guess(0)
+    >>> round(max_guess_probability(1), 4), max_guess_probability(0)
     (0.7311, 0.5)
     """
     return 1 / (1 + exp(-float(epsilon)))

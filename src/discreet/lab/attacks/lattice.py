@@ -4,19 +4,19 @@ from fractions import Fraction
 from math import exp, sinh, sqrt, tanh
 
 
-def deviation(scale: Fraction) -> float:
+def noise_deviation(scale: Fraction) -> float:
     """The standard deviation, √(2a)/(1−a) = 1/(√2·sinh(1/(2·scale))).
 
-    >>> round(deviation(Fraction(1)), 4)
+    >>> round(noise_deviation(Fraction(1)), 4)
     1.357
     """
     return 1 / (sqrt(2) * sinh(1 / (2 * float(scale))))
 
 
-def agreement(scale: Fraction) -> float:
+def collision_probability(scale: Fraction) -> float:
     """The probability that two such noises are equal: Σ P(k)² = ((1−a)/(1+a))²·(1+a²)/(1−a²).
 
-    >>> round(agreement(Fraction(2)), 4)
+    >>> round(collision_probability(Fraction(2)), 4)
     0.1298
     """
     a = exp(-1 / float(scale))

@@ -9,7 +9,7 @@ from discreet.errors import BadParameter
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class AttackResult:
     """What the attacker learned, in words and in numbers that JSON can hold."""
 
     title: str
@@ -26,14 +26,14 @@ class Attack:
 
     name: str
     summary: str
-    function: Callable[..., Played]
+    function: Callable[..., AttackResult]
 
     @property
     def options(self) -> dict[str, Any]:
         """What can be chosen, and what is chosen if nobody does."""
         return {name: parameter.default for name, parameter in signature(self.function).parameters.items()}
 
-    def play(self, **options: Any) -> Played:
+    def play(self, **options: Any) -> AttackResult:
         """Attack, without discreet and with it."""
         for name in options:
             if name not in self.options:

@@ -8,10 +8,10 @@ import numpy as np
 from discreet.exact import Number
 from discreet.lab.exercises.solution import Solution
 from discreet.mechanisms import Gaussian, Laplace, RandomizedResponse, utility
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import Neighbours, histogram
 
-WIDE = 4096
+WIDE_SCALE = 4096
 """A scale at which whole noise is as good as continuous."""
 
 
@@ -40,7 +40,7 @@ def counties(d: int = 3143, epsilon: Number = Fraction(1, 10)) -> Solution:
     """The largest error over all counties of a country, when a person can move from one to another."""
     noise = Laplace.for_epsilon(epsilon, histogram(Neighbours.REPLACE))
     bound = utility.laplace_expected_max(float(noise.scale), d)
-    mean_largest = _mean_largest(float(noise.scale), d)
+    mean_largest = _expected_max(float(noise.scale), d)
     within = noise.error(0.95, d)
     return Solution(
         (f"A replaced person changes two cells by one: Δ₁ = 2, λ = 2/ε = {float(noise.scale):g}",
@@ -51,7 +51,7 @@ def counties(d: int = 3143, epsilon: Number = Fraction(1, 10)) -> Solution:
     )  # fmt: skip
 
 
-def _mean_largest(scale: float, d: int) -> float:
+def _expected_max(scale: float, d: int) -> float:
     """E max |X| of d discrete Laplace draws: Σ_{t ≥ 0} 1 − (1 − P(|X| > t))^d."""
     t = np.arange(int(60 * scale * (1 + log(d))))
     decay = exp(-1 / scale)
@@ -75,20 +75,20 @@ def names(k: int = 10_000, epsilon: float = 1, beta: float = 0.05) -> Solution:
 
 def tail_bounds(draws: int = 200_000, t: float = 2.0, d: int = 100) -> Solution:
     """How often noise goes beyond a bound, by drawing it, beside what the formula says."""
-    laplace = np.abs(Laplace(WIDE).release(np.zeros(draws, np.int64), seeded(21)))
+    laplace = np.abs(Laplace(WIDE_SCALE).release(np.zeros(draws, np.int64), seeded_bits(21)))
     largest = laplace[: draws // d * d].reshape(-1, d).max(axis=1)
-    gaussian = np.abs(Gaussian(WIDE).release(np.zeros(draws, np.int64), seeded(22)))
+    gaussian = np.abs(Gaussian(WIDE_SCALE).release(np.zeros(draws, np.int64), seeded_bits(22)))
     response, n, runs = RandomizedResponse.for_epsilon(1), 100, 2000
-    said = response.release(np.tile(np.repeat([1, 0], n // 2), (runs, 1)), seeded(23)).sum(axis=1)
+    said = response.release(np.tile(np.repeat([1, 0], n // 2), (runs, 1)), seeded_bits(23)).sum(axis=1)
     off = np.abs((said - n * float(response.other)) / float(response.truth - response.other) - n // 2)
     reach = (exp(1) + 1) / (exp(1) - 1) * sqrt(n)
     rows = {
-        "P(|Z| > tλ) = e^−t": (float((laplace > t * WIDE).mean()), utility.laplace_tail(t)),
+        "P(|Z| > tλ) = e^−t": (float((laplace > t * WIDE_SCALE).mean()), utility.laplace_tail(t)),
         f"P(max of {d} > λ(ln {d} + t)) ≤ e^−t": (
-            float((largest > WIDE * (log(d) + t)).mean()),
+            float((largest > WIDE_SCALE * (log(d) + t)).mean()),
             utility.laplace_max_tail(t),
         ),
-        "P(|Y| > tσ) ≤ 2e^(−t²/2)": (float((gaussian > t * WIDE).mean()), utility.gaussian_tail(t)),
+        "P(|Y| > tσ) ≤ 2e^(−t²/2)": (float((gaussian > t * WIDE_SCALE).mean()), utility.gaussian_tail(t)),
         "randomised response beyond t/2 ≤ 2e^(−t²/2)": (
             float((off >= t / 2 * reach).mean()),
             utility.response_tail(t / 2),

@@ -6,19 +6,19 @@ from math import exp, log
 
 from discreet.accounting.approx import Point
 from discreet.accounting.risk import advantage
-from discreet.accounting.textbook import group, outcome_range, parallel
+from discreet.accounting.textbook import group_privacy, outcome_range, parallel_composition
 from discreet.exact import Number
 from discreet.lab.exercises.solution import Solution
 from discreet.loss import Claim
 from discreet.mechanisms import Laplace
 from discreet.mechanisms.unsafe import NameAndShame
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 
-FIVE_QUARTERS = log(1.25)
+LN_FIVE_QUARTERS = log(1.25)
 
 
-def outcomes(epsilon: Number = FIVE_QUARTERS, probabilities: Sequence[float] = (0.2, 0.5)) -> Solution:
+def outcomes(epsilon: Number = LN_FIVE_QUARTERS, probabilities: Sequence[float] = (0.2, 0.5)) -> Solution:
     """What P'(E) can be, given P(E) and ε.
 
     >>> outcomes().answer
@@ -38,7 +38,10 @@ def cells(epsilon: Number = 1, genders: int = 2, colours: int = 4) -> Solution:
     """Counts by gender and hair colour: the cells are disjoint parts of the people."""
     cell = Point(Fraction(epsilon), Fraction(0))
     every = [cell] * (genders * colours)
-    comes, moves = parallel(*every), parallel(*every, neighbours=Neighbours.REPLACE, inside=Point(Fraction(0), Fraction(0)))
+    comes, moves = (
+        parallel_composition(*every),
+        parallel_composition(*every, neighbours=Neighbours.REPLACE, inside=Point(Fraction(0), Fraction(0))),
+    )
     return Solution(
         (f"{len(every)} counts, each {float(epsilon):g}-private; one person is in one cell",
          f"adding up would say {float(epsilon) * len(every):g}"),
@@ -50,9 +53,9 @@ def cells(epsilon: Number = 1, genders: int = 2, colours: int = 4) -> Solution:
 def rules_of_thumb(n: int = 10_000) -> Solution:
     """Why ε = 0.1 is strong, 1 good, 1/n useless, and why δ is far below 1/n."""
     edge = {eps: advantage(Claim(Fraction(eps), Fraction(0))).upper for eps in (0.1, 1.0, 10.0)}
-    whole_table = group(Point(Fraction(1, n), Fraction(0)), n)
+    whole_table = group_privacy(Point(Fraction(1, n), Fraction(0)), n)
     useless = advantage(Claim(Fraction(whole_table.epsilon), Fraction(0))).upper
-    exposed = {name: NameAndShame(delta).expected_exposed(n) for name, delta in _deltas(n).items()}
+    exposed = {name: NameAndShame(delta).expected_exposures(n) for name, delta in _deltas(n).items()}
     return Solution(
         (*(f"ε = {eps:g}: whoever guesses who took part has at most {by:.4g} more hits than false alarms"
            for eps, by in edge.items()),
@@ -73,7 +76,7 @@ def no_promise(epsilon: float = 0.5, n: int = 10_000) -> Solution:
     """A study finds that smokers fall ill. What Anna, who smokes, is spared by privacy, and what she is not."""
     noise = Laplace.for_epsilon(epsilon, sensitivity=1)
     ill = 3 * n // 10
-    with_her, without_her = (noise.release(people, seeded(31)) / n for people in (ill + 1, ill))
+    with_her, without_her = (noise.release(people, seeded_bits(31)) / n for people in (ill + 1, ill))
     return Solution(
         ("Before the study everybody took a smoker's risk for 1%.",
          f"After it: {with_her:.4f} if Anna took part, {without_her:.4f} if she did not.",

@@ -10,7 +10,7 @@ from discreet.units import Neighbours, Sensitivity, count, counts, histogram, me
 Record = TypeVar("Record")
 
 
-def farthest(
+def brute_force_sensitivity(
     records: Sequence[Record],
     query: Callable[[tuple[Record, ...]], Sequence[float]],
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
@@ -18,7 +18,7 @@ def farthest(
 ) -> float:
     """The largest ℓ1 change of `query` between neighbours, over all data sets of `size` records and all changes of one.
 
-    >>> farthest([0, 1], lambda data: [sum(data)])
+    >>> brute_force_sensitivity([0, 1], lambda data: [sum(data)])
     1.0
     """
     base = combinations_with_replacement(records, size - (neighbours is Neighbours.REPLACE))
@@ -36,20 +36,21 @@ def sensitivity_quiz() -> Solution:
     hair = ("black", "brown", "blond", "red")
     people = [(age, colour) for age in (20, 70) for colour in hair]
     rows: dict[str, tuple[float, float]] = {
-        "one predicate": (_l1(count()), farthest(people, lambda d: [sum(a > 65 for a, _ in d)])),
+        "one predicate": (_l1(count()), brute_force_sensitivity(people, lambda d: [sum(a > 65 for a, _ in d)])),
         "two overlapping predicates": (
             _l1(counts(2)),
-            farthest(people, lambda d: [sum(a > 65 for a, _ in d), sum(h == "red" for _, h in d)]),
+            brute_force_sensitivity(people, lambda d: [sum(a > 65 for a, _ in d), sum(h == "red" for _, h in d)]),
         ),
         "four disjoint hair colours": (
             _l1(histogram()),
-            farthest(people, lambda d: [sum(h == colour for _, h in d) for colour in hair]),
+            brute_force_sensitivity(people, lambda d: [sum(h == colour for _, h in d) for colour in hair]),
         ),
     }
     salaries = {
-        top: farthest([0, top], lambda d: [sum(d) / len(d)], Neighbours.REPLACE, size=3) for top in (10**3, 10**6, 10**9)
+        top: brute_force_sensitivity([0, top], lambda d: [sum(d) / len(d)], Neighbours.REPLACE, size=3)
+        for top in (10**3, 10**6, 10**9)
     }
-    clamped = (_l1(mean(0, 100, 3)), farthest([0, 100], lambda d: [sum(d) / 3], Neighbours.REPLACE, size=3))
+    clamped = (_l1(mean(0, 100, 3)), brute_force_sensitivity([0, 100], lambda d: [sum(d) / 3], Neighbours.REPLACE, size=3))
     return Solution(
         (*(f"{name}: {rule:g} by the rule, {tried:g} by trying all" for name, (rule, tried) in rows.items()),
          "average salary of 3: " + ", ".join(f"{by:,.0f} if the richest earns {top:,}" for top, by in salaries.items()),
@@ -60,5 +61,5 @@ def sensitivity_quiz() -> Solution:
     )  # fmt: skip
 
 
-def _l1(moved: Sensitivity) -> float:
-    return float(moved.l1 or 0)
+def _l1(sensitivity: Sensitivity) -> float:
+    return float(sensitivity.l1 or 0)

@@ -12,7 +12,7 @@ from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import BLACK, BLUE, EXACT, FIRST, GREEN, SECOND, THIRD
 from discreet.mechanisms import Laplace, RandomizedResponse
 from discreet.noise import Bits, bernoulli
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
 BIAS, EPSILON, RUNS = Fraction(1, 4), Fraction(1, 2), 10_000
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
@@ -20,11 +20,11 @@ _TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _AT_ONCE = 20_000  # tosses held in memory
 
 
-def estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dict[str, NDArray[np.float64]]:
+def simulate_estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dict[str, NDArray[np.float64]]:
     """The three estimates of the bias, over `runs` repetitions of the whole experiment. The same tosses serve all three."""
-    bits = seeded(10_000 + n if seed is None else seed)
+    bits = seeded_bits(10_000 + n if seed is None else seed)
     response, laplace = RandomizedResponse.for_epsilon(EPSILON), Laplace.for_epsilon(EPSILON, sensitivity=1)
-    heads, said = (np.concatenate(parts) for parts in zip(*_runs(n, runs, response, bits), strict=True))
+    heads, said = (np.concatenate(parts) for parts in zip(*_simulate_runs(n, runs, response, bits), strict=True))
     gap = float(response.truth - response.other)  # as `RandomizedResponse.estimate`, for all runs at once
     return {
         "open": heads / n,
@@ -33,7 +33,9 @@ def estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dict[str, ND
     }
 
 
-def _runs(n: int, runs: int, response: RandomizedResponse, bits: Bits) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _simulate_runs(
+    n: int, runs: int, response: RandomizedResponse, bits: Bits
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Heads among n people, and how many of them say so; a few runs at a time."""
     rows = max(1, _AT_ONCE // n)
     for first in range(0, runs, rows):
@@ -42,7 +44,7 @@ def _runs(n: int, runs: int, response: RandomizedResponse, bits: Bits) -> Iterat
         yield tossed.sum(axis=1), response.release(tossed, bits).sum(axis=1)
 
 
-def deviations(n: Any) -> dict[str, Any]:
+def exact_deviations(n: Any) -> dict[str, Any]:
     """What the three standard deviations are: the tosses' own, and the noise's on top of it."""
     sizes = np.asarray(n, float)
     tossed = float(BIAS * (1 - BIAS)) / sizes
@@ -55,13 +57,13 @@ def deviations(n: Any) -> dict[str, Any]:
 
 
 def _sd() -> dict[str, Any]:
-    seen = [estimates(n) for n in SIZES]
+    seen = [simulate_estimates(n) for n in SIZES]
     line = np.geomspace(SIZES[0], SIZES[-1], 60)
     return {
         "n": SIZES,
         **{f"{name}, simulated": [run[name].std(ddof=1) for run in seen] for name in ("open", "response", "laplace")},
         "line n": line,
-        **{f"{name}, exact": values for name, values in deviations(line).items()},
+        **{f"{name}, exact": values for name, values in exact_deviations(line).items()},
     }
 
 
@@ -84,7 +86,7 @@ def _paint_sd(axes: Axes, n: Numbers) -> None:
 
 
 def _histogram() -> dict[str, Any]:
-    found = estimates(100)
+    found = simulate_estimates(100)
     response = RandomizedResponse.for_epsilon(EPSILON)
     said = np.arange(101.5) - 0.5 - 100 * float(response.other)  # between any two numbers of people who can say yes
     edges = {

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.optimal import optimal
-from discreet.accounting.textbook import short_form_wins_from
+from discreet.accounting.optimal import optimal_composition
+from discreet.accounting.textbook import short_form_threshold
 from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import BLUE, EXACT, FIRST, MARK, SECOND, SKY, THIRD, VERMILLION, WRONG
 from discreet.mechanisms import Laplace
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
-DELTA = 1e-4  # the 10e-5 of [N1]'s code
-TRUTH, ASKED = 10, 500
+PRINTED_DELTA = 1e-4  # the 10e-5 of [N1]'s code
+TRUTH, REPEATS = 10, 500
 
 
-def as_printed(k: Any, delta: float) -> Any:
-    """2√(2k·ln(1/δ)), in units of ε and without a word about its hypothesis; `advanced_short` checks it."""
+def printed_short_form(k: Any, delta: float) -> Any:
+    """2√(2k·ln(1/δ)), in units of ε and without a word about its hypothesis; `advanced_composition_short` checks it."""
     return 2 * np.sqrt(2 * np.asarray(k) * log(1 / delta))
 
 
-def hypothesis_ends(epsilon: float, delta: float) -> float:
+def max_valid_k(epsilon: float, delta: float) -> float:
     """The k up to which √k·(e^ε − 1) ≤ √(2·ln(1/δ))."""
     return 2 * log(1 / delta) / expm1(epsilon) ** 2
 
@@ -34,12 +34,14 @@ def _composition(ks: list[int], small: Fraction) -> Callable[[], dict[str, Any]]
         return {
             "k": ks,
             "sequential": np.asarray(ks, float),
-            "as printed": as_printed(ks, DELTA),
-            "exact, ε = 1": [float(optimal(1, k, DELTA).epsilon) for k in ks],
-            f"exact, ε = {float(small):g}": [float(optimal(small, k, DELTA).epsilon) / float(small) for k in ks],
-            "crossing": short_form_wins_from(DELTA),
-            "hypothesis ends, ε = 1": hypothesis_ends(1, DELTA),
-            f"hypothesis ends, ε = {float(small):g}": hypothesis_ends(float(small), DELTA),
+            "as printed": printed_short_form(ks, PRINTED_DELTA),
+            "exact, ε = 1": [float(optimal_composition(1, k, PRINTED_DELTA).epsilon) for k in ks],
+            f"exact, ε = {float(small):g}": [
+                float(optimal_composition(small, k, PRINTED_DELTA).epsilon) / float(small) for k in ks
+            ],
+            "crossing": short_form_threshold(PRINTED_DELTA),
+            "hypothesis ends, ε = 1": max_valid_k(1, PRINTED_DELTA),
+            f"hypothesis ends, ε = {float(small):g}": max_valid_k(float(small), PRINTED_DELTA),
         }
 
     return numbers
@@ -75,19 +77,19 @@ def _paint_composition(axes: Axes, n: Numbers) -> None:
 
 def _averaging() -> dict[str, Any]:
     noise = Laplace.for_epsilon(1, sensitivity=1)
-    answers = noise.release(np.full(ASKED, TRUTH), seeded(3))
-    k = np.arange(1, ASKED + 1)
+    answers = noise.release(np.full(REPEATS, TRUTH), seeded_bits(3))
+    k = np.arange(1, REPEATS + 1)
     decay = exp(-1 / float(noise.scale))
     spread = sqrt(2 * decay) / (1 - decay)  # of one answer: the discrete Laplace law
-    once = noise.loss(1)
+    once = noise.event(1)
     return {
         "k": k,
         "answers": answers,
         "mean so far": np.cumsum(answers) / k,
         "spread of the mean": spread / np.sqrt(k),
-        "sequential": float(ASKED),
-        "certified": float(certified(once * ASKED, 1e-5)),
-        "as printed": float(as_printed(ASKED, 1e-5)),
+        "sequential": float(REPEATS),
+        "certified": float(certified(once * REPEATS, 1e-5)),
+        "as printed": float(printed_short_form(REPEATS, 1e-5)),
     }
 
 
@@ -104,7 +106,7 @@ def _paint_averaging(axes: Axes, n: Numbers) -> None:
     )
     axes.plot(k, mean, **EXACT, label=f"mean of the first k answers; of all 500: {mean[-1]:.3f}")
     axes.axhline(TRUTH, **THIRD, label=f"the true count, {TRUTH}")
-    axes.set(xlabel="number of answers k", ylabel="count", xlim=(0, ASKED), ylim=(TRUTH - 8, TRUTH + 8))
+    axes.set(xlabel="number of answers k", ylabel="count", xlim=(0, REPEATS), ylim=(TRUTH - 8, TRUTH + 8))
     axes.annotate(
         f"the cost at δ = 1e-5: certified ε = {n['certified']:.1f}\n(500 by adding up, {n['as printed']:.1f} as printed)",
         (0.985, 0.035), xycoords="axes fraction", ha="right", fontsize=9,

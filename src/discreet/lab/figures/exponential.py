@@ -20,7 +20,7 @@ def _crossing(low: float, high: float, order: int) -> float:
     return low
 
 
-def _numbers() -> dict[str, Any]:
+def _exp_bounds_numbers() -> dict[str, Any]:
     x = np.linspace(-1.5, 2.0, 141)
     ends = [exp_bounds(Fraction(float(point))) for point in x]
     return {
@@ -36,7 +36,7 @@ def _numbers() -> dict[str, Any]:
     }
 
 
-def _paint(axes: Axes, n: Numbers) -> None:
+def _paint_exp_bounds(axes: Axes, n: Numbers) -> None:
     x = n["x"]
     inside, right = x <= float(n["1 + x + x² holds to"]), (x >= 0) & (x <= float(n["1 + 2x holds to"]))
     axes.plot(x, n["e^x"], **EXACT, label="e^x")
@@ -56,5 +56,5 @@ EXP_BOUNDS = Figure(
     "Bounds on e^x",
     "Why e^ε is read as 1 + ε for small ε, and how far that goes. discreet computes e^ε as a pair of rationals around it.",
     "[S4, fig. 6]",
-    _numbers, _paint, (7,),
+    _exp_bounds_numbers, _paint_exp_bounds, (7,),
 )  # fmt: skip

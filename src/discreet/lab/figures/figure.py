@@ -24,7 +24,7 @@ class Figure:
 
     name: str
     title: str
-    shows: str
+    description: str
     source: str
     compute: Callable[[], Mapping[str, Any]]
     paint: Callable[[Axes, Numbers], None]
@@ -33,8 +33,8 @@ class Figure:
     @property
     def caption(self) -> str:
         """What it shows, where it comes from, and what the text has wrong about it: a paragraph each."""
-        wrong = [ERRATA[f"erratum-{number}"].line for number in self.errata]
-        return "\n".join([f"{self.shows} Source: {self.source}.", *wrong])
+        wrong = [ERRATA[f"erratum-{number}"].caption for number in self.errata]
+        return "\n".join([f"{self.description} Source: {self.source}.", *wrong])
 
     def numbers(self) -> Numbers:
         """The plain data, by name; a single number is an array without dimensions."""

@@ -12,18 +12,18 @@ from discreet.accounting.shifts import LaplaceAt
 from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import BLUE, EXACT, FIRST, FOURTH, GREY, ORANGE, SECOND, THIRD
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.testing import seeded
+from discreet.testing import seeded_bits
 
 DRAWS = 100_000
 SCALES = (1, 2, 4, 7)
 
 
-def lattice_law(scale: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
+def discrete_laplace_pmf(scale: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
     """P(k) = tanh(1/2λ)·e^{−|k|/λ}, the law that `Laplace` draws from."""
     return np.asarray(tanh(1 / (2 * scale)) * np.exp(-np.abs(k) / scale))
 
 
-def rounded_law(sigma: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
+def rounded_gaussian_pmf(sigma: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
     """P(round Z = k), the law that `Gaussian` draws from."""
     from scipy.special import ndtr
 
@@ -36,13 +36,13 @@ def _laplace_gaussian() -> dict[str, Any]:
     classical = Gaussian.for_epsilon(1, 1e-5, 1, "classical-1.25")
     exact = Gaussian.for_epsilon(1, 1e-5, 1)
     zeros = np.zeros(DRAWS, np.int64)
-    drawn = {"laplace": laplace.release(zeros, seeded(1)), "gaussian": classical.release(zeros, seeded(2))}
+    drawn = {"laplace": laplace.release(zeros, seeded_bits(1)), "gaussian": classical.release(zeros, seeded_bits(2))}
     return {
         "noise": k,
         **{f"{name} drawn": (draws[:, None] == k).mean(axis=0) for name, draws in drawn.items()},
-        "laplace": lattice_law(float(laplace.scale), k),
-        "gaussian, classical": rounded_law(float(classical.sigma), k),
-        "gaussian, exact": rounded_law(float(exact.sigma), k),
+        "laplace": discrete_laplace_pmf(float(laplace.scale), k),
+        "gaussian, classical": rounded_gaussian_pmf(float(classical.sigma), k),
+        "gaussian, exact": rounded_gaussian_pmf(float(exact.sigma), k),
         "sigma, classical": float(classical.sigma),
         "sigma, exact": float(exact.sigma),
     }
@@ -64,7 +64,7 @@ def _paint_laplace_gaussian(axes: Axes, n: Numbers) -> None:
 def _densities() -> dict[str, Any]:
     x, k = np.linspace(-15, 15, 301), np.arange(-15, 16)
     continuous = {f"density, λ = {scale}": np.exp(-np.abs(x) / scale) / (2 * scale) for scale in SCALES}
-    drawn = {f"lattice, λ = {scale}": lattice_law(scale, k) for scale in SCALES}
+    drawn = {f"lattice, λ = {scale}": discrete_laplace_pmf(scale, k) for scale in SCALES}
     return {"x": x, **continuous, "k": k, **drawn}
 
 
@@ -80,7 +80,7 @@ def _paint_densities(axes: Axes, n: Numbers) -> None:
 def _indistinguishable() -> dict[str, Any]:
     epsilon = Fraction(1, 4)
     k, scale = np.arange(-15, 17), float(1 / epsilon)
-    without, with_one = lattice_law(scale, k), lattice_law(scale, k - 1)
+    without, with_one = discrete_laplace_pmf(scale, k), discrete_laplace_pmf(scale, k - 1)
     return {
         "answer": k,
         "without": without,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from discreet.lab.attacks.intersection import ALICE, FOUR_ANONYMOUS, KNOWN, SIX_ANONYMOUS, candidates, covers
+from discreet.lab.attacks.intersection import ALICE, FOUR_ANONYMOUS, QUASI_IDENTIFIERS, SIX_ANONYMOUS, candidates, covers
 from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import BLACK, BLUE, GREEN, VERMILLION
 from discreet.lab.k_anonymity import k_anonymity
@@ -11,10 +11,10 @@ from discreet.lab.k_anonymity import k_anonymity
 def _numbers() -> dict[str, Any]:
     first, second = (candidates(table, ALICE) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
     return {
-        "first": [[row[name] for name in (*KNOWN, "condition")] for row in FOUR_ANONYMOUS],
-        "second": [[row[name] for name in (*KNOWN, "condition")] for row in SIX_ANONYMOUS],
-        "k of the first": k_anonymity(FOUR_ANONYMOUS, KNOWN),
-        "k of the second": k_anonymity(SIX_ANONYMOUS, KNOWN),
+        "first": [[row[name] for name in (*QUASI_IDENTIFIERS, "condition")] for row in FOUR_ANONYMOUS],
+        "second": [[row[name] for name in (*QUASI_IDENTIFIERS, "condition")] for row in SIX_ANONYMOUS],
+        "k of the first": k_anonymity(FOUR_ANONYMOUS, QUASI_IDENTIFIERS),
+        "k of the second": k_anonymity(SIX_ANONYMOUS, QUASI_IDENTIFIERS),
         "possible by the first": sorted(first),
         "possible by the second": sorted(second),
         "possible by both": sorted(first & second),

@@ -7,9 +7,9 @@ from typing import Any
 from discreet.accounting.conversions import epsilon_from_rdp_classic, epsilon_from_zcdp, epsilon_from_zcdp_classic
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.renyi import renyi
-from discreet.accounting.textbook import advanced
+from discreet.accounting.textbook import advanced_composition
 from discreet.accounting.zcdp import zcdp
-from discreet.exact import rational
+from discreet.exact import to_rational
 from discreet.lab.figures.figure import Axes, Figure, Numbers
 from discreet.lab.figures.pens import EXACT, FIRST, FOURTH, MARK, SECOND, SKY, THIRD, WRONG
 from discreet.mechanisms import Gaussian, Laplace
@@ -70,10 +70,10 @@ def _paint_noise_l2(axes: Axes, n: Numbers) -> None:
 
 def _variants() -> dict[str, Any]:
     k = [1, *range(10, 501, 10)]
-    once = Gaussian(SIGMA).loss(1)
-    rho = rational(zcdp(once))
+    once = Gaussian(SIGMA).event(1)
+    rho = to_rational(zcdp(once))
     by_order = {
-        order: [epsilon_from_rdp_classic(order, rational(renyi(once * n, order)), DELTA) for n in k] for order in (20, 60)
+        order: [epsilon_from_rdp_classic(order, to_rational(renyi(once * n, order)), DELTA) for n in k] for order in (20, 60)
     }
     return {
         "k": k,
@@ -91,7 +91,7 @@ def _variants() -> dict[str, Any]:
 def _advanced(k: int) -> float:
     """Each Gaussian at δ/2k by the classical rule read backwards, then the theorem at δ/2."""
     each = DELTA / (2 * k)
-    return float(advanced(sqrt(2 * log(1.25 / each)) / SIGMA, k, DELTA / 2, each).epsilon)
+    return float(advanced_composition(sqrt(2 * log(1.25 / each)) / SIGMA, k, DELTA / 2, each).epsilon)
 
 
 def _paint_variants(axes: Axes, n: Numbers) -> None:
