@@ -57,6 +57,10 @@ class PostgresStore:
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "") as pages:
             yield pages
 
+    def check_integrity(self) -> str | None:
+        """As in `Store`: the server checks its own pages."""
+        return None
+
     def close(self) -> None:
         """As in `Store`."""
         with self._lock:

@@ -99,6 +99,10 @@ class Store(Protocol):
         """One consistent view."""
         ...
 
+    def check_integrity(self) -> str | None:
+        """What the place itself finds wrong with what it holds, besides the chain; None where it finds nothing."""
+        ...
+
     def close(self) -> None:
         """Let go of the place."""
         ...

@@ -42,9 +42,9 @@ publication, and costs as much as the first.
 import sys
 from pathlib import Path
 
-from discreet.publisher.again import again
+from discreet.publisher.again import reproduce
 
-again(Path(__file__).parent, sys.argv[1:])
+reproduce(Path(__file__).parent, sys.argv[1:])
 '''
 
 
