@@ -26,7 +26,7 @@ from benchmarks.peers import interpreter  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 from discreet import Gaussian, Laplace, calibrate, epsilon  # noqa: E402
 from discreet.accounting.running import RunningTotal  # noqa: E402
-from discreet.loss import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent, compose  # noqa: E402
+from discreet.events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent, compose  # noqa: E402
 from discreet.units import count  # noqa: E402
 
 PEERS = {

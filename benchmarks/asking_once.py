@@ -17,7 +17,7 @@ import duckdb
 from benchmarks.asking_data import AMOUNTS, DEPARTMENTS
 from benchmarks.asking_sql import BOUNDED, PLAIN
 from discreet import connect
-from discreet.session import Session
+from discreet.session.session import Session
 
 IN_A_ROW = 2
 """Each competitor's second call finds its own engine as warm as the others find theirs."""

@@ -21,9 +21,9 @@ sys.path.insert(0, str(HERE.parent))
 from benchmarks.table import Section  # noqa: E402
 from discreet import codec  # noqa: E402
 from discreet.cli.budget import compute_spending  # noqa: E402
+from discreet.events import GaussianEvent, compose  # noqa: E402
 from discreet.ledger import open_ledger  # noqa: E402
 from discreet.ledger.check import check_ledger  # noqa: E402
-from discreet.loss import GaussianEvent, compose  # noqa: E402
 from discreet.units import to_sensitivity  # noqa: E402
 
 EACH, TURNS = 100, 9

@@ -21,9 +21,9 @@ from benchmarks.asking_data import made  # noqa: E402
 from benchmarks.table import Section  # noqa: E402
 from discreet import read_workload  # noqa: E402
 from discreet.ledger import open_ledger  # noqa: E402
-from discreet.publisher import Workload  # noqa: E402
-from discreet.query.cells import Estimate  # noqa: E402
+from discreet.query.estimates import Estimate  # noqa: E402
 from discreet.query.record import key_from_json  # noqa: E402
+from discreet.workload import Workload  # noqa: E402
 
 ROWS = 1_000_000
 PERSONS = """
@@ -108,7 +108,7 @@ def planned(folder: Path) -> Path:
     named.symlink_to(source.resolve())
     plan = folder / "plan.toml"
     plan.write_text(PLAN.format(source='"persons.parquet"', regions=regions) + questions(), encoding="utf-8")
-    from discreet.accounting.filters import Pure
+    from discreet.accounting.currencies import Pure
 
     open_ledger(folder / "census.ledger", create=True).open_account("census", 2, 1e-9, Pure())
     return plan

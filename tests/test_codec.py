@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import loss as facts
+from discreet import events
 from discreet.codec import decode, encode
 from discreet.errors import BadEventEncoding
-from discreet.loss import Claim, Composition, DiscreteLaplaceEvent, GaussianEvent, PrivacyEvent, compose
+from discreet.events import Claim, Composition, DiscreteLaplaceEvent, GaussianEvent, PrivacyEvent, compose
 from discreet.units import Sensitivity, to_sensitivity
 
 from .accounting.facts import EVERY
@@ -101,4 +101,4 @@ def test_a_fact_too_long_to_read_back_is_not_written():
 
 
 def test_an_empty_composition_is_a_fact():
-    assert decode(encode(Composition())) == facts.NO_EVENT
+    assert decode(encode(Composition())) == events.NO_EVENT

@@ -58,7 +58,7 @@ for name, (source, more) in sources.items():
 """
 PROGRESS = """
 from threading import Event
-from discreet.engines.progress import report_progress
+from discreet.session.executor import report_progress
 
 session = connect(frame, table="people", unit="id", epsilon=1)
 heard = Event()

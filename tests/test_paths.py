@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.owner import OWNER_LOG_VARIABLE
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path
-from discreet.opening import connect
-from discreet.publisher.again import _require_known_key
-from discreet.publisher.read import parse_workload, read_workload
+from discreet.session.connect import connect
+from discreet.workload.publishing import _require_known_key
+from discreet.workload.spec import parse_workload, read_workload
 from tests.console import run
 from tests.ordinary_user import ordinary_user
 

@@ -19,10 +19,10 @@ from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file
 from discreet.engines.owner import owner_log as owner
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.keys import load_key
-from discreet.publisher import plan_workload
-from discreet.query.frame import count
+from discreet.query.builder import count
 from discreet.query.policy import read_policy
-from discreet.session import Session
+from discreet.session.session import Session
+from discreet.workload import plan_workload
 from tests.console import run
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, people, session
 

@@ -24,11 +24,10 @@ from rich.console import Console
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, errors, formats, publish, select
 from discreet.engines.owner import PrintableFormatter
 from discreet.errors import SourceRefused
-from discreet.publisher.pictures import draw_chart
-from discreet.query.expression import col
-from discreet.query.frame import count
-from discreet.query.release import Answer
+from discreet.query.answer import Answer
+from discreet.query.builder import col, count
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
+from discreet.workload.charts import draw_chart
 from tests.console import run
 from tests.query.people import BY_DEPARTMENT, session
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet._numbers import Bounds
     from discreet.accounting import (
         RunningTotal,
         advantage,
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
         SourceRefused,
         TheoremNotApplicable,
     )
-    from discreet.exact import Bounds
-    from discreet.loss import Event, compose, group, parallel, repeat, subsample
+    from discreet.events import Event, compose, group, parallel, repeat, subsample
     from discreet.mechanisms import (
         Binomial,
         DiscreteGaussian,
@@ -61,17 +61,17 @@ if TYPE_CHECKING:
         calibrate,
     )
     from discreet.noise import SelectionRule
-    from discreet.opening import connect
     from discreet.planner import Count, Histogram, Mean, Plan, Proportion, Sum, plan
-    from discreet.publisher import Workload, WorkloadQuery, publish, read_workload
-    from discreet.query.expression import col, when
-    from discreet.query.frame import count, count_units, select
+    from discreet.query.builder import col, count, count_units, select, when
+    from discreet.session.connect import connect
     from discreet.testing import assert_private
     from discreet.units import Neighbours, Sensitivity
+    from discreet.workload import Workload, WorkloadQuery, publish, read_workload
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "discreet._numbers": "Bounds",
     "discreet.accounting": (
         "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta "
         "gaussian_epsilon gdp pure renyi tcdp trade_off true_positive_rate zcdp"
@@ -81,25 +81,23 @@ _HOMES = {
         "BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
         "LedgerCorrupted LedgerUnavailable QueryRefused SourceQuarantined SourceRefused TheoremNotApplicable"
     ),
-    "discreet.exact": "Bounds",
-    "discreet.loss": "Event compose group parallel repeat subsample",
+    "discreet.events": "Event compose group parallel repeat subsample",
     "discreet.mechanisms": (
         "Binomial DiscreteGaussian Exponential Gaussian Geometric Laplace OptimalPartitionSelection "
         "RandomizedResponse SparseVector Threshold TruncatedGeometric calibrate"
     ),
     "discreet.noise": "SelectionRule",
-    "discreet.opening": "connect",
     "discreet.planner": "Count Histogram Mean Plan Proportion Sum plan",
-    "discreet.publisher": "Workload WorkloadQuery publish read_workload",
-    "discreet.query.expression": "col when",
-    "discreet.query.frame": "count count_units select",
+    "discreet.query.builder": "col count count_units select when",
+    "discreet.session.connect": "connect",
     "discreet.testing": "assert_private",
     "discreet.units": "Neighbours Sensitivity",
+    "discreet.workload": "Workload WorkloadQuery publish read_workload",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "exact", "lab", "ledger", "loss", "mechanisms", "noise", "planner",
-    "publisher", "session", "testing", "units",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "session",
+    "testing", "units", "workload",
 }  # fmt: skip
 
 

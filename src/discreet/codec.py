@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from discreet.errors import BadEventEncoding, BadParameter
-from discreet.loss import (
+from discreet.events import (
     Composition,
     Event,
     Group,
@@ -29,7 +29,7 @@ MAX_RATIONAL_BITS = 12_000
 def encode(event: Event) -> bytes:
     """The fact as one line of JSON.
 
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> encode(Claim(Fraction(1, 2), Fraction(0)))
     b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}'
     """

@@ -8,9 +8,9 @@ from hashlib import sha512
 from itertools import count
 from typing import Any
 
+from discreet._numbers import Number, check_int
 from discreet.auditor import Finding, audit
 from discreet.auditor.neighbours import Domain
-from discreet.exact import Number, check_int
 from discreet.noise.bits import SEED_BYTES, Bits, Keystream
 
 

@@ -15,8 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil
 
-from discreet.errors import BadParameter
-from discreet.exact import (
+from discreet._numbers import (
     Number,
     ceil_float,
     check_int,
@@ -26,6 +25,7 @@ from discreet.exact import (
     sqrt_up,
     to_rational,
 )
+from discreet.errors import BadParameter
 
 
 class Neighbours(Enum):

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteGaussianEvent,

@@ -6,10 +6,10 @@ from math import exp, inf
 import mpmath as mp
 import pytest
 
-from discreet.accounting.approx import Point, basic_composition
-from discreet.accounting.group import group_delta, push_group
-from discreet.accounting.leak import probability_of_any, singleton_probability, split_delta
-from discreet.loss import (
+from discreet.accounting.basic import Point, basic_composition, split_delta
+from discreet.accounting.elementary import probability_of_any, singleton_probability
+from discreet.accounting.rewrite import group_delta, push_group
+from discreet.events import (
     Claim,
     DiscreteLaplaceEvent,
     GaussianEvent,

@@ -9,8 +9,7 @@ import pytest
 from flint import acb, arb
 from scipy.special import erfcx, gammaln
 
-from discreet.accounting.gaussian import SPECIAL_ERROR
-from discreet.accounting.laws import EPS
+from discreet.accounting.pld import EPS, SPECIAL_ERROR
 
 MANY = 4000
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import conversions as c
-from discreet.accounting.gaussian import gaussian_epsilon
-from discreet.accounting.renyi_curve import find_best_order, renyi_curve
+from discreet.accounting import conversions
+from discreet.accounting.pld.gaussian import gaussian_epsilon
+from discreet.accounting.renyi import find_best_order, renyi_curve
 from discreet.errors import BadParameter
-from discreet.loss import Claim, GaussianEvent, LaplaceEvent, Subsampled
+from discreet.events import Claim, GaussianEvent, LaplaceEvent, Subsampled
 from discreet.units import to_sensitivity
 
 MILLIONTH = Fraction(1, 10**6)
@@ -21,18 +21,18 @@ deltas = st.floats(1e-12, 0.4)
 
 
 def test_facts_zcdp_by_cks_rho_one_tenth():
-    assert 2.141938928385473 <= c.epsilon_from_zcdp(Fraction(1, 10), MILLIONTH) <= 2.141938928385475
+    assert 2.141938928385473 <= conversions.epsilon_from_zcdp(Fraction(1, 10), MILLIONTH) <= 2.141938928385475
 
 
 def test_facts_rho_for_epsilon_one():
-    assert 0.0243559703595382 <= c.rho_within(1, MILLIONTH) <= 0.024355970359538373
+    assert 0.0243559703595382 <= conversions.rho_within(1, MILLIONTH) <= 0.024355970359538373
 
 
 @pytest.mark.parametrize(("k", "classic", "tight"), [(100, 0.24118, 0.17751), (500, 0.54274, 0.42332)])
 def test_facts_sigma_200_by_other_readings(k, classic, tight):
     rho = Fraction(k, 2 * 200**2)
-    assert round(c.epsilon_from_zcdp_classic(rho, 1e-5), 5) == classic
-    assert round(c.epsilon_from_zcdp(rho, 1e-5), 5) == tight
+    assert round(conversions.epsilon_from_zcdp_classic(rho, 1e-5), 5) == classic
+    assert round(conversions.epsilon_from_zcdp(rho, 1e-5), 5) == tight
     exact = gaussian_epsilon(sqrt(k) / 200, 1e-5)
     assert exact.upper < tight < classic
     assert find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * k, 1e-5).epsilon == pytest.approx(
@@ -46,19 +46,19 @@ def test_erratum_4_order_60_touches_zcdp_near_265_and_order_20_near_2551():
     for order, near in ((60, 265), (20, 2551)):
         gaps = {}
         for k in range(near - 200, near + 200):
-            fixed = c.epsilon_from_rdp_classic(order, order * k * step, delta)
-            gaps[k] = fixed - c.epsilon_from_zcdp_classic(k * step, delta)
+            fixed = conversions.epsilon_from_rdp_classic(order, order * k * step, delta)
+            gaps[k] = fixed - conversions.epsilon_from_zcdp_classic(k * step, delta)
         best = min(gaps, key=gaps.__getitem__)
         assert abs(best - near) <= 1
         assert 0 <= gaps[best] < 1e-6
-    twenty_at_300 = c.epsilon_from_rdp_classic(20, 20 * 300 * step, delta)
-    assert twenty_at_300 > c.epsilon_from_zcdp_classic(300 * step, delta) * 1.4
+    twenty_at_300 = conversions.epsilon_from_rdp_classic(20, 20 * 300 * step, delta)
+    assert twenty_at_300 > conversions.epsilon_from_zcdp_classic(300 * step, delta) * 1.4
 
 
 @given(rho=rhos, delta=deltas)
 @settings(max_examples=60, deadline=None)
 def test_tight_is_below_classic_and_above_the_exact_gaussian(rho, delta):
-    tight, classic = c.epsilon_from_zcdp(rho, delta), c.epsilon_from_zcdp_classic(rho, delta)
+    tight, classic = conversions.epsilon_from_zcdp(rho, delta), conversions.epsilon_from_zcdp_classic(rho, delta)
     assert gaussian_epsilon(sqrt(2 * rho) * (1 - 1e-12), delta).lower <= tight <= classic
 
 
@@ -70,28 +70,32 @@ def test_the_order_found_is_the_best_one(rho, delta):
         tail = -mp.log(mp.mpf(delta))
         grid = (mp.mpf(10) ** (mp.mpf(j) / 40) for j in range(-320, 360))
         least = min(mp.mpf(rho) * (1 + t) + (tail - mp.log(1 + t)) / t - mp.log(1 + 1 / t) for t in grid)
-        assert c.epsilon_from_zcdp(rho, delta) <= max(least, 0) * (1 + mp.mpf(10) ** -12)
+        assert conversions.epsilon_from_zcdp(rho, delta) <= max(least, 0) * (1 + mp.mpf(10) ** -12)
 
 
 @given(epsilon=st.floats(1e-4, 50), delta=deltas)
 @settings(max_examples=12, deadline=None)
 def test_budgets_round_down(epsilon, delta):
     """Whoever spends the whole budget stays within (ε, δ)."""
-    assert c.epsilon_from_zcdp(c.rho_within(epsilon, delta), delta) <= epsilon
-    assert c.epsilon_from_zcdp_classic(c.rho_within_classic(epsilon, delta), delta) <= epsilon * (1 + 1e-14)
-    assert c.rho_within_classic(epsilon, delta) <= c.rho_within(epsilon, delta) * (1 + 1e-12)
-    assert c.epsilon_from_gdp(c.mu_within(epsilon, delta), delta) <= epsilon * (1 + 1e-10) + 1e-13  # two searches
-    spend = c.divergence_within(8, epsilon, delta)
+    assert conversions.epsilon_from_zcdp(conversions.rho_within(epsilon, delta), delta) <= epsilon
+    assert conversions.epsilon_from_zcdp_classic(conversions.rho_within_classic(epsilon, delta), delta) <= epsilon * (
+        1 + 1e-14
+    )
+    assert conversions.rho_within_classic(epsilon, delta) <= conversions.rho_within(epsilon, delta) * (1 + 1e-12)
+    assert (
+        conversions.epsilon_from_gdp(conversions.mu_within(epsilon, delta), delta) <= epsilon * (1 + 1e-10) + 1e-13
+    )  # two searches
+    spend = conversions.divergence_within(8, epsilon, delta)
     if spend >= 0:
-        assert c.epsilon_from_rdp(8, spend, delta) <= epsilon * (1 + 1e-15)
+        assert conversions.epsilon_from_rdp(8, spend, delta) <= epsilon * (1 + 1e-15)
 
 
 @given(order=st.floats(1.01, 500), divergence=st.floats(0, 20), delta=deltas)
 @settings(max_examples=60, deadline=None)
 def test_improved_rdp_is_below_classic_and_inverts(order, divergence, delta):
-    improved = c.epsilon_from_rdp(order, divergence, delta)
-    assert improved <= c.epsilon_from_rdp_classic(order, divergence, delta)
-    assert c.delta_from_rdp(order, divergence, improved) <= delta * (1 + 1e-9)
+    improved = conversions.epsilon_from_rdp(order, divergence, delta)
+    assert improved <= conversions.epsilon_from_rdp_classic(order, divergence, delta)
+    assert conversions.delta_from_rdp(order, divergence, improved) <= delta * (1 + 1e-9)
 
 
 def test_improved_rdp_holds_for_a_pair_that_is_summed_exactly():
@@ -101,49 +105,62 @@ def test_improved_rdp_holds_for_a_pair_that_is_summed_exactly():
         for order in (1.5, 2, 5, 20):
             moment = mp.mpf(1) / 4 * (mp.mpf(3) ** order + mp.mpf(3) ** (1 - order))
             divergence = mp.log(moment) / (order - 1)
-            assert truth <= c.delta_from_rdp(order, float(divergence) * (1 + 1e-12), epsilon)
+            assert truth <= conversions.delta_from_rdp(order, float(divergence) * (1 + 1e-12), epsilon)
 
 
 def test_tcdp_row_of_facts_has_two_branches_that_meet():
     rho, delta = Fraction(1, 100), 1e-5
     meet = 1 + sqrt(log(1 / delta) / 0.01)
-    beyond, within = c.epsilon_from_tcdp(rho, meet * 1.001, delta), c.epsilon_from_tcdp(rho, meet * 0.999, delta)
-    assert beyond == c.epsilon_from_zcdp_classic(rho, delta) == c.epsilon_from_tcdp(rho, inf, delta)
+    beyond, within = (
+        conversions.epsilon_from_tcdp(rho, meet * 1.001, delta),
+        conversions.epsilon_from_tcdp(rho, meet * 0.999, delta),
+    )
+    assert beyond == conversions.epsilon_from_zcdp_classic(rho, delta) == conversions.epsilon_from_tcdp(rho, inf, delta)
     assert beyond < within < beyond * 1.0001
-    short = c.epsilon_from_tcdp(rho, 5, delta)
+    short = conversions.epsilon_from_tcdp(rho, 5, delta)
     assert abs(short - (0.05 + log(1e5) / 4)) < 1e-12
 
 
 def test_pure_to_zcdp_both_ways():
-    assert c.rho_from_pure(1) <= c.rho_from_pure_classic(1) == Fraction(1, 2)
-    budget = c.pure_within(0.1)
-    assert c.rho_from_pure(budget) <= Fraction(0.1) < c.rho_from_pure(budget * (1 + 1e-12))
-    assert c.rho_from_gdp(Fraction(1, 10)) == Fraction(1, 200)
+    assert conversions.rho_from_pure(1) <= conversions.rho_from_pure_classic(1) == Fraction(1, 2)
+    budget = conversions.pure_within(0.1)
+    assert conversions.rho_from_pure(budget) <= Fraction(0.1) < conversions.rho_from_pure(budget * (1 + 1e-12))
+    assert conversions.rho_from_gdp(Fraction(1, 10)) == Fraction(1, 200)
 
 
 def test_infinity_and_nothing_pass_through():
-    assert c.epsilon_from_zcdp(inf, 0.1) == c.epsilon_from_rdp(2, inf, 0.1) == c.epsilon_from_gdp(inf, 0.1) == inf
-    assert c.epsilon_from_tcdp(inf, 3, 0.1) == c.rho_from_pure(inf) == inf
-    assert c.delta_from_rdp(2, inf, 1) == 1
-    assert c.epsilon_from_zcdp(0, 0.1) == c.epsilon_from_gdp(0, 0.1) == 0
+    assert (
+        conversions.epsilon_from_zcdp(inf, 0.1)
+        == conversions.epsilon_from_rdp(2, inf, 0.1)
+        == conversions.epsilon_from_gdp(inf, 0.1)
+        == inf
+    )
+    assert conversions.epsilon_from_tcdp(inf, 3, 0.1) == conversions.rho_from_pure(inf) == inf
+    assert conversions.delta_from_rdp(2, inf, 1) == 1
+    assert conversions.epsilon_from_zcdp(0, 0.1) == conversions.epsilon_from_gdp(0, 0.1) == 0
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 2, float("nan")])
 def test_delta_must_be_a_proper_probability(delta):
-    for convert in (c.epsilon_from_zcdp, c.epsilon_from_zcdp_classic, c.epsilon_from_gdp, c.rho_within):
+    for convert in (
+        conversions.epsilon_from_zcdp,
+        conversions.epsilon_from_zcdp_classic,
+        conversions.epsilon_from_gdp,
+        conversions.rho_within,
+    ):
         with pytest.raises(BadParameter):
             convert(0.1, delta)
 
 
 def test_negative_amounts_are_refused():
     with pytest.raises(BadParameter):
-        c.epsilon_from_zcdp(-1, 0.1)
+        conversions.epsilon_from_zcdp(-1, 0.1)
     with pytest.raises(BadParameter):
-        c.epsilon_from_rdp(1, 0.1, 0.1)
+        conversions.epsilon_from_rdp(1, 0.1, 0.1)
 
 
 def test_tiny_delta_is_no_obstacle():
-    assert c.epsilon_from_zcdp(Fraction(1, 10), Fraction(1, 10**300)) == pytest.approx(16.69, rel=0.01)
+    assert conversions.epsilon_from_zcdp(Fraction(1, 10), Fraction(1, 10**300)) == pytest.approx(16.69, rel=0.01)
 
 
 def test_best_order_bounds_the_sampled_gaussian_of_facts():

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from flint import arb, ctx
 
+from discreet.accounting.contour import bound_delta_by_contour
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.pieces import Direction
-from discreet.accounting.resolve import list_alternatives
-from discreet.accounting.sides import build_direction
-from discreet.accounting.solve import bound_delta_by_contour
-from discreet.loss import (
+from discreet.accounting.directions import build_direction
+from discreet.accounting.dominating_pairs import Direction
+from discreet.accounting.rewrite import list_alternatives
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteGaussianEvent,

@@ -6,9 +6,9 @@ from math import inf
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.gaussian import gaussian_epsilon
+from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.running import RunningTotal
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteGaussianEvent,

@@ -5,13 +5,13 @@ from math import inf, log, sqrt
 
 import pytest
 
+from discreet.accounting.contour import bound_epsilon_by_contour
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.gaussian import gaussian_epsilon
-from discreet.accounting.resolve import list_alternatives
-from discreet.accounting.sides import build_direction
-from discreet.accounting.solve import bound_epsilon_by_contour
+from discreet.accounting.directions import build_direction
+from discreet.accounting.pld.gaussian import gaussian_epsilon
+from discreet.accounting.rewrite import list_alternatives
 from discreet.errors import BadParameter
-from discreet.loss import NO_EVENT, Claim, DiscreteGaussianEvent, Event, GaussianEvent, LaplaceEvent, Subsampled, compose
+from discreet.events import NO_EVENT, Claim, DiscreteGaussianEvent, Event, GaussianEvent, LaplaceEvent, Subsampled, compose
 from discreet.units import Sensitivity, to_sensitivity
 
 ONE = to_sensitivity(1)

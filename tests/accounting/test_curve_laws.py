@@ -7,16 +7,16 @@ from math import exp, inf
 import numpy as np
 import pytest
 
+from discreet._numbers import Bounds
+from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.laws import Pld
+from discreet.accounting.directions import build_direction
+from discreet.accounting.pld import Pld
 from discreet.accounting.pure import pure
-from discreet.accounting.resolve import list_alternatives
+from discreet.accounting.rewrite import list_alternatives
 from discreet.accounting.risk import advantage, trade_off, true_positive_rate
 from discreet.accounting.running import RunningTotal
-from discreet.accounting.side_by_side import compare_guarantees
-from discreet.accounting.sides import build_direction
-from discreet.exact import Bounds
-from discreet.loss import (
+from discreet.events import (
     NO_EVENT,
     BinomialEvent,
     Claim,

@@ -8,7 +8,7 @@ from flint import arb
 
 from discreet.accounting import compare_guarantees, delta, epsilon
 from discreet.accounting.running import RunningTotal
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteGaussianEvent,

@@ -7,12 +7,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from discreet.accounting.laws import Pld
-from discreet.accounting.laws.oscillate import sum_directly, sum_exponentials
-from discreet.accounting.laws.sampled import SampledGaussianPld
-from discreet.accounting.laws.sampled_laplace import SampledLaplacePld
-from discreet.accounting.sampled import SampledPld, bound_sampled_delta
-from discreet.accounting.solve import bound_delta_by_contour
+from discreet.accounting.contour import bound_delta_by_contour
+from discreet.accounting.pld import Pld
+from discreet.accounting.pld.discrete import sum_directly, sum_exponentials
+from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld, SampledPld, bound_sampled_delta
 
 S = np.array([0.0, 1.0, 25.0])
 

@@ -7,16 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting import solve
-from discreet.accounting.contour import Contour
+from discreet.accounting import contour
+from discreet.accounting.contour import Contour, build_contour, round_step
 from discreet.accounting.curve import match_discrete
-from discreet.accounting.ladder import Parts
-from discreet.accounting.laws import Floats, MgfRatio, Pld
-from discreet.accounting.laws.response import build_pure_pld
-from discreet.accounting.nodes import build_contour, round_step
-from discreet.accounting.resolve import list_alternatives
-from discreet.accounting.sides import build_direction
-from discreet.loss import Claim, Event, GaussianEvent, Subsampled
+from discreet.accounting.directions import build_direction
+from discreet.accounting.pld import Floats, MgfRatio, Pld
+from discreet.accounting.pld.cgf import Parts
+from discreet.accounting.pld.discrete import build_pure_pld
+from discreet.accounting.rewrite import list_alternatives
+from discreet.events import Claim, Event, GaussianEvent, Subsampled
 from discreet.units import to_sensitivity
 
 Interval = tuple[float, float]
@@ -27,7 +26,7 @@ def holds(value: float, interval: Interval) -> bool:
 
 
 def epsilon_of(parts: Parts, delta: float) -> Interval:
-    return solve.bound_epsilon_by_contour(parts, delta, 1e-6, (0.0, 0.0))
+    return contour.bound_epsilon_by_contour(parts, delta, 1e-6, (0.0, 0.0))
 
 
 def parts_of(loss: Event, removed: bool = True) -> Parts:
@@ -85,8 +84,8 @@ def test_a_missing_round_off_term_is_noticed() -> None:
     assert exact is not None
     low, high = exact.bound_delta(eps)
     for wrong in (1e-7, 1e-9):
-        ours = solve.bound_delta_by_contour([(Shaken(law, wrong, True), 200)], eps, 1e-9)
-        twin = solve.bound_delta_by_contour([(Shaken(law, wrong, False), 200)], eps, 1e-9)
+        ours = contour.bound_delta_by_contour([(Shaken(law, wrong, True), 200)], eps, 1e-9)
+        twin = contour.bound_delta_by_contour([(Shaken(law, wrong, False), 200)], eps, 1e-9)
         assert ours[0] <= low <= high <= ours[1]
         assert twin[1] < low  # "pessimistic", and below the truth
 
@@ -105,13 +104,13 @@ def test_truncation_by_a_small_term_is_noticed() -> None:
     exact = match_discrete(parts)
     assert exact is not None
     truth = exact.bound_delta(eps)
-    tilt = solve.find_saddle_point(parts, solve.tabulate_cgf(parts), eps)
+    tilt = contour.find_saddle_point(parts, contour.tabulate_cgf(parts), eps)
 
     def terms(count: int) -> Contour:
         return build_contour(parts, tilt.cgf_table, tilt.c, round_step(0.2), count, 0.0, -1e3)
 
     twin = until_small(terms, eps).bound_delta(eps)
-    ours = solve.bound_delta_by_contour(parts, eps, 1e-6)
+    ours = contour.bound_delta_by_contour(parts, eps, 1e-6)
     honest = terms(4096).bound_delta(eps)
     assert ours[0] <= truth[0] <= truth[1] <= ours[1]
     assert honest[0] <= truth[0] <= truth[1] <= honest[1]
@@ -125,8 +124,8 @@ def test_the_smoothing_is_bounded_on_both_sides(lift: float) -> None:
     exact = match_discrete(parts)
     assert exact is not None
     truth = exact.bound_delta(eps)
-    tilt = solve.find_saddle_point(parts, solve.tabulate_cgf(parts), eps)
-    line = solve.fit_contour(parts, tilt, 0.05, np.log(truth[1]))
+    tilt = contour.find_saddle_point(parts, contour.tabulate_cgf(parts), eps)
+    line = contour.fit_contour(parts, tilt, 0.05, np.log(truth[1]))
     assert line.smoothing > 0
     ours = line.bound_delta(eps)
     assert ours[0] <= truth[0] <= truth[1] <= ours[1]

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.expression import parse
+from discreet.accounting.expression import COMBINATORS, NOISE_TERMS, parse
 from discreet.accounting.pure import pure
-from discreet.accounting.vocabulary import COMBINATORS, NOISE_TERMS
 from discreet.errors import BadExpression
-from discreet.loss import (
+from discreet.events import (
     NO_EVENT,
     BinomialEvent,
     Claim,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import filters
+from discreet.accounting import currencies
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.divergences import hockey_stick
-from discreet.accounting.gaussian import gaussian_epsilon
+from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.loss import (
+from discreet.events import (
     Claim,
     DiscreteGaussianEvent,
     GaussianEvent,
@@ -25,10 +25,10 @@ from discreet.units import to_sensitivity
 from .facts import EVERY
 
 OPEN = {
-    "pure": filters.pure_filter(100, 0.5),
-    "zcdp": filters.zcdp_filter(100, 0.5),
-    "rdp": filters.rdp_filter(8, 100),
-    "gdp": filters.gdp_filter(100, 0.5),
+    "pure": currencies.pure_filter(100, 0.5),
+    "zcdp": currencies.zcdp_filter(100, 0.5),
+    "rdp": currencies.rdp_filter(8, 100),
+    "gdp": currencies.gdp_filter(100, 0.5),
 }
 
 
@@ -36,7 +36,7 @@ OPEN = {
 @pytest.mark.parametrize("name", EVERY)
 def test_every_fact_is_charged_or_refused_with_what_it_asks(currency, name):
     budget = OPEN[currency]
-    amount, leak = filters.compute_cost(budget.currency, EVERY[name])
+    amount, leak = currencies.compute_cost(budget.currency, EVERY[name])
     if amount > budget.remaining or leak > budget.delta_remaining:
         with pytest.raises(BudgetExceeded) as refusal:
             budget.charge(EVERY[name])
@@ -53,7 +53,7 @@ def test_every_fact_is_charged_or_refused_with_what_it_asks(currency, name):
 @settings(max_examples=50, deadline=None)
 def test_a_budget_is_never_overdrawn_and_never_wasted(prices):
     """Greedy spending against exact arithmetic: everything that fits is let through, nothing else."""
-    budget, spent = filters.pure_filter(Fraction(1, 2)), Fraction(0)
+    budget, spent = currencies.pure_filter(Fraction(1, 2)), Fraction(0)
     for price in prices:
         if spent + price <= Fraction(1, 2):
             budget, spent = budget.charge(Claim(price, Fraction(0))), spent + price
@@ -66,7 +66,7 @@ def test_a_budget_is_never_overdrawn_and_never_wasted(prices):
 
 def test_a_budget_can_be_spent_to_the_last_unit():
     """Ten times 1/10 is 1: no float drift leaves a crumb or takes one too many."""
-    budget = filters.pure_filter(1)
+    budget = currencies.pure_filter(1)
     for _ in range(10):
         budget = budget.charge(Claim(Fraction(1, 10), Fraction(0)))
     assert budget.remaining == 0
@@ -75,14 +75,14 @@ def test_a_budget_can_be_spent_to_the_last_unit():
 
 
 def test_gaussians_in_a_gdp_filter_add_in_squares():
-    budget = filters.gdp_filter(1)
+    budget = currencies.gdp_filter(1)
     for _ in range(100):
         budget = budget.charge(GaussianEvent(Fraction(10), to_sensitivity(1)))
     assert budget.remaining == 0
 
 
 def test_leaks_are_counted_apart():
-    budget = filters.gdp_filter(1, delta=1e-5)
+    budget = currencies.gdp_filter(1, delta=1e-5)
     with pytest.raises(BudgetExceeded, match="δ for leaks"):
         budget.charge(ThresholdEvent(Fraction(10), 20, 1))
     after = budget.charge(OptimalPartitionSelectionEvent(Fraction(1, 10), Fraction(1, 10**6), 2))
@@ -92,49 +92,49 @@ def test_leaks_are_counted_apart():
 
 def test_rdp_refuses_every_leak():
     with pytest.raises(BudgetExceeded) as refusal:
-        filters.rdp_filter(8, 100).charge(Claim(Fraction(1, 100), Fraction(1, 10**9)))
+        currencies.rdp_filter(8, 100).charge(Claim(Fraction(1, 100), Fraction(1, 10**9)))
     assert refusal.value.cost == inf
 
 
 def test_the_discrete_gaussian_does_not_fit_a_gdp_filter():
     with pytest.raises(BudgetExceeded):
-        filters.gdp_filter(100).charge(DiscreteGaussianEvent(Fraction(100), to_sensitivity(1)))
+        currencies.gdp_filter(100).charge(DiscreteGaussianEvent(Fraction(100), to_sensitivity(1)))
 
 
 def test_zcdp_and_pure_refuse_what_has_no_price():
     with pytest.raises(BudgetExceeded):
-        filters.pure_filter(100).charge(GaussianEvent(Fraction(100), to_sensitivity(1)))
+        currencies.pure_filter(100).charge(GaussianEvent(Fraction(100), to_sensitivity(1)))
     with pytest.raises(BudgetExceeded):
-        filters.zcdp_filter(100).charge(EVERY["binomial"])
+        currencies.zcdp_filter(100).charge(EVERY["binomial"])
 
 
 def test_what_the_budget_promises():
-    assert filters.zcdp_filter(Fraction(1, 10)).epsilon(Fraction(1, 10**6)) == epsilon_from_zcdp(
+    assert currencies.zcdp_filter(Fraction(1, 10)).epsilon(Fraction(1, 10**6)) == epsilon_from_zcdp(
         Fraction(1, 10), Fraction(1, 10**6)
     )
-    with_leak = filters.zcdp_filter(Fraction(1, 10), Fraction(1, 10**7)).epsilon(Fraction(1, 10**6))
+    with_leak = currencies.zcdp_filter(Fraction(1, 10), Fraction(1, 10**7)).epsilon(Fraction(1, 10**6))
     assert with_leak == epsilon_from_zcdp(Fraction(1, 10), Fraction(9, 10**7))
-    assert filters.zcdp_filter(Fraction(1, 10), Fraction(1, 10**6)).epsilon(Fraction(1, 10**6)) == inf
-    assert filters.gdp_filter(Fraction(1, 2)).epsilon(1e-6) == gaussian_epsilon(Fraction(1, 2), 1e-6).upper
-    assert filters.pure_filter(1, 1e-6).epsilon(1e-6) == 1
-    assert filters.pure_filter(1, 1e-6).epsilon(1e-7) == inf
-    assert 0 < filters.rdp_filter(16, Fraction(1, 2)).epsilon(1e-6) < 2
+    assert currencies.zcdp_filter(Fraction(1, 10), Fraction(1, 10**6)).epsilon(Fraction(1, 10**6)) == inf
+    assert currencies.gdp_filter(Fraction(1, 2)).epsilon(1e-6) == gaussian_epsilon(Fraction(1, 2), 1e-6).upper
+    assert currencies.pure_filter(1, 1e-6).epsilon(1e-6) == 1
+    assert currencies.pure_filter(1, 1e-6).epsilon(1e-7) == inf
+    assert 0 < currencies.rdp_filter(16, Fraction(1, 2)).epsilon(1e-6) < 2
 
 
 def test_there_is_no_filter_on_the_curve():
-    made = {name for name in dir(filters) if callable(getattr(filters, name)) and name.islower() and name[0] != "_"}
+    made = {name for name in dir(currencies) if callable(getattr(currencies, name)) and name.islower() and name[0] != "_"}
     assert {"pure_filter", "zcdp_filter", "rdp_filter", "gdp_filter"} <= made
     assert not {"curve_filter", "basic_filter", "exact_filter", "best_order_filter"} & made
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: filters.pure_filter(0), lambda: filters.zcdp_filter(-1), lambda: filters.rdp_filter(1, 1)]
+    "make", [lambda: currencies.pure_filter(0), lambda: currencies.zcdp_filter(-1), lambda: currencies.rdp_filter(1, 1)]
 )
 def test_impossible_budgets_are_refused(make):
     with pytest.raises(BadParameter):
         make()
     with pytest.raises(BadParameter):
-        filters.gdp_filter(1, delta=1)
+        currencies.gdp_filter(1, delta=1)
 
 
 def test_a_filter_on_the_curve_would_overspend():
@@ -160,7 +160,7 @@ def test_a_filter_on_the_curve_would_overspend():
 def test_stopping_at_the_best_order_so_far_overspends():
     """Why an order must be fixed in advance: two releases that each fit at *some* order fit together at none."""
     heavy_tail, wide = LaplaceEvent(Fraction(1, 4), to_sensitivity(1)), GaussianEvent(Fraction(1, 2), to_sensitivity(1))
-    budget = {order: filters.rdp_filter(order, Fraction(5)) for order in (Fraction(5, 4), Fraction(64))}
+    budget = {order: currencies.rdp_filter(order, Fraction(5)) for order in (Fraction(5, 4), Fraction(64))}
     assert budget[Fraction(5, 4)].charge(wide).remaining > 0
     assert budget[Fraction(64)].charge(heavy_tail).remaining > 0
     for fixed in budget.values():

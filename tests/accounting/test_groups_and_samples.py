@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.gaussian import gaussian_delta
-from discreet.accounting.laws.atoms import DiscretePld
-from discreet.accounting.laws.binomial import build_binomial_pld
-from discreet.accounting.laws.convolve import sample_poisson
-from discreet.accounting.laws.gaussian import DiscreteGaussianPld
-from discreet.accounting.laws.laplace import DiscreteLaplacePld
-from discreet.accounting.resolve import GroupShape, rewrite_group
-from discreet.loss import (
+from discreet.accounting.pld.binomial import build_binomial_pld
+from discreet.accounting.pld.discrete import DiscretePld, sample_poisson
+from discreet.accounting.pld.gaussian import DiscreteGaussianPld, gaussian_delta
+from discreet.accounting.pld.laplace import DiscreteLaplacePld
+from discreet.accounting.rewrite import GroupShape, rewrite_group
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteLaplaceEvent,

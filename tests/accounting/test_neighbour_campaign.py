@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from discreet.accounting import curve
+from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.side_by_side import compare_guarantees
 from discreet.errors import BadParameter
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     DiscreteGaussianEvent,

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.approx import basic_composition
+from discreet.accounting.basic import basic_composition, split_delta
 from discreet.accounting.conversions import (
     delta_from_rdp,
     epsilon_from_gdp,
@@ -21,12 +21,11 @@ from discreet.accounting.conversions import (
     epsilon_from_zcdp_classic,
 )
 from discreet.accounting.gdp import gdp
-from discreet.accounting.leak import split_delta
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
-from discreet.loss import Claim, Group, RandomizedResponseEvent, Subsampled, TruncatedGeometricEvent, compose
+from discreet.events import Claim, Group, RandomizedResponseEvent, Subsampled, TruncatedGeometricEvent, compose
 from discreet.units import to_sensitivity
 
 rates = st.sampled_from([Fraction(1), Fraction(1), Fraction(1, 2), Fraction(1, 10)])

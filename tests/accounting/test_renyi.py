@@ -13,7 +13,7 @@ from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.loss import (
+from discreet.events import (
     Claim,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,

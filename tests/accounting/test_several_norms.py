@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, Threshold, TruncatedGeometric
-from discreet.accounting.changes import find_integer_change, find_real_change, max_squared_length
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.pure import pure
+from discreet.accounting.rewrite import find_integer_change, find_real_change, max_squared_length
 from discreet.errors import BadParameter
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,

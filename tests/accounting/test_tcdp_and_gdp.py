@@ -6,13 +6,21 @@ from math import inf
 import mpmath as mp
 import pytest
 
-from discreet.accounting.gaussian import gaussian_delta
 from discreet.accounting.gdp import gdp, mu_squared
+from discreet.accounting.pld.gaussian import gaussian_delta
 from discreet.accounting.renyi import renyi
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.loss import Claim, DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, Group, LaplaceEvent, Subsampled
+from discreet.events import (
+    Claim,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    Group,
+    LaplaceEvent,
+    Subsampled,
+)
 from discreet.units import Sensitivity, to_sensitivity
 
 from .facts import EVERY

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.approx import Point
+from discreet.accounting.basic import Point
 from discreet.accounting.divergences import LaplaceAt, max_divergence
-from discreet.accounting.optimal import optimal_composition
 from discreet.accounting.textbook import (
     advanced_composition,
     advanced_composition_short,
     group_privacy,
+    optimal_composition,
     outcome_range,
     parallel_composition,
     sequential_composition,

@@ -7,13 +7,13 @@ from math import exp
 import numpy as np
 import pytest
 
-from discreet.accounting.approx import basic_composition
+from discreet.accounting.basic import basic_composition
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.laws.gaussian import GaussianPld
-from discreet.accounting.laws.laplace import LaplacePld
-from discreet.accounting.laws.replaced import WithoutReplacementPld
+from discreet.accounting.pld.gaussian import GaussianPld
+from discreet.accounting.pld.laplace import LaplacePld
+from discreet.accounting.pld.without_replacement import WithoutReplacementPld
 from discreet.errors import BadParameter
-from discreet.loss import (
+from discreet.events import (
     NO_EVENT,
     Claim,
     Event,

@@ -5,23 +5,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
 
-from discreet.accounting.filters import Pure, Zcdp
+from discreet.accounting.currencies import Pure, Zcdp
 from discreet.auditor.replay import find_violations, trace_noise_inputs
 from discreet.errors import QueryRefused
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.measure import Measurement, calibrate_query
+from discreet.query import ast
+from discreet.query.calibrate import Measurement, calibrate_query
+from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.units import Neighbours
 from tests.engines.suites import Opening
 from tests.query.law import neighbour
 from tests.query.worlds import World, bounded, world
 
 AGGREGATES = {"CountRows", "CountUnits", "CountValues", "Sum", "Mean", "Variance", "Quantile", "Histogram"}
-PAY, PRICE = plan.Ref("pay"), plan.Ref("price")
-EVERYTHING: tuple[plan.Aggregate, ...] = (
-    plan.CountRows(), plan.CountUnits(), plan.CountValues(PAY), plan.Sum(PRICE), plan.Mean(PAY), plan.Variance(PAY),
-    plan.Variance(PRICE, root=True), plan.Quantile(PRICE, Fraction(1, 2)),
-    plan.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
+PAY, PRICE = ast.Ref("pay"), ast.Ref("price")
+EVERYTHING: tuple[ast.Aggregate, ...] = (
+    ast.CountRows(), ast.CountUnits(), ast.CountValues(PAY), ast.Sum(PRICE), ast.Mean(PAY), ast.Variance(PAY),
+    ast.Variance(PRICE, root=True), ast.Quantile(PRICE, Fraction(1, 2)),
+    ast.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
 )  # fmt: skip
 
 
@@ -52,9 +52,9 @@ def _drawn(rng: Random, each: int) -> tuple[World, World | None, list[Measuremen
 
 
 def _everything(rng: Random, place: World, relation: Neighbours) -> BoundedQuery:
-    groups = rng.choice([(), (plan.Grouping("k", plan.Ref("dept")),)])
+    groups = rng.choice([(), (ast.Grouping("k", ast.Ref("dept")),)])
     aggregates = tuple((f"a{i}", aggregate) for i, aggregate in enumerate(EVERYTHING))
-    return bound_contributions(plan.Query("people", aggregates, None, groups), place.table, relation)
+    return bound_contributions(ast.Query("people", aggregates, None, groups), place.table, relation)
 
 
 def _measured(rng: Random, question: BoundedQuery) -> Iterator[Measurement]:

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Laplace, assert_private, audit
 from discreet.auditor import Pair
-from discreet.auditor.crowd import WorkerPool
+from discreet.auditor.worker_pool import WorkerPool
 from discreet.errors import BadParameter
 
 QUIET = Laplace(1)

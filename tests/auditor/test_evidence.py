@@ -12,14 +12,17 @@ import pytest
 
 from discreet import Gaussian, Laplace
 from discreet.auditor import Mu, Pair, RenyiPoint, Rho
-from discreet.auditor.answers import FailedCall, Outputs, concatenate, from_array, from_objects
-from discreet.auditor.certify import certify_events
 from discreet.auditor.claims import Point, sample_curve
-from discreet.auditor.events import Candidate, OutputEvent
-from discreet.auditor.evidence import Evidence, clopper_pearson_lower, clopper_pearson_upper
-from discreet.auditor.features import compute_trailing_exponents
-from discreet.auditor.scores import learn_scores
-from discreet.auditor.telling import select_informative_columns
+from discreet.auditor.evidence import (
+    Candidate,
+    Evidence,
+    OutputEvent,
+    certify_events,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+)
+from discreet.auditor.outputs import FailedCall, Outputs, concatenate, from_array, from_objects
+from discreet.auditor.scores import compute_trailing_exponents, learn_scores, select_informative_columns
 from discreet.errors import BadParameter
 
 

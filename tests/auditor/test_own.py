@@ -29,10 +29,9 @@ from discreet import (
 )
 from discreet.auditor.claims import Claim
 from discreet.auditor.targets import SampledMechanism
-from discreet.noise import SYSTEM, Bits, race
-from discreet.query.groups import ExactTotals
-from discreet.query.release import Receipt, release
-from discreet.session import Session
+from discreet.noise import SYSTEM, Bits, selection
+from discreet.query.answer import ExactTotals, Receipt, release
+from discreet.session.session import Session
 from discreet.testing import seeded_bits
 
 SURE = 1 - 1e-7
@@ -48,13 +47,13 @@ def races(chooser: Exponential, scores: list[int], n: int, bits: Bits = SYSTEM) 
     """`chooser.release(scores)` n times over: the same words through the same steps, all races at once."""
     deficits = [chooser.rate * (max(scores) - score) for score in scores]
     words = bits.words(n * len(scores))
-    low, high = (keys.reshape(n, -1) for keys in race._float_key_bounds(deficits * n, words, chooser.rule))
+    low, high = (keys.reshape(n, -1) for keys in selection._float_key_bounds(deficits * n, words, chooser.rule))
     close = high >= low.max(axis=1, keepdims=True)
     found = close.argmax(axis=1)
     for i in np.flatnonzero(close.sum(axis=1) > 1):
         own = words.reshape(n, -1)[i]
-        runners = {int(j): race.LazyUniform(bits, int(own[j]), 64) for j in np.flatnonzero(close[i])}
-        found[i] = race.settle(runners, deficits, chooser.rule)
+        runners = {int(j): selection.LazyUniform(bits, int(own[j]), 64) for j in np.flatnonzero(close[i])}
+        found[i] = selection.settle(runners, deficits, chooser.rule)
     return found
 
 

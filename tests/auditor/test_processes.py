@@ -10,10 +10,8 @@ from random import Random
 import pytest
 
 from discreet import audit
-from discreet.auditor.certify import REPETITION
-from discreet.auditor.crowd import WorkerPool
-from discreet.auditor.restarts import RestartSampler
-from discreet.auditor.where import get_import_path
+from discreet.auditor.evidence import REPETITION
+from discreet.auditor.worker_pool import RestartSampler, WorkerPool, get_import_path
 from discreet.errors import BadParameter
 from tests.auditor.boxes import deaf, hangs, leaves, seeded_at_start, talks
 

@@ -14,15 +14,15 @@ import pandas
 import pytest
 
 from discreet import audit
-from discreet.auditor import rounds
-from discreet.auditor.answers import Outputs, concatenate, from_array, from_objects
+from discreet.auditor import attack
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
-from discreet.auditor.game import CallSampler
-from discreet.auditor.reading import MAX_PARTS, parse_output
-from discreet.auditor.restarts import RestartSampler
+from discreet.auditor.outputs import Outputs, concatenate, from_array, from_objects
+from discreet.auditor.parse_output import MAX_PARTS, parse_output
+from discreet.auditor.sampling import CallSampler
+from discreet.auditor.scores import MAX_COLUMNS, InformativeColumns, select_informative_columns
 from discreet.auditor.targets import SampledMechanism
-from discreet.auditor.telling import MAX_COLUMNS, InformativeColumns, select_informative_columns
+from discreet.auditor.worker_pool import RestartSampler
 from tests.auditor.boxes import unsendable
 
 SURE = 1 - 1e-7
@@ -139,7 +139,7 @@ def first_columns(left: Outputs, right: Outputs) -> InformativeColumns:
 
 
 def test_who_looks_at_the_first_numbers_only_misses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "select_informative_columns", first_columns)
+    monkeypatch.setattr(attack, "select_informative_columns", first_columns)
     for name in ("list", "keys"):
         assert not audit(box(WRAPS[name]), 1, [PAIR], samples=1_000, confidence=SURE).violation
 

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.engines.duckdb import DuckDB
-from discreet.query.groups import ExactTotals
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.query.answer import ExactTotals
 from tests.auditor.replaying import AGGREGATES, everything_replayed, replayed
 from tests.engines.suites import Opening
 from tests.query.worlds import World, stored

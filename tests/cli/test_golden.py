@@ -186,7 +186,7 @@ def _folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())  # `discreet audit` adds the folder
-    monkeypatch.setattr("discreet.lab.figures.canvas.render_png", lambda *_: b"")  # drawing takes seconds
+    monkeypatch.setattr("discreet.lab.figures.figure.render_png", lambda *_: b"")  # drawing takes seconds
 
 
 def test_the_interface_of_every_command() -> None:

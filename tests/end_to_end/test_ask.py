@@ -221,7 +221,7 @@ def test_nothing_is_paid_where_nothing_can_add_up(source: str, sql: str, monkeyp
     def paid(*_: Any, **__: Any) -> None:
         raise AssertionError("this was asked, and so paid for")
 
-    monkeypatch.setattr("discreet.session.Session.ask", paid)
+    monkeypatch.setattr("discreet.session.session.Session.ask", paid)
     question = ["discreet", "ask", source, sql, *OPTIONS, "--epsilon", "1", "--consistent"]
     monkeypatch.setattr(sys, "argv", question)
     with pytest.raises(SystemExit) as left:

@@ -1,7 +1,7 @@
 """One table with every type that the engines share, and what each is read as: the same everywhere, but for the markers."""
 
-from discreet.engines.engine import Engine
-from discreet.query.table import Kind
+from discreet.engines.base import Engine
+from discreet.query.schema import Kind
 from tests.engines.markers import ENGINES, MARKERS
 
 TYPES: dict[str, tuple[str, str, str]] = {

@@ -7,7 +7,7 @@ the probes say why not.
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.query.table import Kind
+from discreet.query.schema import Kind
 
 ENGINES = ("duckdb", "postgres", "spark")
 

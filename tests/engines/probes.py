@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from discreet.engines.engine import Engine
+from discreet.engines.base import Engine
 from discreet.errors import QueryRefused
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, Table
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
 from discreet.sql.dialects import Dialect
-from discreet.sql.values import bigint_literal
+from discreet.sql.expressions import bigint_literal
 from discreet.units import Neighbours
 from tests.engines.markers import MARKERS
 from tests.query.oracle import reference

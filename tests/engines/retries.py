@@ -9,7 +9,7 @@ import pytest
 
 from discreet import EngineFailed, connect
 from discreet.ledger import open_ledger
-from discreet.session import Session
+from discreet.session.session import Session
 
 DECLARED: dict[str, Any] = {"unit": "id", "keys": {"dept": ("a", "b")}, "unique": True, "bounds": {"pay": (0, 100)}}
 QUESTION = "SELECT dept, COUNT(*) AS n FROM {} GROUP BY dept"

@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
-from discreet.engines.postgres import Postgres
+from discreet.engines.postgres.engine import Postgres
 from tests.query.worlds import World
 
 PATIENCE = 300

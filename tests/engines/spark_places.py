@@ -10,10 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.spark import Spark
-from discreet.engines.spark_session import SETTINGS, new_session
-from discreet.engines.spark_view import drop_unused_views
-from discreet.query.table import Kind
+from discreet.engines.spark.engine import Spark
+from discreet.engines.spark.session import SETTINGS, drop_unused_views, new_session
+from discreet.query.schema import Kind
 from tests.engines.sparks import ODD, SHARED
 from tests.engines.test_postgres import asked
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow
 
-from discreet.engines.engine import SqlEngine
+from discreet.engines.base import SqlEngine
 from discreet.errors import QueryRefused
-from discreet.query.bound import BoundedQuery
-from discreet.query.table import Kind
+from discreet.query.contribution import BoundedQuery
+from discreet.query.schema import Kind
 from discreet.units import Neighbours
 from tests.query.hostile import HOSTILE
 from tests.query.law import breaches, neighbour

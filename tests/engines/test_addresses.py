@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from discreet import BadParameter, LedgerUnavailable, SourceRefused, connect
-from discreet.address import has_unescaped_password, is_postgres
+from discreet.addresses import has_unescaped_password, is_postgres
 from discreet.ledger import open_ledger
 
 SECRET = "hunter2"

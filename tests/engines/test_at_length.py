@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from discreet.engines.spark_session import new_session
+from discreet.engines.spark.session import new_session
 from discreet.sql.dialects import SPARK
 from tests.auditor.replaying import replayed
 from tests.engines.probes import PROBES, Tried

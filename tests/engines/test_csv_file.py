@@ -7,10 +7,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import BadParameter, SourceRefused
-from discreet.opening import connect
-from discreet.query.table import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
 
 KINDS = {
     "id": Kind.INTEGER, "name": Kind.TEXT, "pay": Kind.REAL, "ok": Kind.BOOLEAN, "day": Kind.DATE, "at": Kind.TIMESTAMP,

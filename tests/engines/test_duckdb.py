@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import SourceRefused
-from discreet.opening import connect
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, Table
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
 from discreet.units import Neighbours
 
 

@@ -9,12 +9,12 @@ import sqlglot
 from pyspark.sql import types
 from sqlglot import exp
 
-from discreet.engines.engine import ColumnReader, SqlEngine, quote_table
-from discreet.engines.postgres_types import _compare_bytewise, _to_double_guarded, _to_whole
-from discreet.engines.spark_types import reader_of
-from discreet.query.bound import bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, PublicTable, Table
+from discreet.engines.base import ColumnReader, SqlEngine, quote_table
+from discreet.engines.postgres.types import _compare_bytewise, _to_double_guarded, _to_whole
+from discreet.engines.spark.types import reader_of
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, PublicTable, Table
 from discreet.sql.dialects import DUCKDB, POSTGRES, SPARK, Dialect
 from discreet.units import Neighbours
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from discreet.errors import QueryRefused, SourceRefused
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 
 
 def collated(rows: list[str]) -> duckdb.DuckDBPyConnection:

@@ -3,11 +3,11 @@
 import duckdb
 import pytest
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.postgres import Postgres
-from discreet.query.bound import bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, Table
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres.engine import Postgres
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
 from discreet.sql.dialects import MAX_ROWS
 from discreet.units import Neighbours
 from tests.engines.kinds import declared, unmarked

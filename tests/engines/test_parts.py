@@ -9,15 +9,15 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from discreet.engines import parts
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb import parts
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.parts import COUNTS, WHOLE, OutOfMemory, Part, sum_over_parts
 from discreet.engines.owner import owner_log
-from discreet.engines.parts import COUNTS, WHOLE, OutOfMemory, Part, sum_over_parts
 from discreet.errors import EngineFailed
-from discreet.opening import connect
-from discreet.query.bound import bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Table
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Table
+from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
 from tests.query.worlds import World, stored

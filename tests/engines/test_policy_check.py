@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadParameter, SourceRefused
-from discreet.opening import connect
-from discreet.policy_check import Check, Verdict, check_policy
+from discreet.query.answer import ADJUSTED_POLICY_NOTE
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.release import ADJUSTED_POLICY_NOTE
-from discreet.query.table import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
+from discreet.session.policy_check import Check, Verdict, check_policy
 from tests.console import run
 from tests.engines.servers import Server, fill
 

@@ -12,11 +12,11 @@ import pytest
 from sqlglot import exp
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
-from discreet.engines.names import split_table_name
-from discreet.engines.postgres import Postgres
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Kind, Table
+from discreet.engines.base import split_table_name
+from discreet.engines.postgres.engine import Postgres
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Kind, Table
 from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
 from tests.end_to_end.test_cli import run

@@ -13,11 +13,10 @@ import pytest
 from psycopg import sql
 
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.postgres import Postgres
-from discreet.engines.postgres_link import ReadConnection
-from discreet.engines.postgres_table import read_table_state
-from discreet.engines.postgres_types import _is_narrow, _to_double, _to_double_guarded, reader_of
-from discreet.query.table import Kind
+from discreet.engines.postgres.connection import ReadConnection
+from discreet.engines.postgres.engine import Postgres, read_table_state
+from discreet.engines.postgres.types import _is_narrow, _to_double, _to_double_guarded, reader_of
+from discreet.query.schema import Kind
 from tests.engines.retries import Ledger
 from tests.engines.servers import READER, Server
 from tests.engines.test_postgres import asked, counts

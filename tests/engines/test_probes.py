@@ -5,7 +5,7 @@ from collections.abc import Callable
 import duckdb
 import pytest
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.dialects import DUCKDB, POSTGRES
 from tests.engines.probes import PROBES, TEXTS, Tried
 from tests.engines.servers import Server

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.progress import report_progress
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.session.executor import report_progress
 from tests.query.people import BY_DEPARTMENT, people, session
 
 PATIENCE = 60

@@ -20,10 +20,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
-from discreet.engines.spark import Spark
-from discreet.engines.spark_place import Origin, resolve_table
-from discreet.engines.spark_session import NOISY_LOGGERS, silence_spark
-from discreet.query.table import Kind
+from discreet.engines.spark.engine import Origin, Spark, resolve_table
+from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
+from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.auditor.replaying import AGGREGATES, everything_replayed
 from tests.end_to_end.test_cli import DISCREET
@@ -115,7 +114,7 @@ def many_conditions(session: SparkSession) -> None:
     assert asked(engine, question) == {(): (1,)}
     engine.computed = False
     assert asked(engine, question) == {(): (1,)}
-    with patch("discreet.sql.values.LONG_CONDITION", 1500), pytest.raises(EngineFailed):
+    with patch("discreet.sql.expressions.LONG_CONDITION", 1500), pytest.raises(EngineFailed):
         asked(engine, question)
 
 
@@ -315,8 +314,8 @@ def test_without_java_it_says_so(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from discreet import EngineFailed, SourceRefused, connect
-from discreet.engines.spark import Spark
-from discreet.engines.spark_session import start_session
+from discreet.engines.spark.engine import Spark
+from discreet.engines.spark.session import start_session
 
 Spark.probe = lambda *_: None  # the rows have no end
 ledger, killed = sys.argv[1], sys.argv[2] == "killed"

@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.frames import read_cell
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.frames import read_cell
 from discreet.errors import BadParameter, SourceRefused
-from discreet.opening import connect
-from discreet.query.table import Column, Kind, Table
-from discreet.session import Session
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from tests.engines.servers import Server
 
 SPELLINGS = [

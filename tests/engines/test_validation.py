@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import OutOfResources, SqlEngine
-from discreet.engines.postgres import Postgres
+from discreet.engines.base import OutOfResources, SqlEngine
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres.engine import Postgres
 from discreet.errors import DiscreetError, EngineFailed, SourceQuarantined, SourceRefused
 from discreet.ledger import open_ledger
-from discreet.opening import connect
-from discreet.query.table import Column, Kind, Table
-from discreet.session import Session
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from discreet.sql.dialects import DUCKDB, POSTGRES
 from tests.console import run
 from tests.engines.servers import Server

@@ -7,9 +7,8 @@ from math import exp, sqrt
 import pytest
 
 from discreet.lab.attacks import AttackResult, run
+from discreet.lab.attacks.attack import collision_probability, noise_deviation, open_testbed, single_value
 from discreet.lab.attacks.averaging import QUERY
-from discreet.lab.attacks.house import open_testbed, single_value
-from discreet.lab.attacks.lattice import collision_probability, noise_deviation
 from discreet.testing import seeded_bits
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from discreet import BadParameter
 from discreet.lab.attacks import ATTACKS, Attack, AttackResult, run
-from discreet.lab.attacks.house import open_testbed
-from discreet.ledger.book import LedgerAccount
+from discreet.lab.attacks.attack import open_testbed
+from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.sqlite import SqliteStore
 from discreet.testing import seeded_bits
 

@@ -7,7 +7,7 @@ from math import exp
 import pytest
 
 from discreet.lab.attacks import AttackResult, run
-from discreet.lab.attacks.house import max_guess_probability
+from discreet.lab.attacks.attack import max_guess_probability
 from tests.lab.chance import plausible
 
 

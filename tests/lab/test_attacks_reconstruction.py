@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Laplace
 from discreet.lab.attacks import AttackResult, run
-from discreet.lab.attacks.house import max_guess_probability, noise_scale, open_testbed
+from discreet.lab.attacks.attack import max_guess_probability, noise_scale, open_testbed
 from discreet.lab.attacks.reconstruction import FAILURE_PROBABILITY, Secret, decode, draw_secret, max_correct_guesses
 from discreet.testing import seeded_bits
 from tests.lab.chance import beyond, plausible

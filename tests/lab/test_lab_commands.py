@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
-from discreet.lab.figures import canvas
+from discreet.lab.figures import figure
 from tests import console
 
 run = partial(console.run, "lab")
@@ -28,7 +28,7 @@ def test_a_figure_is_shown_and_saved(tmp_path: Path) -> None:
     shown = json.loads(run("show", "noise-l1", "--save", tmp_path / "a.png", "--json").stdout)
     assert shown["numbers"]["vectorised"] == list(range(1, 101))
     assert "Erratum 5" in shown["caption"]
-    assert (tmp_path / "a.png").read_bytes() == canvas.render_png(FIGURES["noise-l1"])
+    assert (tmp_path / "a.png").read_bytes() == figure.render_png(FIGURES["noise-l1"])
     assert "picture written" in run("show", "indistinguishable", "--save", tmp_path / "b.png").stdout
     assert "--save" in run("show", "k-anonymity").stdout
 

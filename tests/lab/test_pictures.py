@@ -14,8 +14,9 @@ from PIL import Image
 
 from discreet.errors import BadParameter
 from discreet.lab import FIGURES
-from discreet.lab.figures import Numbers, pens
-from discreet.lab.figures.canvas import read_numbers, render_png, save_png
+from discreet.lab.figures import Numbers
+from discreet.lab.figures import figure as drawing
+from discreet.lab.figures.figure import read_numbers, render_png, save_png
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = sorted((ROOT / "docs" / "pictures").glob("*.png"))
@@ -92,7 +93,7 @@ def test_axes_are_labelled_and_lines_can_be_told_apart(name: str) -> None:
 
 
 def test_the_pens_are_of_the_safe_palette() -> None:
-    used = {getattr(pens, name)["color"].lower() for name in ("EXACT", "WRONG", "FIRST", "SECOND", "THIRD", "FOURTH")}
+    used = {getattr(drawing, name)["color"].lower() for name in ("EXACT", "WRONG", "FIRST", "SECOND", "THIRD", "FOURTH")}
     assert used <= OKABE_ITO
     assert len(used) == 6
 

@@ -3,11 +3,11 @@
 from fractions import Fraction
 from pathlib import Path
 
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.book import Ledger
+from discreet.ledger.chain import Ledger
 from discreet.ledger.quarantine import FailureKind
-from discreet.loss import Claim, compose
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 
 THIRD = compose(Claim(Fraction(1, 3), Fraction(0)))
 

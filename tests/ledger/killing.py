@@ -19,12 +19,12 @@ from itertools import count
 from typing import Any
 
 from discreet.errors import LedgerUnavailable
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import AnswerRecorded, Debit, FailureRecorded
+from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
 from discreet.ledger.quarantine import FailureKind
 from discreet.ledger.store import CachedAnswer
-from discreet.loss import Claim, compose
 from tests.ledger.tracer import Fault, traced
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BudgetExceeded
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.loss import Claim, compose
 
 CHILDREN = 4
 

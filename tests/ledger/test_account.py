@@ -5,14 +5,13 @@ from fractions import Fraction
 
 import pytest
 
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, currency_name, parse_currency
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded
+from discreet.events import Claim, Event, GaussianEvent, ThresholdEvent, compose
 from discreet.ledger.account import AccountState
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.ledger.store import Account
-from discreet.loss import Claim, Event, GaussianEvent, ThresholdEvent, compose
-from discreet.query.currency import currency_name, parse_currency
 from discreet.units import to_sensitivity
 
 CURRENCIES: list[Currency] = [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))]

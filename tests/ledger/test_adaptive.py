@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BudgetExceeded
+from discreet.events import DiscreteLaplaceEvent, Event, GaussianEvent, ThresholdEvent, compose
 from discreet.ledger.account import AccountState
-from discreet.loss import DiscreteLaplaceEvent, Event, GaussianEvent, ThresholdEvent, compose
 from discreet.units import to_sensitivity
 
 EPSILON, DELTA = Fraction(2), Fraction(1, 10**6)

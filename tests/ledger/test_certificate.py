@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from discreet import codec
-from discreet.accounting.filters import Currency, Gdp, Pure, Zcdp
+from discreet.accounting.currencies import Currency, Gdp, Pure, Zcdp
 from discreet.errors import BadParameter, LedgerUnavailable
+from discreet.events import DiscreteLaplaceEvent, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import encode_answer, make_certificate
-from discreet.ledger.entry import decode, encode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.chain import Ledger
+from discreet.ledger.entries import decode, encode, hash_measurement, privacy_unit_of, to_canonical_json
 from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.ledger.verify import Verification, verify
-from discreet.loss import DiscreteLaplaceEvent, compose
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
 
 MEASUREMENT = {

@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from discreet.declare import Source, open_source
-from discreet.engines.engine import OutOfResources
+from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, EngineFailed
 from discreet.ledger import open_ledger
-from discreet.ledger.book import LedgerAccount
+from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import AnswerRecorded, Debit
+from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.groups import ExactTotals
-from discreet.query.release import Answer
-from discreet.session import Session
+from discreet.query.answer import Answer, ExactTotals
+from discreet.session.session import Session
+from discreet.session.source import Source, open_source
 from discreet.units import Neighbours
 from tests.query.people import COUNTS, people
 

@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import BudgetExceeded, Laplace, Threshold, exact, pure
-from discreet.accounting import filters
-from discreet.accounting.filters import Currency, Filter, Gdp, Pure, Rdp, Zcdp
+from discreet import BudgetExceeded, Laplace, Threshold, _numbers, pure
+from discreet._numbers import read_decimal, read_positive, read_probability, to_rational
+from discreet.accounting import currencies
+from discreet.accounting.currencies import Currency, Filter, Gdp, Pure, Rdp, Zcdp, create_budget
 from discreet.errors import BadParameter
-from discreet.exact import read_decimal, read_positive, read_probability, to_rational
+from discreet.events import Event, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
-from discreet.ledger.budget import create_budget
 from discreet.ledger.memory import MemoryAccount
-from discreet.loss import Event, compose
 from discreet.mechanisms import DiscreteGaussian
-from discreet.query.measure import least_error_mechanism
-from discreet.session import Session
+from discreet.query.calibrate import least_error_mechanism
+from discreet.session.session import Session
 from discreet.units import count
 from tests.query.people import BY_DEPARTMENT, session
 
@@ -42,9 +41,9 @@ def used_up(kept: Filter, cost: Event, times: int) -> bool:
 @given(typed, st.sampled_from(PARTS))
 def test_n_costs_of_a_typed_share_use_a_typed_budget_up(whole: float, parts: int) -> None:
     share = float(Decimal(repr(whole)) / parts)
-    assert used_up(filters.pure_filter(whole), Laplace.for_epsilon(share, 1).event(1), parts)
+    assert used_up(currencies.pure_filter(whole), Laplace.for_epsilon(share, 1).event(1), parts)
     assert used_up(create_budget(whole, 0), compose(*[Laplace.for_epsilon(share / 2, 1).event(1)] * 2), parts)
-    kept = filters.zcdp_filter(whole)
+    kept = currencies.zcdp_filter(whole)
     used_up(kept, DiscreteGaussian.for_rho(share, 1).event(1), parts)  # a scale is rounded up: next to nothing is left
 
 
@@ -59,7 +58,7 @@ def test_deltas_too(digits: int, places: int, parts: int) -> None:
     assert account.budget.delta_spent == account.budget.delta_limit
     with pytest.raises(BudgetExceeded, match="δ"):
         account.charge(loss, certified_delta=share)
-    selection, kept = Threshold.for_epsilon(1, share, 1).event(1), filters.pure_filter(1000, whole)
+    selection, kept = Threshold.for_epsilon(1, share, 1).event(1), currencies.pure_filter(1000, whole)
     for _ in range(parts):
         kept = kept.charge(selection)
 
@@ -92,9 +91,9 @@ def test_ten_asks_of_a_tenth_on_a_budget_of_one(whole: float, share: float, time
 
 def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 9 * to_rational(0.1) + to_rational(0.1) > 1
-    kept = filters.pure_filter(1)
-    for module in ("discreet.mechanisms.laplace", "discreet.pricing"):
-        monkeypatch.setattr(f"{module}.read_positive", exact.check_positive)
+    kept = currencies.pure_filter(1)
+    for module in ("discreet.mechanisms.laplace", "discreet.query.accuracy"):
+        monkeypatch.setattr(f"{module}.read_positive", _numbers.check_positive)
     with pytest.raises(BudgetExceeded):
         used_up(kept, Laplace.for_epsilon(0.1, 1).event(1), 10)
     with pytest.raises(BudgetExceeded) as refused:

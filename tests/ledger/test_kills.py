@@ -71,7 +71,7 @@ def test_a_limit_on_the_size_of_files_fails_closed(folder: Path) -> None:
 import resource, signal, sys
 from fractions import Fraction
 from discreet.ledger import open_ledger
-from discreet.loss import Claim, compose
+from discreet.events import Claim, compose
 ledger = open_ledger(sys.argv[1], create=True)
 account = ledger.open_account("hr", 1)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

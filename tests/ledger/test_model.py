@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, BudgetExceeded
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.ledger.store import Account, CachedAnswer
-from discreet.loss import Claim, compose
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 from tests.ledger.conftest import MEMORY
 
 PRICES = [Fraction(1, 3), Fraction(1, 4), Fraction(1, 7)]

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import discreet.ledger
-from discreet.accounting.filters import Pure
+from discreet.accounting.currencies import Pure
 from discreet.errors import BadParameter, BudgetExceeded, LedgerCorrupted, LedgerUnavailable
+from discreet.events import GaussianEvent, compose, repeat
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.schema import LATEST_VERSION
+from discreet.ledger.sql_store import LATEST_VERSION
 from discreet.ledger.store import CachedAnswer
-from discreet.loss import GaussianEvent, compose, repeat
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
 from tests.ledger.histories import THIRD, ask, small
 
@@ -80,10 +80,10 @@ def test_a_disk_that_may_not_be_written(tmp_path_factory: pytest.TempPathFactory
 import os, sys
 from fractions import Fraction
 from discreet.ledger import open_ledger
-from discreet.ledger.schema import LATEST_VERSION
+from discreet.ledger.sql_store import LATEST_VERSION
 from discreet.ledger.sqlite import SqliteStore
-from discreet.ledger.book import Ledger
-from discreet.loss import Claim, compose
+from discreet.ledger.chain import Ledger
+from discreet.events import Claim, compose
 from discreet.errors import LedgerUnavailable
 import discreet.accounting.curve
 loss = compose(Claim(Fraction(1, 3), Fraction(0)))

@@ -97,7 +97,7 @@ def test_every_quarantine_follows_the_rule(make: Maker, names: list[str], histor
     hands, example = (make(), make()), next(EXAMPLES)  # an earlier example leaves its sources in the same place
     agrees(hands, [f"{name} {example}" for name in names], history)
     if hasattr(hands[0], "store"):
-        from discreet.ledger.book import Ledger
+        from discreet.ledger.chain import Ledger
 
         assert check_ledger(Ledger(hands[0].store)).is_valid
 
@@ -169,7 +169,7 @@ class Found(Exception):
     def __init__(self, pages: Any) -> None:
         from contextlib import contextmanager
 
-        from discreet.ledger.book import Ledger
+        from discreet.ledger.chain import Ledger
 
         class Inside:
             location = "here"

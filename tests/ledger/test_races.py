@@ -13,12 +13,12 @@ import pytest
 
 from discreet import codec
 from discreet.errors import BudgetExceeded
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.book import LedgerAccount
+from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import Debit
+from discreet.ledger.entries import Debit
 from discreet.ledger.store import CachedAnswer
-from discreet.loss import Claim, compose
 
 ROOT = Path(__file__).parent.parent.parent
 WHOLE = compose(Claim(Fraction(1), Fraction(0)))
@@ -109,7 +109,7 @@ import os, sys
 from fractions import Fraction
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.loss import Claim, compose
+from discreet.events import Claim, compose
 ledger = open_ledger(sys.argv[1], create=True)
 account, loss = ledger.open_account("hr", 1), compose(Claim(Fraction(1, 100), Fraction(0)))
 child = os.fork()

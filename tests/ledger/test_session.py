@@ -9,16 +9,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.engines.engine import OutOfResources
+from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
 from discreet.ledger.verify import verify
-from discreet.opening import connect
-from discreet.query.cells import Estimate
+from discreet.query.answer import Answer
+from discreet.query.estimates import Estimate
 from discreet.query.record import from_record, to_record
-from discreet.query.release import Answer
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, COUNTS, people
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import BadParameter
+from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import Debit
-from discreet.loss import Claim, compose
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.ledger.entries import Debit
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from tests.ledger.test_session import opened, place, spent
 
 __all__ = ["place"]

@@ -11,7 +11,7 @@ from discreet.errors import BadParameter, BudgetExceeded
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import load_key
 from discreet.ledger.verify import verify
-from discreet.opening import connect
+from discreet.session.connect import connect
 from tests.ledger.test_certificate import failed, signed
 from tests.ledger.test_session import opened, place, spent
 

@@ -12,13 +12,13 @@ import pytest
 
 from discreet import codec
 from discreet.errors import DiscreetError, LedgerCorrupted, LedgerUnavailable
+from discreet.events import Claim
 from discreet.ledger import open_ledger
-from discreet.ledger.book import Ledger
+from discreet.ledger.chain import Ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import GENESIS, Debit, compute_hash, decode, encode, to_canonical_json
-from discreet.ledger.head import find_divergence, sign_head
+from discreet.ledger.entries import GENESIS, Debit, compute_hash, decode, encode, to_canonical_json
 from discreet.ledger.keys import load_key
-from discreet.loss import Claim
+from discreet.ledger.verify import find_divergence, sign_head
 from tests.ledger.histories import ask, small
 
 

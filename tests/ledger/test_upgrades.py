@@ -16,15 +16,13 @@ import pytest
 
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
-from discreet.ledger.book import Ledger
+from discreet.ledger.chain import Ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.head import find_divergence, sign_head
-from discreet.ledger.keys import load_key
-from discreet.ledger.rotation import rotate_key
-from discreet.ledger.schema import MIGRATIONS
-from discreet.ledger.verify import verify
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.ledger.keys import load_key, rotate_key
+from discreet.ledger.sql_store import MIGRATIONS
+from discreet.ledger.verify import find_divergence, sign_head, verify
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from tests.console import run
 from tests.ledger.histories import ask
 
@@ -167,7 +165,7 @@ def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
 def test_a_rotation_without_both_signatures_is_noticed(golden: str, folder: Path) -> None:
     import msgspec
 
-    from discreet.ledger.entry import compute_hash, encode
+    from discreet.ledger.entries import compute_hash, encode
 
     for field in ("signature", "confirmation", "old", "new"):
         ledger, _, new = rotated(golden, folder)
@@ -205,7 +203,7 @@ def test_an_interrupted_rotation_is_continued(
         if point == "after the entry":
             broken.setattr(os, "replace", crash)
         else:
-            broken.setattr("discreet.ledger.pages.Transaction.append", crash)
+            broken.setattr("discreet.ledger.sql_store.Transaction.append", crash)
         with pytest.raises(Crash):
             rotate_key(ledger, place)
     assert load_key(place).public == old
@@ -274,7 +272,7 @@ def test_a_label_that_is_none_is_refused(wrong: Any) -> None:
 
 
 def test_a_label_on_the_command_line_and_in_a_plan(folder: Path) -> None:
-    from discreet.publisher import publish
+    from discreet.workload import publish
 
     place = folder / "hr.ledger"
     open_ledger(place, create=True).open_account("hr", 9)

@@ -15,10 +15,9 @@ import pytest
 from discreet import publish
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import Entry
-from discreet.ledger.head import find_divergence
+from discreet.ledger.entries import Entry
 from discreet.ledger.keys import load_key
-from discreet.ledger.verify import verify
+from discreet.ledger.verify import find_divergence, verify
 from tests.ledger.wire_history import HISTORY, open_plan, open_session
 
 GOLDEN = Path(__file__).parent / "golden" / "schema4"

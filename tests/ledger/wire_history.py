@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet import publish, read_workload
-from discreet.accounting.filters import Gdp, Rdp, Zcdp
+from discreet.accounting.currencies import Gdp, Rdp, Zcdp
 from discreet.ledger import open_ledger
-from discreet.ledger.book import Ledger
+from discreet.ledger.chain import Ledger
 from discreet.ledger.failures import FailureKind
-from discreet.ledger.head import sign_head
-from discreet.ledger.keys import load_key
-from discreet.ledger.rotation import rotate_key
-from discreet.opening import connect
-from discreet.publisher.solve import WorkloadPlan, plan_workload
-from discreet.session import Session
+from discreet.ledger.keys import load_key, rotate_key
+from discreet.ledger.verify import sign_head
+from discreet.session.connect import connect
+from discreet.session.session import Session
+from discreet.workload.planning import WorkloadPlan, plan_workload
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SOURCE = "/srv/data/people.csv"

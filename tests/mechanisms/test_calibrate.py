@@ -6,7 +6,7 @@ import pytest
 
 import discreet
 from discreet import BadParameter, DiscreteGaussian, Gaussian, Laplace, Sensitivity, calibrate
-from discreet.loss import Event, Subsampled
+from discreet.events import Event, Subsampled
 
 CASES = [
     (Gaussian, 1, 1000, None),

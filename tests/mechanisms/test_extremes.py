@@ -27,19 +27,17 @@ from discreet import (
     Threshold,
     TruncatedGeometric,
 )
+from discreet._numbers import to_rational
 from discreet.accounting import compare_guarantees, delta, epsilon
-from discreet.accounting.approx import basic_composition
+from discreet.accounting.basic import basic_composition, split_delta
 from discreet.accounting.gdp import gdp
-from discreet.accounting.leak import split_delta
-from discreet.accounting.optimal import optimal_composition
 from discreet.accounting.pure import pure
-from discreet.accounting.renyi import renyi
-from discreet.accounting.renyi_curve import find_best_order
+from discreet.accounting.renyi import find_best_order, renyi
 from discreet.accounting.tcdp import tcdp
+from discreet.accounting.textbook import optimal_composition
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import DiscreetError
-from discreet.exact import to_rational
-from discreet.loss import (
+from discreet.events import (
     Composition,
     Group,
     Parallel,
@@ -52,7 +50,7 @@ from discreet.loss import (
     subsample,
     subsample_without_replacement,
 )
-from discreet.mechanisms.keep import probability_bits, selection_probabilities
+from discreet.mechanisms.partition_selection import probability_bits, selection_probabilities
 from discreet.noise import discrete_laplace
 from discreet.testing import seeded_bits
 from discreet.units import Sensitivity

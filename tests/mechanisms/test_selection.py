@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import BadParameter, BadValues, Exponential, OptimalPartitionSelection, SelectionRule, Sensitivity, Threshold
-from discreet.accounting.leak import singleton_probability
-from discreet.mechanisms.keep import MIN_PROBABILITY_BITS, selection_probabilities
+from discreet.accounting.elementary import singleton_probability
+from discreet.mechanisms.partition_selection import MIN_PROBABILITY_BITS, selection_probabilities
 from tests.laws.evidence import refuted
 from tests.laws.laws import coin_cdf, discrete_laplace_cdf
 

@@ -24,7 +24,7 @@ from discreet import (
     pure,
     zcdp,
 )
-from discreet.mechanisms.values import default_grid
+from discreet.mechanisms._additive_noise import default_grid
 from discreet.testing import seeded_bits
 
 ADDITIVE = [Laplace(3), Gaussian(3), DiscreteGaussian(3), Binomial(20)]

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import noise
-from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, race, table, uniform
+from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, selection, table, uniform
 from discreet.noise.lazy import LazyUniform
 from discreet.testing import seeded_bits
 from tests.laws.laws import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, geometric_cdf, rounded_gaussian_cdf
@@ -257,7 +257,7 @@ def test_race_intervals_hold_the_key_by_arb() -> None:
     ]
     deficits = [Fraction(i % 7, 3) for i in range(len(words))]
     for kind in noise.SelectionRule:
-        low, high = race._float_key_bounds(deficits, np.array(words, np.uint64), kind)
+        low, high = selection._float_key_bounds(deficits, np.array(words, np.uint64), kind)
         for i, word in enumerate(words):
             for bits in (word, word + 1):  # the ends of what 64 bits leave open
                 e = -(arb(bits) / arb(2) ** 64).log() if bits < 1 << 64 else arb(0)
@@ -268,7 +268,7 @@ def test_race_intervals_hold_the_key_by_arb() -> None:
                 ) / deficits[i].denominator
                 assert low[i] <= key
                 assert key <= high[i] or high[i] == float("inf")
-                exact_low, exact_high = race._exact_key_bounds(LazyUniform(NoBits(), word, 64), deficits[i], kind)
+                exact_low, exact_high = selection._exact_key_bounds(LazyUniform(NoBits(), word, 64), deficits[i], kind)
                 assert float(exact_low) <= float(key) + 1e-12
                 assert float(key) <= float(exact_high) + 1e-12
 

@@ -26,18 +26,20 @@ from discreet import (
     plan,
     pure,
 )
-from discreet.accounting.search import smallest_where
-from discreet.accuracy import MAX_EPSILON
+from discreet._numbers import smallest_where
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace
-from discreet.mechanisms.utility import gaussian_wins_from, laplace_expected_max, laplace_sample_size, response_sample_size
+from discreet.mechanisms.textbook_accuracy import (
+    gaussian_wins_from,
+    laplace_expected_max,
+    laplace_sample_size,
+    response_sample_size,
+)
 from discreet.planner import PlannerQuery
-from discreet.planner.central import CENTRAL_MECHANISMS
-from discreet.planner.local import LOCAL_MECHANISM
-from discreet.planner.questions import is_real, resolve_neighbours
-from discreet.planner.reports import report_deviation_quantile
-from discreet.planner.solve import Mechanism, round_up, solve_epsilon, solve_n
-from discreet.planner.spread import root_mean_square
-from discreet.planner.task import ErrorMetric, Goal, Task
+from discreet.planner.central import CENTRAL_MECHANISMS, root_mean_square
+from discreet.planner.local import LOCAL_MECHANISM, report_deviation_quantile
+from discreet.planner.search import Mechanism, round_up, solve_epsilon, solve_n
+from discreet.planner.task import ErrorMetric, Goal, Task, is_real, resolve_neighbours
+from discreet.query.accuracy import MAX_EPSILON
 
 SIZED = [Proportion(), Mean(0, 100), Mean(-3, 5, whole=True)]
 ALL: list[PlannerQuery] = [*SIZED, Count(), Sum(-5, 10), Sum(0, 7, whole=True), Histogram(9)]

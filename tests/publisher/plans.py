@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from discreet.publisher import Workload, WorkloadQuery
+from discreet.workload import Workload, WorkloadQuery
 from tests.query.people import DEPARTMENTS, people
 
 HEADS = WorkloadQuery(

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.accounting.filters import Pure, Zcdp
-from discreet.exact import Bounds, format_down, format_up
+from discreet._numbers import Bounds, format_down, format_up
+from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import Pure, Zcdp
 from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.publisher import WorkloadPlan, WorkloadQuery, plan_workload, publish
-from discreet.publisher.card import format_guarantee
-from discreet.publisher.pay import execute_plan
-from discreet.query.price import Cost
 from discreet.testing import seeded_bits
+from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
+from discreet.workload.execution import execute_plan
+from discreet.workload.guarantee import format_guarantee
 from tests.publisher.plans import workload
 from tests.query.people import people
 

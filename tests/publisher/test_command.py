@@ -13,7 +13,7 @@ import typer
 from discreet.cli.publish import _confirm
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path, load_key
-from discreet.publisher import WorkloadQuery, plan_workload, publish
+from discreet.workload import WorkloadQuery, plan_workload, publish
 from tests.end_to_end.test_cli import DISCREET, run
 from tests.publisher.plans import TOML, workload, written
 

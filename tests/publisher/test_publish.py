@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from discreet.engines.engine import OutOfResources
+from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
+from discreet.events import compose
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entry import AnswerRecorded, Debit
+from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
-from discreet.loss import compose
-from discreet.publisher import Publication, WorkloadPlan, WorkloadQuery, plan_workload, publication, publish, read_workload
-from discreet.publisher.pay import execute_plan
-from discreet.publisher.publication import _create_folder
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 from discreet.testing import seeded_bits
+from discreet.workload import Publication, WorkloadPlan, WorkloadQuery, plan_workload, publish, publishing, read_workload
+from discreet.workload.execution import execute_plan
+from discreet.workload.publishing import _create_folder
 from tests.publisher.plans import HEADS, TOML, workload, written
 from tests.query.people import session
 
@@ -42,7 +42,7 @@ def paid(tmp_path: Path) -> Path:
 
 
 def _pure() -> Any:
-    from discreet.accounting.filters import Pure
+    from discreet.accounting.currencies import Pure
 
     return Pure()
 
@@ -181,7 +181,7 @@ def test_a_crash_while_writing_gives_the_same_files(paid: Path, tmp_path: Path, 
         raise OSError("no space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(publication, "format_guarantee", full)
+        broken.setattr(publishing, "format_guarantee", full)
         with pytest.raises(OSError, match="no space"):
             publish(paid, tmp_path / "out")
     assert debits(paid) == (1, 1)

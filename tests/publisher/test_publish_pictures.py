@@ -8,13 +8,13 @@ import duckdb
 import pytest
 from matplotlib.colors import to_hex
 
+from discreet.events import compose
 from discreet.ledger import open_ledger
-from discreet.loss import compose
-from discreet.publisher import Publication, Workload, WorkloadQuery, pictures, publish
-from discreet.publisher.pictures import BLUE, PALE, draw_chart
-from discreet.query.cells import Estimate
-from discreet.query.release import Answer
+from discreet.query.answer import Answer
+from discreet.query.estimates import Estimate
 from discreet.testing import seeded_bits
+from discreet.workload import Publication, Workload, WorkloadQuery, charts, publish
+from discreet.workload.charts import BLUE, PALE, draw_chart
 from tests.publisher.plans import written
 
 KEYS = (r"$\x$", "$a_b$", "中", "🎉", "two\nlines", "half $", r"\frac", "tab\there")
@@ -52,14 +52,14 @@ def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatc
         ledger.open_account("hr", 2, 1e-6)
     plan = written(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
     plan.write_text(plan.read_text(encoding="utf-8").replace("delta = 1e-6\n", ""), encoding="utf-8")
-    whole = pictures.draw_chart
+    whole = charts.draw_chart
 
     def fails(answer: Answer, name: str) -> Any:
         if name == "pay":
             raise ValueError("no such letter")
         return whole(answer, name)
 
-    monkeypatch.setattr(pictures, "draw_chart", fails)
+    monkeypatch.setattr(charts, "draw_chart", fails)
     made = publish(plan, tmp_path / "out")
     assert made.missing_charts == ("pay",)
     assert {path.name for path in made.folder.iterdir()} == {
@@ -78,7 +78,7 @@ def test_what_is_not_reliable_is_pale(groups: int) -> None:
     rows = tuple(((f"k{i}",), (Estimate(100, 90, 110, i % 3 != 0),)) for i in range(groups))
     answer = Answer(("k",), ("n",), rows, 0.95, compose(), "", False)
     [axes] = draw_chart(answer, "q").axes
-    if groups <= pictures.MAX_BARS:
+    if groups <= charts.MAX_BARS:
         seen = {round(bar.get_center()[0]): (to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in axes.patches}
         assert seen == {i: (BLUE.lower(), "") if i % 3 else (PALE.lower(), "///") for i in range(groups)}
     else:

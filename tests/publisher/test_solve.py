@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet.accounting.currencies import parse_currency
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.publisher import WorkloadPlan, WorkloadQuery, plan_workload
-from discreet.publisher.outlook import forecast_budgets
-from discreet.query.currency import parse_currency
 from discreet.query.quote import predict_accuracy, row_count_error
-from discreet.query.table import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table
 from discreet.testing import seeded_bits
+from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
+from discreet.workload.forecast import forecast_budgets
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
 from tests.query.people import COUNTS
 

@@ -5,26 +5,25 @@ from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
 from discreet import col, count, count_units, select, when
-from discreet.query import plan
-from discreet.query.expression import Condition, Expression, to_expression
-from discreet.query.frame import Select
+from discreet.query import ast
+from discreet.query.builder import Condition, Expression, Select, to_expression
 
 ORDERS = {
-    plan.Order.EQUAL: eq, plan.Order.NOT_EQUAL: ne, plan.Order.LESS: lt, plan.Order.AT_MOST: le, plan.Order.MORE: gt,
-    plan.Order.AT_LEAST: ge,
+    ast.Order.EQUAL: eq, ast.Order.NOT_EQUAL: ne, ast.Order.LESS: lt, ast.Order.AT_MOST: le, ast.Order.MORE: gt,
+    ast.Order.AT_LEAST: ge,
 }  # fmt: skip
 
 
-def value(node: plan.Value) -> Any:
+def value(node: ast.Value) -> Any:
     """A number stays a number, so that both sides of an operator are tried."""
     match node:
-        case plan.Ref(column=name):
+        case ast.Ref(column=name):
             return col(name)
-        case plan.Number(value=number):
+        case ast.Number(value=number):
             return number
-        case plan.Bin(value=inner, width=width):
+        case ast.Bin(value=inner, width=width):
             return lifted(inner) // width
-        case plan.Case(branches=branches, default=default):
+        case ast.Case(branches=branches, default=default):
             (first, then), *rest = branches
             chosen = when(condition(first)).then(value(then))
             for each, branch in rest:
@@ -33,53 +32,51 @@ def value(node: plan.Value) -> Any:
     left, right = value(node.left), value(node.right)
     if not isinstance(left, Expression) and not isinstance(right, Expression):
         left = to_expression(left)
-    return {plan.Plus: lambda: left + right, plan.Minus: lambda: left - right, plan.Times: lambda: left * right}[
-        type(node)
-    ]()
+    return {ast.Plus: lambda: left + right, ast.Minus: lambda: left - right, ast.Times: lambda: left * right}[type(node)]()
 
 
-def lifted(node: plan.Value) -> Expression:
+def lifted(node: ast.Value) -> Expression:
     return to_expression(value(node))
 
 
-def condition(node: plan.Condition) -> Condition:
+def condition(node: ast.Condition) -> Condition:
     match node:
-        case plan.Compare(order=order, left=left, right=plan.Constant(value=constant)):
+        case ast.Compare(order=order, left=left, right=ast.Constant(value=constant)):
             found = ORDERS[order](lifted(left), constant)
-        case plan.Compare(order=order, left=left, right=right):
+        case ast.Compare(order=order, left=left, right=right):
             found = ORDERS[order](lifted(left), value(right))
-        case plan.OneOf(value=ref, among=among):
+        case ast.OneOf(value=ref, among=among):
             found = col(ref.column).is_in([each.value for each in among])
-        case plan.Missing(value=ref):
+        case ast.Missing(value=ref):
             found = col(ref.column).is_null()
-        case plan.All(parts=parts):
+        case ast.All(parts=parts):
             found = reduce(and_, map(condition, parts))
-        case plan.Any(parts=parts):
+        case ast.Any(parts=parts):
             found = reduce(or_, map(condition, parts))
-        case plan.Not(part=part):
+        case ast.Not(part=part):
             found = ~condition(part)
     assert isinstance(found, Condition)
     return found
 
 
-def aggregate(node: plan.Aggregate) -> Any:
+def aggregate(node: ast.Aggregate) -> Any:
     match node:
-        case plan.CountRows():
+        case ast.CountRows():
             return count()
-        case plan.CountUnits():
+        case ast.CountUnits():
             return count_units()
-        case plan.Variance(value=inner, root=root):
+        case ast.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
-        case plan.Quantile(value=inner, q=q):
-            named = {plan.MIN_QUANTILE: lifted(inner).min, plan.MAX_QUANTILE: lifted(inner).max}
+        case ast.Quantile(value=inner, q=q):
+            named = {ast.MIN_QUANTILE: lifted(inner).min, ast.MAX_QUANTILE: lifted(inner).max}
             return named[q]() if q in named else lifted(inner).quantile(q)
-        case plan.Histogram(value=inner, edges=edges):
+        case ast.Histogram(value=inner, edges=edges):
             return lifted(inner).histogram(*edges)
     found = lifted(node.value)
-    return {plan.CountValues: found.count, plan.Sum: found.sum, plan.Mean: found.mean}[type(node)]()
+    return {ast.CountValues: found.count, ast.Sum: found.sum, ast.Mean: found.mean}[type(node)]()
 
 
-def rebuilt(query: plan.Query) -> Select:
+def rebuilt(query: ast.Query) -> Select:
     """The same question, written in Python."""
     asked = select(**{name: aggregate(each) for name, each in query.aggregates})
     for join in query.joins:

@@ -5,8 +5,8 @@ from random import Random
 from typing import Any
 
 from discreet.auditor.replay import find_exceeded_norms
-from discreet.query.bound import BoundedQuery
-from discreet.query.measures import CellCounts, Statistic
+from discreet.query.contribution import BoundedQuery
+from discreet.query.statistics import CellCounts, Statistic
 from discreet.units import Neighbours, Sensitivity
 from tests.query.worlds import Answering, World, bounded, person, world
 

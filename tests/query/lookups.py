@@ -7,12 +7,12 @@ from typing import Any
 
 import duckdb
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.lookup import copy_public_table
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.public_tables import copy_public_table
 from discreet.errors import QueryRefused
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.table import Kind
+from discreet.query import ast
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.schema import Kind
 from discreet.units import Neighbours
 from tests.query.oracle import Row
 from tests.query.worlds import DAYS, KINDS, TEXTS, Moved, World, exactly, question, stored
@@ -55,7 +55,7 @@ def public(rng: Random) -> Public:
 
 def joined_question(rng: Random, place: World, known: Public, relation: Neighbours) -> BoundedQuery:
     """A question that is not refused, with the join and some columns of the lookup table in it."""
-    join = plan.Join("places", known.key, known.key, rng.random() < 0.5)
+    join = ast.Join("places", known.key, known.key, rng.random() < 0.5)
     while True:
         query = question(rng)
         instead = {name: f"places.{other}" for name, other in STAND_INS.items() if rng.random() < 0.6}
@@ -67,8 +67,8 @@ def joined_question(rng: Random, place: World, known: Public, relation: Neighbou
 
 
 def replaced(piece: Any, instead: dict[str, str]) -> Any:
-    if isinstance(piece, plan.Ref):
-        return plan.Ref(instead.get(piece.column, piece.column))
+    if isinstance(piece, ast.Ref):
+        return ast.Ref(instead.get(piece.column, piece.column))
     if isinstance(piece, tuple):
         return tuple(replaced(part, instead) for part in piece)
     if hasattr(piece, "__dataclass_fields__"):
@@ -76,7 +76,7 @@ def replaced(piece: Any, instead: dict[str, str]) -> Any:
     return piece
 
 
-def rename_groups(query: plan.Query) -> plan.Query:
+def rename_groups(query: ast.Query) -> ast.Query:
     """Groupings by the same column once."""
     return replace(query, groups=tuple({group.value: group for group in query.groups}.values()))
 

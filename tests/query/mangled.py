@@ -5,11 +5,11 @@ from contextlib import suppress
 from datetime import date, datetime
 from random import Random
 
-from discreet.engines.engine import Engine
+from discreet.engines.base import Engine
 from discreet.errors import QueryRefused
-from discreet.query.bound import bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, PublicTable, Table
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, PublicTable, Table
 from discreet.units import Neighbours
 from tests.query.worlds import World, bounded, exactly, text, world
 

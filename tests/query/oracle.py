@@ -10,10 +10,10 @@ from hashlib import md5
 from math import ceil, floor, isnan
 from typing import Any
 
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery, grouping_keys
-from discreet.query.measures import CellCounts, CentredSum, RowCount, UnitCount, ValueCount
-from discreet.query.table import Kind
+from discreet.query import ast
+from discreet.query.contribution import BoundedQuery, grouping_keys
+from discreet.query.schema import Kind
+from discreet.query.statistics import CellCounts, CentredSum, RowCount, UnitCount, ValueCount
 
 Row = Mapping[str, Any]
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -64,17 +64,17 @@ class Oracle:
         step = Fraction(2) ** (widest.numerator.bit_length() - widest.denominator.bit_length() - 20)
         return step * min(max(half_up(inside / step), floor(column.lower / step)), ceil(column.upper / step))
 
-    def value(self, row: Row, value: plan.Value) -> Fraction | None:
+    def value(self, row: Row, value: ast.Value) -> Fraction | None:
         match value:
-            case plan.Ref(column=name):
+            case ast.Ref(column=name):
                 return self.clamped(row, name)
-            case plan.Number(value=constant):
+            case ast.Number(value=constant):
                 scaled = constant * 2**30
                 return Fraction(floor(scaled + Fraction(1, 2)), 2**30)
-            case plan.Bin(value=inner, width=width):
+            case ast.Bin(value=inner, width=width):
                 found = self.value(row, inner)
                 return None if found is None else Fraction(floor(found / width))
-            case plan.Case(branches=branches, default=default):
+            case ast.Case(branches=branches, default=default):
                 for condition, branch in branches:
                     if self.holds(row, condition) is True:
                         return self.value(row, branch)
@@ -82,32 +82,32 @@ class Oracle:
         a, b = self.value(row, value.left), self.value(row, value.right)
         if a is None or b is None:
             return None
-        return {plan.Plus: a + b, plan.Minus: a - b, plan.Times: a * b}[type(value)]
+        return {ast.Plus: a + b, ast.Minus: a - b, ast.Times: a * b}[type(value)]
 
     # -- three-valued logic ----------------------------------------------------------------------------------------------
 
-    def holds(self, row: Row, condition: plan.Condition) -> bool | None:
+    def holds(self, row: Row, condition: ast.Condition) -> bool | None:
         match condition:
-            case plan.Missing(value=ref):
+            case ast.Missing(value=ref):
                 return self.raw(row, ref.column) is None
-            case plan.Not(part=part):
+            case ast.Not(part=part):
                 found = self.holds(row, part)
                 return None if found is None else not found
-            case plan.All(parts=parts):
+            case ast.All(parts=parts):
                 found_all = [self.holds(row, part) for part in parts]
                 return False if False in found_all else None if None in found_all else True
-            case plan.Any(parts=parts):
+            case ast.Any(parts=parts):
                 found_all = [self.holds(row, part) for part in parts]
                 return True if True in found_all else None if None in found_all else False
-            case plan.OneOf(value=ref, among=among):
-                return self.holds(row, plan.Any(tuple(plan.Compare(plan.Order.EQUAL, ref, each) for each in among)))
-            case plan.Compare(order=order, left=left, right=right):
+            case ast.OneOf(value=ref, among=among):
+                return self.holds(row, ast.Any(tuple(ast.Compare(ast.Order.EQUAL, ref, each) for each in among)))
+            case ast.Compare(order=order, left=left, right=right):
                 return compared(order, *self._sides(row, left, right))
 
-    def _sides(self, row: Row, left: plan.Value, right: Any) -> tuple[Any, Any]:
-        if isinstance(left, plan.Ref) and isinstance(right, plan.Constant):
+    def _sides(self, row: Row, left: ast.Value, right: Any) -> tuple[Any, Any]:
+        if isinstance(left, ast.Ref) and isinstance(right, ast.Constant):
             return self.raw(row, left.column), right.value
-        if isinstance(left, plan.Ref) and isinstance(right, plan.Number):
+        if isinstance(left, ast.Ref) and isinstance(right, ast.Number):
             real = self.table.columns[left.column].kind is Kind.REAL
             return self.raw(row, left.column), float(right.value) if real else right.value
         return self.value(row, left), self.value(row, right)
@@ -117,7 +117,7 @@ class Oracle:
     def key(self, row: Row) -> tuple[Any, ...]:
         found = []
         for group in self.bounded.query.groups:
-            binned = isinstance(group.value, plan.Bin)
+            binned = isinstance(group.value, ast.Bin)
             key = self.value(row, group.value) if binned else row[group.value.column]
             found.append(int(key) if binned and key is not None else key)
         return tuple(found)
@@ -150,8 +150,8 @@ class Oracle:
         inside = min(abs(total), 2**62 // r)  # a longer sum is cut off before it is multiplied
         return inside * r // n * (1 if total >= 0 else -1)
 
-    def present(self, row: Row, value: plan.Value) -> bool:
-        if isinstance(value, plan.Ref):
+    def present(self, row: Row, value: ast.Value) -> bool:
+        if isinstance(value, ast.Ref):
             return self.raw(row, value.column) is not None
         return self.value(row, value) is not None
 
@@ -221,19 +221,19 @@ def reference(
     return found | {counts: told.spread(rows, counts) for counts in question.cell_counts}
 
 
-def compared(order: plan.Order, a: Any, b: Any) -> bool | None:
+def compared(order: ast.Order, a: Any, b: Any) -> bool | None:
     if a is None or b is None:
         return None
     match order:
-        case plan.Order.EQUAL:
+        case ast.Order.EQUAL:
             return bool(a == b)
-        case plan.Order.NOT_EQUAL:
+        case ast.Order.NOT_EQUAL:
             return bool(a != b)
-        case plan.Order.LESS:
+        case ast.Order.LESS:
             return bool(a < b)
-        case plan.Order.AT_MOST:
+        case ast.Order.AT_MOST:
             return bool(a <= b)
-        case plan.Order.MORE:
+        case ast.Order.MORE:
             return bool(a > b)
-        case plan.Order.AT_LEAST:
+        case ast.Order.AT_LEAST:
             return bool(a >= b)

@@ -4,8 +4,8 @@ from typing import Any
 
 import duckdb
 
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 
 DEPARTMENTS = ("a", "b", "c")
 COUNTS = {"a": 600, "b": 300, "c": 100}

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow
 
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from tests.query.oracle import Row
 
 SEXES = ("Female", "Male")

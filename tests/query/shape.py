@@ -4,12 +4,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from discreet.accounting import filters
-from discreet.engines.engine import Engine
+from discreet.accounting import currencies
+from discreet.engines.base import Engine
 from discreet.errors import DiscreetError, EngineFailed
 from discreet.ledger.memory import MemoryAccount
-from discreet.query.table import Table
-from discreet.session import Session
+from discreet.query.schema import Table
+from discreet.session.session import Session
 from discreet.units import Neighbours
 from tests.query.hostile import HOSTILE
 from tests.query.law import neighbour
@@ -22,8 +22,8 @@ EPSILONS: list[Any] = [1, "1/3", 0, -1, "nan", float("nan"), float("inf"), None,
 
 
 def session_over(engine: Engine, table: Table) -> Session:
-    budget = filters.zcdp_filter(10**6, filters.pure_filter(1).limit / 2)
-    return Session(engine, table, MemoryAccount(budget), filters.pure_filter(1).limit / 10**6, Neighbours.ADD_REMOVE)
+    budget = currencies.zcdp_filter(10**6, currencies.pure_filter(1).limit / 2)
+    return Session(engine, table, MemoryAccount(budget), currencies.pure_filter(1).limit / 10**6, Neighbours.ADD_REMOVE)
 
 
 def seen(session: Session, question: Any, epsilon: Any) -> tuple[Any, ...]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting import filters
-from discreet.accounting.filters import Filter, Gdp, Pure, Rdp, Zcdp
+from discreet._numbers import read_decimal
+from discreet.accounting import currencies
+from discreet.accounting.currencies import Filter, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRefused
-from discreet.exact import read_decimal
+from discreet.events import Composition, GaussianEvent, compose
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.loss import Composition, GaussianEvent, compose
 from discreet.mechanisms import Laplace
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
@@ -71,7 +71,7 @@ def test_fractions_stay_short_however_long_the_history() -> None:
     for i in range(200):
         loss = GaussianEvent(Fraction(10**30 + i**3, 10**28), to_sensitivity(1))
         account.pay(compose(loss))
-        true += filters.compute_cost(Zcdp(), loss)[0]  # type: ignore[operator]
+        true += currencies.compute_cost(Zcdp(), loss)[0]  # type: ignore[operator]
         sizes.append(account.budget.spent.denominator.bit_length())
     assert true.denominator.bit_length() > 10_000
     assert max(sizes) < 200

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import compute_cost
+from discreet._numbers import to_rational
+from discreet.accounting.currencies import compute_cost
 from discreet.errors import BadParameter, QueryRefused
-from discreet.exact import to_rational
-from discreet.query.auto import build_bounds_query, columns_without_bounds
-from discreet.query.bound import bound_contributions
-from discreet.query.parse import parse_sql
-from discreet.session import Session
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.session.discovery import build_bounds_query, columns_without_bounds
+from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 from tests.query.people import session

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from discreet import QueryRefused, col, count, count_units, select, when
-from discreet.query import plan
-from discreet.query.parse import parse_sql, read_query
-from discreet.query.table import Column, Kind, Table
-from discreet.query.write import to_sql
+from discreet.query import ast
+from discreet.query.ast import to_sql
+from discreet.query.parser import parse_sql, read_query
+from discreet.query.schema import Column, Kind, Table
 from tests.query import worlds
 from tests.query.builder import rebuilt
 from tests.query.people import session
 
-SHARES = [plan.MIN_QUANTILE, plan.MAX_QUANTILE, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
-WORDS = {plan.MIN_QUANTILE: "MIN", plan.MAX_QUANTILE: "MAX", Fraction(1, 2): "MEDIAN"}
+SHARES = [ast.MIN_QUANTILE, ast.MAX_QUANTILE, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
+WORDS = {ast.MIN_QUANTILE: "MIN", ast.MAX_QUANTILE: "MAX", Fraction(1, 2): "MEDIAN"}
 PEOPLE = Table(
     "people",
     "id",
@@ -34,27 +34,27 @@ PEOPLE = Table(
 )
 
 
-def asked(rng: Random) -> plan.Query:
+def asked(rng: Random) -> ast.Query:
     """A random question, some of it quantiles and histograms."""
     query = worlds.question(rng)
     more = [
-        plan.Quantile(worlds.value(rng), rng.choice(SHARES)),
-        plan.Histogram(worlds.value(rng), tuple(sorted(rng.sample(worlds.NUMBERS, rng.choice([2, 3, 6]))))),
+        ast.Quantile(worlds.value(rng), rng.choice(SHARES)),
+        ast.Histogram(worlds.value(rng), tuple(sorted(rng.sample(worlds.NUMBERS, rng.choice([2, 3, 6]))))),
     ]
     return replace(query, aggregates=(*query.aggregates, *((f"b{i}", each) for i, each in enumerate(more))))
 
 
-def written_in_sql(query: plan.Query) -> str:
+def written_in_sql(query: ast.Query) -> str:
     """With MIN, MAX and MEDIAN where they are meant."""
     text = worlds.text(query)
     for name, each in query.aggregates:
-        if isinstance(each, plan.Quantile) and each.q in WORDS:
+        if isinstance(each, ast.Quantile) and each.q in WORDS:
             plain = f"{worlds.written(each)} AS {name}"
             text = text.replace(plain, f"{WORDS[each.q]}({worlds.written(each.value)}) AS {name}")
     return text
 
 
-def unlike(build: Callable[[plan.Query], Any], seeds: range) -> list[int]:
+def unlike(build: Callable[[ast.Query], Any], seeds: range) -> list[int]:
     """The seeds at which text and builder disagree."""
     found = []
     for seed in seeds:
@@ -126,7 +126,7 @@ def test_both_ways_lead_to_one_query(text: str, built: Any) -> None:
 def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, width: str, edges: str) -> None:
     table = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(*bounds)})
     [(_, found)] = parse_sql(f"SELECT HISTOGRAM(x, {width}) AS h FROM people", table).aggregates
-    assert isinstance(found, plan.Histogram)
+    assert isinstance(found, ast.Histogram)
     assert " ".join(map(str, found.edges)) == edges
 
 
@@ -165,24 +165,24 @@ def test_mistakes_are_named(said: str) -> None:
     assert said in str(refusal.value)
 
 
-AGE = plan.Ref("age")
-WRONG: dict[str, plan.Query] = {
-    "not known": plan.Query("other", (("n", plan.CountRows()),)),
-    "nothing is counted": plan.Query("people", ()),
-    "are called n": plan.Query("people", (("n", plan.CountRows()), ("n", plan.CountRows()))),
-    "grouped twice": plan.Query("people", (("n", plan.CountRows()),), groups=tuple(plan.Grouping(x, AGE) for x in "ab")),
-    "empty or repeated": plan.Query("people", (("n", plan.CountRows()),), groups=(plan.Grouping("a", AGE, (1, 1)),)),
-    "not declared": plan.Query("people", (("n", plan.CountValues(plan.Ref("x"))),)),
-    "share between": plan.Query("people", (("n", plan.Quantile(AGE, Fraction(1))),)),
-    "a share": plan.Query("people", (("n", plan.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
-    "must increase": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
-    "two edges": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(1),))),)),
-    "1,000 cells": plan.Query("people", (("n", plan.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
-    "an edge is": plan.Query("people", (("n", plan.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
-    "too large": plan.Query("people", (("n", plan.Sum(plan.Number(Fraction(10**16)))),)),
-    "width above 0": plan.Query("people", (("n", plan.Sum(plan.Bin(AGE, 0))),)),
-    "is empty": plan.Query("people", (("n", plan.CountRows()),), plan.All(())),
-    "not a public table": plan.Query("people", (("n", plan.CountRows()),), joins=(plan.Join("x", "age", "age"),)),
+AGE = ast.Ref("age")
+WRONG: dict[str, ast.Query] = {
+    "not known": ast.Query("other", (("n", ast.CountRows()),)),
+    "nothing is counted": ast.Query("people", ()),
+    "are called n": ast.Query("people", (("n", ast.CountRows()), ("n", ast.CountRows()))),
+    "grouped twice": ast.Query("people", (("n", ast.CountRows()),), groups=tuple(ast.Grouping(x, AGE) for x in "ab")),
+    "empty or repeated": ast.Query("people", (("n", ast.CountRows()),), groups=(ast.Grouping("a", AGE, (1, 1)),)),
+    "not declared": ast.Query("people", (("n", ast.CountValues(ast.Ref("x"))),)),
+    "share between": ast.Query("people", (("n", ast.Quantile(AGE, Fraction(1))),)),
+    "a share": ast.Query("people", (("n", ast.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
+    "must increase": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
+    "two edges": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(1),))),)),
+    "1,000 cells": ast.Query("people", (("n", ast.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
+    "an edge is": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
+    "too large": ast.Query("people", (("n", ast.Sum(ast.Number(Fraction(10**16)))),)),
+    "width above 0": ast.Query("people", (("n", ast.Sum(ast.Bin(AGE, 0))),)),
+    "is empty": ast.Query("people", (("n", ast.CountRows()),), ast.All(())),
+    "not a public table": ast.Query("people", (("n", ast.CountRows()),), joins=(ast.Join("x", "age", "age"),)),
 }
 
 

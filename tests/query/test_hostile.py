@@ -6,13 +6,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.accounting import filters
-from discreet.engines.duckdb import DuckDB
+from discreet.accounting import currencies
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import QueryRefused
 from discreet.ledger.memory import MemoryAccount
-from discreet.query.check import check_query
-from discreet.query.parse import parse_sql
-from discreet.session import Session
+from discreet.query.parser import parse_sql
+from discreet.query.validate import check_query
+from discreet.session.session import Session
 from discreet.units import Neighbours
 from tests.query.hostile import EDGES, HOSTILE, SHARES, TRICKS
 from tests.query.mangled import ONE_PERSON, PEOPLE, Opening, fuzz, unanswered
@@ -31,7 +31,11 @@ class Untouchable(DuckDB):
 
 def session() -> Session:
     return Session(
-        Untouchable(), PEOPLE, MemoryAccount(filters.pure_filter(1)), filters.pure_filter(1).limit * 0, Neighbours.ADD_REMOVE
+        Untouchable(),
+        PEOPLE,
+        MemoryAccount(currencies.pure_filter(1)),
+        currencies.pure_filter(1).limit * 0,
+        Neighbours.ADD_REMOVE,
     )
 
 
@@ -45,7 +49,7 @@ def test_hostile_texts_are_refused() -> None:
         with pytest.raises(QueryRefused) as refusal:
             place.ask(hostile, epsilon=1)  # the engine's own assertion names what would have been answered
         assert len(str(refusal.value)) < 1000, hostile[:200]
-    assert place.account.budget == filters.pure_filter(1)
+    assert place.account.budget == currencies.pure_filter(1)
 
 
 def test_quantiles_and_histograms_are_refused_by_their_form() -> None:

@@ -9,14 +9,14 @@ import duckdb
 import pytest
 
 from discreet import BadParameter, QueryRefused, SourceRefused, col, connect, count, select
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.lookup import copy_public_table
-from discreet.query.bound import bound_contributions
-from discreet.query.measures import RowCount
-from discreet.query.parse import parse_sql
-from discreet.query.table import Column, Kind, PublicTable, Table
-from discreet.query.write import to_sql
-from discreet.session import Session
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.public_tables import copy_public_table
+from discreet.query.ast import to_sql
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, PublicTable, Table
+from discreet.query.statistics import RowCount
+from discreet.session.session import Session
 from discreet.units import Neighbours
 from tests.query.law import breaches, neighbour
 from tests.query.lookups import Joined, in_python, joined_question, public

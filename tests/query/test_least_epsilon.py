@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import Currency, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, compute_amount
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
-from discreet.ledger.budget import compute_amount
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.opening import connect
-from discreet.pricing import Calibrator, smallest_amount
-from discreet.publisher import Workload, WorkloadQuery, publish
-from discreet.publisher.solve import plan_workload
+from discreet.query.accuracy import Calibrator, smallest_amount
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.table import DEFAULT_LEAST_EPSILON, Table
-from discreet.session import Session
+from discreet.query.schema import DEFAULT_LEAST_EPSILON, Table
+from discreet.session.connect import connect
+from discreet.session.session import Session
+from discreet.workload import Workload, WorkloadQuery, publish
+from discreet.workload.planning import plan_workload
 from tests.console import run
 from tests.query.people import people
 
@@ -55,7 +54,7 @@ def opened(least: Fraction, currency: Currency = PURE) -> Session:
 
 def debits(session: Session) -> list[Fraction]:
     """What each debit of a session in memory cost, in its currency."""
-    from discreet.accounting.filters import compute_cost
+    from discreet.accounting.currencies import compute_cost
 
     account: Any = session.account
     return [Fraction(compute_cost(account.budget.currency, receipt.event)[0]) for _, receipt in account._debits.values()]

@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 
 from discreet import Neighbours, col, count, select
-from discreet.accounting.filters import Zcdp
-from discreet.accuracy import read_error
+from discreet._numbers import check_positive, parse_rational, to_rational
+from discreet.accounting.currencies import Zcdp, parse_currency
 from discreet.errors import BadParameter, DiscreetError, QueryRefused
-from discreet.exact import check_positive, parse_rational, to_rational
 from discreet.formats import to_arrow, to_polars
 from discreet.mechanisms import Laplace
-from discreet.mechanisms.quantile import MAX_CONFIDENCE, MIN_CONFIDENCE
-from discreet.mechanisms.sums import weighted_sum_error
-from discreet.query import plan
-from discreet.query.bound import bound_contributions
-from discreet.query.constant import to_number
-from discreet.query.currency import parse_currency
-from discreet.query.measures import CentredSum, RowCount, UnitCount, ValueCount
-from discreet.query.parse import DUCKDB, parse_sql
+from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE
+from discreet.mechanisms.weighted_sums import weighted_sum_error
+from discreet.query import ast
+from discreet.query.accuracy import read_error
+from discreet.query.builder import to_number
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import DUCKDB, parse_sql
 from discreet.query.policy import read_policy
-from discreet.query.table import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table
+from discreet.query.statistics import CentredSum, RowCount, UnitCount, ValueCount
 from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, session
 
@@ -45,8 +44,8 @@ PEOPLE = Table(
 )
 
 
-def of(*aggregates: tuple[str, Any], **more: Any) -> plan.Query:
-    return plan.Query("people", aggregates, **more)
+def of(*aggregates: tuple[str, Any], **more: Any) -> ast.Query:
+    return ast.Query("people", aggregates, **more)
 
 
 CONNECTIONS: list[tuple[dict[str, Any], str]] = [
@@ -94,11 +93,11 @@ QUESTIONS: list[tuple[Any, dict[str, Any], str]] = [
     (MEDIAN, {"confidence": 1e-300}, "confidence is 1e-300"),
     (MEDIAN, {"confidence": Fraction(1, 10**400)}, "confidence is 0.0"),
     (of(("n", 5)), {}, "the aggregates of Query"),
-    (of(("n", plan.Sum(None))), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
-    (of(("n", plan.CountRows()), where=5), {}, "the where of Query is an int"),
-    (of(("n", plan.CountRows()), where=plan.Not("x")), {}, "the part of Not is a str"),  # type: ignore[arg-type]
-    (of(("n", plan.CountRows()), groups=["dept"]), {}, "the groups of Query is a list"),
-    (select(n=plan.Sum(None)), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
+    (of(("n", ast.Sum(None))), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
+    (of(("n", ast.CountRows()), where=5), {}, "the where of Query is an int"),
+    (of(("n", ast.CountRows()), where=ast.Not("x")), {}, "the part of Not is a str"),  # type: ignore[arg-type]
+    (of(("n", ast.CountRows()), groups=["dept"]), {}, "the groups of Query is a list"),
+    (select(n=ast.Sum(None)), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
 ]
 
 
@@ -189,7 +188,7 @@ def moved(query: str, neighbours: Neighbours, measure: Any) -> Any:
 GROUPED = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
-@pytest.mark.parametrize("measure", [RowCount(), ValueCount(plan.Ref("pay")), UnitCount()])
+@pytest.mark.parametrize("measure", [RowCount(), ValueCount(ast.Ref("pay")), UnitCount()])
 def test_a_replaced_unit_moves_one_count_once(measure: Any) -> None:
     most = 1 if measure == UnitCount() else 3
     one = moved(COUNT, Neighbours.REPLACE, measure)
@@ -200,7 +199,7 @@ def test_a_replaced_unit_moves_one_count_once(measure: Any) -> None:
 
 
 def test_a_replaced_unit_moves_a_sum_by_its_range() -> None:
-    one_sided, signed = CentredSum(plan.Ref("pay"), 0), CentredSum(plan.Ref("drift"), 0)
+    one_sided, signed = CentredSum(ast.Ref("pay"), 0), CentredSum(ast.Ref("drift"), 0)
     assert moved(COUNT, Neighbours.REPLACE, one_sided) == moved(COUNT, Neighbours.ADD_REMOVE, one_sided)
     assert moved(COUNT, Neighbours.REPLACE, signed).linf == 2 * moved(COUNT, Neighbours.ADD_REMOVE, signed).linf
     assert moved(COUNT, Neighbours.REPLACE, signed).l0 == 1
@@ -214,7 +213,7 @@ def test_a_sample_is_no_population(function: str) -> None:
 
 @pytest.mark.parametrize("function", ["VAR_POP", "VARIANCE", "STDDEV", "STDDEV_POP"])
 def test_a_population_is_one(function: str) -> None:
-    assert isinstance(parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], plan.Variance)
+    assert isinstance(parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], ast.Variance)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +307,6 @@ def test_a_reader_that_cannot_be_taught_says_so(monkeypatch: pytest.MonkeyPatch)
     class Dialect:
         tokenize, parser = DUCKDB.tokenize, Compiled
 
-    monkeypatch.setattr("discreet.query.parse.DUCKDB", Dialect)
+    monkeypatch.setattr("discreet.query.parser.DUCKDB", Dialect)
     with pytest.raises(QueryRefused, match="pip uninstall sqlglotc"):
         session().quote("SELECT COUNT(*) AS n FROM people", epsilon=1)

@@ -5,7 +5,7 @@ from random import Random
 import duckdb
 import pytest
 
-from discreet.query.parse import parse_sql
+from discreet.query.parser import parse_sql
 from tests.query.oracle import reference
 from tests.query.worlds import bounded, by_duckdb, text, world
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.filters import Pure, Rdp, Zcdp, compute_cost
+from discreet._numbers import Number, to_rational
+from discreet.accounting.currencies import Pure, Rdp, Zcdp, compute_cost
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
-from discreet.exact import Number, to_rational
+from discreet.events import Composition
 from discreet.ledger.memory import MemoryAccount
-from discreet.loss import Composition
-from discreet.query.release import Receipt
-from discreet.session import Session
+from discreet.query.answer import Receipt
+from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, session
 from tests.query.test_quote import blind

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
-from discreet.opening import connect
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.table import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table
+from discreet.session.connect import connect
 from tests.query.people import BY_DEPARTMENT, people
 
 POLICY = """

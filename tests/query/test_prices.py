@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from discreet.accounting import basic_composition, epsilon, pure, zcdp
-from discreet.accounting.filters import Filter, compute_cost
+from discreet._numbers import to_rational
+from discreet.accounting import basic_composition, currencies, epsilon, pure, zcdp
+from discreet.accounting.currencies import ALL_CURRENCIES, Filter, compare_costs, compute_cost, currency_name, parse_currency
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import to_rational
-from discreet.loss import Composition
-from discreet.query import currency, quote
-from discreet.query.currency import ALL_CURRENCIES, compare_costs, currency_name, parse_currency
+from discreet.events import Composition
+from discreet.query import quote
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 CASES = [(0, {}), (1e-6, {}), (1e-6, {"keys": {}})]
@@ -87,7 +86,7 @@ def test_names_go_both_ways() -> None:
     for wrong in ("", "rdp", "rdp()", "rdp(1)", "rdp(1/0)", "rdp(x)", "16", "rdp(16", "euro"):
         with pytest.raises(BadParameter, match="take pure, zcdp, gdp"):
             parse_currency(wrong)
-    assert currency.compare_costs is compare_costs
+    assert currencies.compare_costs is compare_costs
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.7, 1])

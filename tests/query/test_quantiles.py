@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms.sums import weighted_sum_error
-from discreet.query.measures import CellCounts, build_quantile_tree
-from discreet.query.plan import Bin, Ref
-from discreet.query.quantiles import QuantileEstimator, sum_tree_levels
-from discreet.query.table import Column, Kind, Table
+from discreet.mechanisms.weighted_sums import weighted_sum_error
+from discreet.query.ast import Bin, Ref
+from discreet.query.estimates import QuantileEstimator, sum_tree_levels
+from discreet.query.schema import Column, Kind, Table
+from discreet.query.statistics import CellCounts, build_quantile_tree
 from discreet.testing import seeded_bits
 from tests.query.people import session
 from tests.query.test_release import DRAWS, many

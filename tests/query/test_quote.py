@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from discreet.accounting.filters import Rdp
+from discreet._numbers import ceil_float
+from discreet.accounting.currencies import Rdp
 from discreet.errors import BadParameter, QueryRefused
-from discreet.exact import ceil_float
-from discreet.query.measure import calibrate_query
-from discreet.session import Session
+from discreet.query.calibrate import calibrate_query
+from discreet.session.session import Session
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 
 
@@ -132,7 +132,7 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(given[-1])
         return calibrate_query(*given)
 
-    monkeypatch.setattr("discreet.pricing.calibrate_query", spied)
+    monkeypatch.setattr("discreet.query.accuracy.calibrate_query", spied)
     asked = session()
     question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
     asked.quote(question, epsilon=1, weights={"n": 2.5})

@@ -14,9 +14,8 @@ import pytest
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
-from discreet.query.groups import ExactTotals
-from discreet.query.measure import Measurement
-from discreet.query.release import Answer, Receipt, release
+from discreet.query.answer import Answer, ExactTotals, Receipt, release
+from discreet.query.calibrate import Measurement
 from discreet.testing import seeded_bits
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
 

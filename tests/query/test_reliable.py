@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 
 from discreet import connect
-from discreet.mechanisms.quantile import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_confidence
-from discreet.query import cells
-from discreet.query.cells import Average, Estimate
-from discreet.query.groups import ExactTotals
-from discreet.query.release import Answer, Receipt, release
-from discreet.query.tidy import project_to_total
-from discreet.session import Session
+from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_confidence
+from discreet.query import estimates
+from discreet.query.answer import Answer, ExactTotals, Receipt, release
+from discreet.query.estimates import Average, Estimate
+from discreet.query.postprocess import project_to_total
+from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
 from tests.query.people import session
@@ -139,7 +138,7 @@ def test_few_cells_are_flagged_and_wrong_and_none_over_a_handful_of_rows(
     values, draws = make(n, bounds), 1_000
     found = tallied(repeated(values, draws, 31, epsilon=8, delta=delta, bounds=bounds), values)
     assert all(missed <= six_sigma(draws) * draws for _, missed in found.values()), found
-    if n in TINY:  # each with probability below 1e-9, see the head of cells.py, and the noise is the same every time
+    if n in TINY:  # each with probability below 1e-9, see the head of estimates.py, and the noise is the same every time
         assert all(flagged == 0 for flagged, _ in found.values()), found
     if n == 1_000:
         assert all(found[name][0] >= 0.9 * draws for name in ("n", "u", "c", "s", "m", "q", "high")), "flags say something"
@@ -166,7 +165,7 @@ def test_quantiles_of_three_rows_are_not_reliable(monkeypatch: pytest.MonkeyPatc
         return tallied(repeated(values, 5_000, 5, epsilon=2, bounds=NARROW, question=question), values)["high"]
 
     assert flags() == (0, 0)
-    monkeypatch.setattr(cells, "is_reliable_count", lambda count, off: True)
+    monkeypatch.setattr(estimates, "is_reliable_count", lambda count, off: True)
     flagged, missed = flags()
     assert flagged == missed > 10
 
@@ -185,11 +184,11 @@ def test_a_variance_that_collapsed_is_not_reliable() -> None:
 
 def test_counts_and_sums_on_the_impossible_side_are_not_reliable() -> None:
     """They are misses for sure, however narrow their intervals are beside them."""
-    span = cells.GridRange
-    assert not cells._estimate_count(-100, 5).reliable
-    assert cells._estimate_count(100, 5).reliable
+    span = estimates.GridRange
+    assert not estimates._estimate_count(-100, 5).reliable
+    assert estimates._estimate_count(100, 5).reliable
     for n, bounds, sure in ((-100, (0, 9), False), (100, (-9, 0), False), (-100, (-9, 0), True), (-100, (-9, 9), True)):
-        assert cells._estimate_sum(n, 5, span(*bounds)).reliable is sure
+        assert estimates._estimate_sum(n, 5, span(*bounds)).reliable is sure
 
 
 # -- post-processing --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.session import Session
+from discreet.session.session import Session
 from tests.query.shape import Storing, seen, unlike
 from tests.query.worlds import stored
 

@@ -14,8 +14,8 @@ import discreet
 from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
 from discreet.ledger.failures import FailureKind
 from discreet.ledger.quarantine import FileQuarantine, default_state_path
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
 
 CSV = Path(__file__).parent.parent.parent / "examples" / "people.csv"
@@ -189,7 +189,7 @@ def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pyt
     source = connect(CSV, unit="id", epsilon=1)
     [origin] = source.engine.origins
     FileQuarantine(default_state_path()).record_failure(origin, FailureKind.DECODING)
-    monkeypatch.setattr("discreet.declare.validate_source", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr("discreet.session.source.validate_source", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(SourceQuarantined):
         connect(CSV, unit="id", epsilon=1)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
-from discreet.query.release import Answer
-from discreet.query.tidy import apportion, project_to_total
+from discreet.query.answer import Answer
+from discreet.query.postprocess import apportion, project_to_total
 from discreet.testing import seeded_bits
 from tests.query.people import session
 

@@ -11,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import QueryRefused
-from discreet.accounting.filters import Currency, Rdp, Zcdp, compute_cost
-from discreet.accounting.search import smallest_where
-from discreet.accuracy import find_smallest_epsilon
-from discreet.exact import sqrt_up
+from discreet._numbers import smallest_where, sqrt_up
+from discreet.accounting.currencies import Currency, Rdp, Zcdp, compute_cost
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.query.expression import col
-from discreet.query.frame import count, select
-from discreet.query.measure import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, least_error_mechanism
-from discreet.query.work import (
+from discreet.query.accuracy import find_smallest_epsilon
+from discreet.query.builder import col, count, select
+from discreet.query.calibrate import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, least_error_mechanism
+from discreet.query.validate import (
     MAX_COLUMNS,
     MAX_GROUPINGS,
     MAX_SEARCHED_STATISTICS,
@@ -27,7 +25,7 @@ from discreet.query.work import (
     MAX_TOKENS,
     STATISTICS_PER_QUANTILE,
 )
-from discreet.session import Session
+from discreet.session.session import Session
 from discreet.units import Sensitivity
 from tests.query.people import session
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import duckdb
 
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.engine import Engine
+from discreet.engines.base import Engine
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import QueryRefused
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery, bound_contributions
-from discreet.query.measures import Statistic
-from discreet.query.table import Column, Kind, Table
+from discreet.query import ast
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.schema import Column, Kind, Table
+from discreet.query.statistics import Statistic
 from discreet.units import Neighbours
 from tests.query.oracle import Row
 
@@ -169,31 +169,31 @@ NUMBERS = [Fraction(n) for n in (0, 1, 2, 3, 10, -1, -7)] + [
 KEYED = ["age", "wide", "huge", "ok", "dept", "day", "at", "uid"]
 
 
-def value(rng: Random, depth: int = 2) -> plan.Value:
+def value(rng: Random, depth: int = 2) -> ast.Value:
     """A numeric expression."""
     kind = rng.random()
     if depth == 0 or kind < 0.45:
-        return plan.Ref(rng.choice(NUMERIC)) if rng.random() < 0.85 else plan.Number(abs(rng.choice(NUMBERS)))
+        return ast.Ref(rng.choice(NUMERIC)) if rng.random() < 0.85 else ast.Number(abs(rng.choice(NUMBERS)))
     if kind < 0.8:
-        make = rng.choice([plan.Plus, plan.Minus, plan.Times])
+        make = rng.choice([ast.Plus, ast.Minus, ast.Times])
         return make(value(rng, depth - 1), value(rng, depth - 1))
     if kind < 0.9:
-        return plan.Bin(value(rng, depth - 1), rng.choice([1, 2, 3, 10, 1000]))
+        return ast.Bin(value(rng, depth - 1), rng.choice([1, 2, 3, 10, 1000]))
     branches = tuple((condition(rng, depth - 1), value(rng, depth - 1)) for _ in range(rng.choice([1, 2])))
-    return plan.Case(branches, value(rng, depth - 1) if rng.random() < 0.6 else None)
+    return ast.Case(branches, value(rng, depth - 1) if rng.random() < 0.6 else None)
 
 
-def compound(rng: Random, depth: int) -> plan.Value:
+def compound(rng: Random, depth: int) -> ast.Value:
     """A numeric expression that is no bare constant."""
     found = value(rng, depth)
-    return plan.Ref("ok") if isinstance(found, plan.Number) else found
+    return ast.Ref("ok") if isinstance(found, ast.Number) else found
 
 
-def constant(rng: Random, name: str, kind: Kind) -> "plan.Number | plan.Constant":
+def constant(rng: Random, name: str, kind: Kind) -> "ast.Number | ast.Constant":
     if kind in (Kind.INTEGER, Kind.REAL):
-        return plan.Number(rng.choice(NUMBERS))
+        return ast.Number(rng.choice(NUMBERS))
     choices = {Kind.TEXT: TEXTS, Kind.BOOLEAN: [True, False], Kind.DATE: DAYS, Kind.TIMESTAMP: TIMES}[kind]
-    return plan.Constant(rng.choice(choices))
+    return ast.Constant(rng.choice(choices))
 
 
 KINDS = {
@@ -202,53 +202,53 @@ KINDS = {
 }  # fmt: skip
 
 
-def condition(rng: Random, depth: int = 2) -> plan.Condition:
+def condition(rng: Random, depth: int = 2) -> ast.Condition:
     """Something that is true, false or unknown of a row."""
     kind, name = rng.random(), rng.choice(list(KINDS))
-    order = rng.choice(list(plan.Order))
+    order = rng.choice(list(ast.Order))
     if depth > 0 and kind < 0.35:
-        make = rng.choice([plan.All, plan.Any])
+        make = rng.choice([ast.All, ast.Any])
         parts = [condition(rng, depth - 1) for _ in range(rng.choice([2, 3]))]
-        flat = tuple(plan.Not(part) if isinstance(part, make) else part for part in parts)
+        flat = tuple(ast.Not(part) if isinstance(part, make) else part for part in parts)
         return make(flat)
     if depth > 0 and kind < 0.45:
-        return plan.Not(condition(rng, depth - 1))
+        return ast.Not(condition(rng, depth - 1))
     if kind < 0.55:
-        return plan.Compare(order, compound(rng, depth), compound(rng, depth))
+        return ast.Compare(order, compound(rng, depth), compound(rng, depth))
     if kind < 0.65:
-        return plan.Missing(plan.Ref(name))
+        return ast.Missing(ast.Ref(name))
     if kind < 0.8:
-        return plan.OneOf(plan.Ref(name), tuple(constant(rng, name, KINDS[name]) for _ in range(rng.choice([1, 2, 4]))))
-    return plan.Compare(order, plan.Ref(name), constant(rng, name, KINDS[name]))
+        return ast.OneOf(ast.Ref(name), tuple(constant(rng, name, KINDS[name]) for _ in range(rng.choice([1, 2, 4]))))
+    return ast.Compare(order, ast.Ref(name), constant(rng, name, KINDS[name]))
 
 
-def aggregate(rng: Random) -> plan.Aggregate:
+def aggregate(rng: Random) -> ast.Aggregate:
     kind = rng.randrange(9)
     if kind == 7:
-        return plan.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)]))
+        return ast.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)]))
     if kind == 8:
         edges = sorted(rng.sample([Fraction(n, 4) for n in (-40, -1, 0, 1, 2, 30, 100, 4000)], rng.choice([2, 3, 6])))
-        return plan.Histogram(plan.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
+        return ast.Histogram(ast.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
     if kind == 0:
-        return plan.CountRows()
+        return ast.CountRows()
     if kind == 1:
-        return plan.CountUnits()
+        return ast.CountUnits()
     if kind == 2:
-        return plan.CountValues(plan.Ref(rng.choice(list(KINDS))) if rng.random() < 0.5 else value(rng))
+        return ast.CountValues(ast.Ref(rng.choice(list(KINDS))) if rng.random() < 0.5 else value(rng))
     if kind == 3:
-        return plan.Sum(value(rng))
-    return plan.Mean(value(rng)) if kind == 4 else plan.Variance(value(rng, 1), root=kind == 5)
+        return ast.Sum(value(rng))
+    return ast.Mean(value(rng)) if kind == 4 else ast.Variance(value(rng, 1), root=kind == 5)
 
 
-def grouping(rng: Random, i: int) -> plan.Grouping:
+def grouping(rng: Random, i: int) -> ast.Grouping:
     binned = rng.random() < 0.3
-    found = plan.Bin(plan.Ref(rng.choice(["age", "pay", "huge"])), rng.choice([1, 3, 10, 100000])) if binned else None
-    return plan.Grouping(f"k{i}", found or plan.Ref(rng.choice(KEYED)))
+    found = ast.Bin(ast.Ref(rng.choice(["age", "pay", "huge"])), rng.choice([1, 3, 10, 100000])) if binned else None
+    return ast.Grouping(f"k{i}", found or ast.Ref(rng.choice(KEYED)))
 
 
-def question(rng: Random) -> plan.Query:
+def question(rng: Random) -> ast.Query:
     groups = {g.value: g for g in (grouping(rng, i) for i in range(rng.choice([0, 1, 1, 2])))}
-    return plan.Query(
+    return ast.Query(
         "people",
         tuple((f"a{i}", aggregate(rng)) for i in range(rng.choice([1, 2, 3]))),
         condition(rng) if rng.random() < 0.6 else None,
@@ -276,48 +276,48 @@ def decimal(number: Fraction) -> str:
 def written(node: Any) -> str:
     """The SQL text of a piece of a question."""
     match node:
-        case plan.Ref(column=name):
+        case ast.Ref(column=name):
             return f'"{name}"' if name in ("at", "day") else name
-        case plan.Number(value=number):
+        case ast.Number(value=number):
             return decimal(number)
-        case plan.Plus() | plan.Minus() | plan.Times():
-            sign = {plan.Plus: "+", plan.Minus: "-", plan.Times: "*"}[type(node)]
+        case ast.Plus() | ast.Minus() | ast.Times():
+            sign = {ast.Plus: "+", ast.Minus: "-", ast.Times: "*"}[type(node)]
             return f"({written(node.left)} {sign} {written(node.right)})"
-        case plan.Bin(value=inner, width=width):
+        case ast.Bin(value=inner, width=width):
             return f"({written(inner)} // {width})"
-        case plan.Case(branches=branches, default=default):
+        case ast.Case(branches=branches, default=default):
             whens = " ".join(f"WHEN {written(c)} THEN {written(v)}" for c, v in branches)
             return f"CASE {whens}{'' if default is None else f' ELSE {written(default)}'} END"
-        case plan.Constant(value=bool() as flag):
+        case ast.Constant(value=bool() as flag):
             return str(flag).upper()
-        case plan.Constant(value=constant):
+        case ast.Constant(value=constant):
             return "'" + str(constant).replace("'", "''") + "'"
-        case plan.Compare(order=order, left=left, right=right):
+        case ast.Compare(order=order, left=left, right=right):
             return f"{written(left)} {order.value} {written(right)}"
-        case plan.OneOf(value=ref, among=among):
+        case ast.OneOf(value=ref, among=among):
             return f"{written(ref)} IN ({', '.join(map(written, among))})"
-        case plan.Missing(value=ref):
+        case ast.Missing(value=ref):
             return f"{written(ref)} IS NULL"
-        case plan.All(parts=parts):
+        case ast.All(parts=parts):
             return "(" + " AND ".join(map(written, parts)) + ")"
-        case plan.Any(parts=parts):
+        case ast.Any(parts=parts):
             return "(" + " OR ".join(map(written, parts)) + ")"
-        case plan.Not(part=part):
+        case ast.Not(part=part):
             return f"NOT ({written(part)})"
-        case plan.CountRows():
+        case ast.CountRows():
             return "COUNT(*)"
-        case plan.CountUnits():
+        case ast.CountUnits():
             return "COUNT(DISTINCT uid)"
-        case plan.Variance(value=inner, root=root):
+        case ast.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
-        case plan.Quantile(value=inner, q=q):
+        case ast.Quantile(value=inner, q=q):
             return f"QUANTILE({written(inner)}, {decimal(q)})"
-        case plan.Histogram(value=inner, edges=edges):
+        case ast.Histogram(value=inner, edges=edges):
             return f"HISTOGRAM({written(inner)}, {', '.join(map(decimal, edges))})"
-    return f"{ {plan.CountValues: 'COUNT', plan.Sum: 'SUM', plan.Mean: 'AVG'}[type(node)] }({written(node.value)})"
+    return f"{ {ast.CountValues: 'COUNT', ast.Sum: 'SUM', ast.Mean: 'AVG'}[type(node)] }({written(node.value)})"
 
 
-def text(query: plan.Query) -> str:
+def text(query: ast.Query) -> str:
     """The whole question as SQL."""
     items = [f"{written(g.value)} AS {g.name}" for g in query.groups] + [f"{written(a)} AS {n}" for n, a in query.aggregates]
     where = "" if query.where is None else f" WHERE {written(query.where)}"

@@ -1,14 +1,14 @@
 """Readings: what a fact means in each notion of privacy. Every reading is total, and answers ∞ where it has none."""
 
-from discreet.accounting.approx import basic_composition
+from discreet.accounting.basic import basic_composition
+from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.gdp import gdp
+from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.risk import advantage, trade_off, true_positive_rate
 from discreet.accounting.running import RunningTotal
-from discreet.accounting.side_by_side import compare_guarantees
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
 

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import exp, inf, log, log1p, sqrt
 
-from discreet.accounting.elementary import exp_bounds, log_bounds, sqrt_down
-from discreet.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from discreet.accounting.search import largest_where
-from discreet.accounting.zcdp import pure_rho
-from discreet.errors import BadParameter
-from discreet.exact import (
+from discreet._numbers import (
     Number,
     ceil_float,
     check_positive,
     check_probability,
     floor_float,
+    largest_where,
     nearest_float,
     sqrt_up,
     to_rational,
 )
+from discreet.accounting.elementary import exp_bounds, log_bounds, sqrt_down
+from discreet.accounting.pld.gaussian import gaussian_epsilon, gaussian_mu
+from discreet.accounting.zcdp import pure_rho
+from discreet.errors import BadParameter
 
 
 def epsilon_from_rdp_classic(order: Number, divergence: Number, delta: Number) -> float:

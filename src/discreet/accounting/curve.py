@@ -13,29 +13,34 @@ from fractions import Fraction
 from math import inf, isfinite, log, pi, sqrt
 from typing import TypeAlias
 
-from discreet.accounting.direct import DiscreteCurve
-from discreet.accounting.gaussian import gaussian_delta
-from discreet.accounting.ladder import Parts
-from discreet.accounting.laws.atoms import DiscretePld
-from discreet.accounting.laws.convolve import convolve
-from discreet.accounting.laws.gaussian import GaussianPld
-from discreet.accounting.laws.replaced import WithoutReplacementPld
-from discreet.accounting.pieces import Direction, UpperBound
-from discreet.accounting.resolve import find_attained_event, list_alternatives
-from discreet.accounting.sampled import SampledPld, bound_sampled_delta
-from discreet.accounting.samples import to_atoms
-from discreet.accounting.search import smallest_where
-from discreet.accounting.sides import list_directions
-from discreet.accounting.solve import (
+from discreet._numbers import (
+    Bounds,
+    Number,
+    ceil_float,
+    floor_float,
+    format_rational,
+    nearest_float,
+    smallest_where,
+    sqrt_up,
+    to_rational,
+)
+from discreet.accounting.contour import (
     bound_delta_by_contour,
     bound_epsilon_by_contour,
     chernoff_delta,
     chernoff_epsilon,
     invert,
 )
+from discreet.accounting.directions import list_directions, to_atoms
+from discreet.accounting.dominating_pairs import Direction, UpperBound
+from discreet.accounting.pld.cgf import Parts
+from discreet.accounting.pld.discrete import DiscreteCurve, DiscretePld, convolve
+from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
+from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
+from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.accounting.rewrite import find_attained_event, list_alternatives
 from discreet.errors import BadParameter, DiscreetError
-from discreet.exact import Bounds, Number, ceil_float, floor_float, format_rational, nearest_float, sqrt_up, to_rational
-from discreet.loss import (
+from discreet.events import (
     Claim,
     Composition,
     DiscreteLaplaceEvent,
@@ -54,7 +59,7 @@ _MAX_EXACT_CLAIMS = 64  # claims whose δ are added exactly
 def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
     """δ at ε ≥ 0: the largest P(E) − e^ε·P'(E) over events and neighbours, between two doubles.
 
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> delta(Claim(Fraction(1), Fraction(1, 1000)), 1).upper < 0.0010001
     True
     """
@@ -66,7 +71,7 @@ def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
 def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     """The least ε ≥ 0 with δ(ε) ≤ delta, between two doubles; ∞ where there is none.
 
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> bounds = epsilon(500 * Claim(Fraction(1), Fraction(0)), 1e-5)
     >>> round(bounds.lower, 4), round(bounds.upper, 4)
     (311.7676, 311.7676)
@@ -232,7 +237,7 @@ def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice
 def compute_infinity_mass(choice: Composition) -> Fraction | None:
     """The mass at infinity, exactly, where a few claims and noise that has none are all there is.
 
-    >>> from discreet.loss import Claim, compose
+    >>> from discreet.events import Claim, compose
     >>> compute_infinity_mass(compose(Claim(Fraction(1), Fraction(1, 10)), Claim(Fraction(2), Fraction(1, 10))))
     Fraction(19, 100)
     """

@@ -5,15 +5,94 @@ A distribution is a dict of probabilities, a sequence of them (same places, same
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import TypeAlias
 
-from discreet.accounting import shifts
-from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, log_bounds
-from discreet.accounting.shifts import GaussianAt, LaplaceAt
+from discreet._numbers import Bounds, Number, ceil_float, check_positive, floor_float, to_rational
+from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, exp_neg_bounds, log_bounds
+from discreet.accounting.pld.gaussian import gaussian_delta
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, ceil_float, floor_float, to_rational
+
+# The divergences of two Laplace or two Gaussian laws of one width, in closed form.
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceAt:
+    """Density e^{-|x − centre|/scale}/(2·scale)."""
+
+    centre: Number
+    scale: Number
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianAt:
+    """N(centre, sigma²)."""
+
+    centre: Number
+    sigma: Number
+
+
+Pair: TypeAlias = "tuple[type[LaplaceAt] | type[GaussianAt], Fraction]"
+
+
+def check_same_family(p: object, q: object) -> Pair:
+    """Which law, and the distance of the centres in widths; refused unless both have one law and one width."""
+    match p, q:
+        case (LaplaceAt(a, wide), LaplaceAt(b, width)) | (GaussianAt(a, wide), GaussianAt(b, width)) if wide == width:
+            return (LaplaceAt if isinstance(p, LaplaceAt) else GaussianAt), _distance(a, b, width)
+        case _:
+            raise BadParameter("q", q, f"not the law of {p} with another centre", "give two of one law and one width")
+
+
+def _distance(a: Number, b: Number, width: Number) -> Fraction:
+    return abs(to_rational(a, "centre") - to_rational(b, "centre")) / check_positive(width, "width")
+
+
+def shift_max_divergence(family: type, distance: Fraction) -> Bounds:
+    if family is GaussianAt and distance:
+        return Bounds(inf, inf)
+    return _point(distance)
+
+
+def shift_renyi_divergence(family: type, distance: Fraction, order: Fraction) -> Bounds:
+    """α·d²/2 [Mir17, Prop. 7]; d + ln((α + (α−1)e^{−(2α−1)d})/(2α−1))/(α−1) [Mir17, Prop. 6]."""
+    if family is GaussianAt:
+        return _point(order * distance**2 / 2)
+    ends = exp_neg_bounds((2 * order - 1) * distance)
+    tails = [(order + (order - 1) * end) / (2 * order - 1) for end in ends]
+    low, high = log_bounds(tails[0])[0], log_bounds(tails[1])[1]
+    return _interval(distance + low / (order - 1), min(distance, distance + high / (order - 1)))
+
+
+def shift_kl_divergence(family: type, distance: Fraction) -> Bounds:
+    """d²/2; d + e^−d − 1."""
+    if family is GaussianAt:
+        return _point(distance**2 / 2)
+    low, high = exp_neg_bounds(distance)
+    return _interval(distance + low - 1, distance + high - 1)
+
+
+def shift_hockey_stick(family: type, distance: Fraction, epsilon: Fraction) -> Bounds:
+    """The Gaussian's curve [BW18, Thm 8]; max(0, 1 − e^{(ε−d)/2}): the best event is all beyond the point with loss ε."""
+    if epsilon < 0:
+        raise BadParameter("epsilon", epsilon, "must not be negative here", "give 0 or more")
+    if distance == 0 or (family is LaplaceAt and epsilon >= distance):
+        return Bounds(0.0, 0.0)
+    if family is GaussianAt:
+        return gaussian_delta(distance, epsilon)
+    low, high = exp_neg_bounds((distance - epsilon) / 2)
+    return _interval(1 - high, 1 - low)
+
+
+def _point(value: Fraction) -> Bounds:
+    return Bounds(floor_float(value), ceil_float(value))
+
+
+def _interval(low: Fraction, high: Fraction) -> Bounds:
+    return Bounds(floor_float(max(Fraction(0), low)), ceil_float(max(Fraction(0), high)))
+
 
 Discrete: TypeAlias = Mapping[Hashable, Number] | Sequence[Number]
 Distribution: TypeAlias = Discrete | LaplaceAt | GaussianAt
@@ -26,7 +105,7 @@ def max_divergence(p: Distribution, q: Distribution) -> Bounds:
     0.6931471805599453
     """
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.shift_max_divergence(*shifts.check_same_family(p, q))
+        return shift_max_divergence(*check_same_family(p, q))
     worst = Fraction(0)
     for a, b in iterate_outcomes(p, q):
         if b == 0:
@@ -48,7 +127,7 @@ def renyi_divergence(p: Distribution, q: Distribution, order: Number) -> Bounds:
         return max_divergence(p, q)
     alpha = _check_order(order)
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.shift_renyi_divergence(*shifts.check_same_family(p, q), alpha)
+        return shift_renyi_divergence(*check_same_family(p, q), alpha)
     low = high = Fraction(0)
     for a, b in iterate_outcomes(p, q):
         if b == 0:
@@ -61,7 +140,7 @@ def renyi_divergence(p: Distribution, q: Distribution, order: Number) -> Bounds:
 def kl_divergence(p: Distribution, q: Distribution) -> Bounds:
     """Σ p·ln(p/q), the mean privacy loss."""
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.shift_kl_divergence(*shifts.check_same_family(p, q))
+        return shift_kl_divergence(*check_same_family(p, q))
     low = high = Fraction(0)
     for a, b in iterate_outcomes(p, q):
         if b == 0:
@@ -79,7 +158,7 @@ def hockey_stick(p: Distribution, q: Distribution, epsilon: Number) -> Bounds:
     """
     eps = to_rational(epsilon, "epsilon")
     if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
-        return shifts.shift_hockey_stick(*shifts.check_same_family(p, q), eps)
+        return shift_hockey_stick(*check_same_family(p, q), eps)
     if eps == 0:
         exact = sum((max(Fraction(0), a - b) for a, b in iterate_outcomes(p, q)), Fraction(0))
         return Bounds(floor_float(exact), ceil_float(exact))

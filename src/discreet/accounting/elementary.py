@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import floor, log
 
-from discreet.exact import sqrt_up
+from discreet._numbers import sqrt_up
 from discreet.noise import fixed
 
 PRECISION = 128
@@ -67,3 +67,26 @@ def round_up_bits(exact: Fraction) -> Fraction:
     if places <= 0 or exact.denominator.bit_length() <= PRECISION:
         return exact
     return Fraction(-(-(exact.numerator << places) // exact.denominator), 1 << places)
+
+
+def probability_of_any(delta: Fraction, times: int) -> Fraction:
+    """1 − (1 − δ)^times, the probability that at least one of independent leaks happens, rounded up."""
+    if delta >= 1 or delta == 0 or times == 0:
+        return Fraction(1 if delta and times else 0)
+    # (1 − δ)^times in fixed point, rounded down at every product: a few of the last bits are lost, all to the safe side
+    places = 2 * PRECISION + delta.denominator.bit_length() - delta.numerator.bit_length() + times.bit_length()
+    factor = ((delta.denominator - delta.numerator) << places) // delta.denominator
+    power = 1 << places
+    for bit in bin(times)[2:]:
+        power = power * power >> places
+        if bit == "1":
+            power = power * factor >> places
+    return min(Fraction(1), round_up_bits(Fraction((1 << places) - power, 1 << places)))
+
+
+def singleton_probability(scale: Fraction, threshold: int) -> Fraction:
+    """P(1 + noise ≥ τ) = a^{τ−1}/(1 + a), a = e^{−1/scale}, rounded up; 1 for a threshold below 1, which guards nothing."""
+    if threshold < 1:
+        return Fraction(1)
+    low, _ = exp_bounds(-1 / scale)
+    return round_up_bits(exp_bounds(Fraction(1 - threshold) / scale)[1] / (1 + low))

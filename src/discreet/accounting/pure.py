@@ -4,9 +4,9 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
+from discreet._numbers import to_rational
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.exact import to_rational
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     Composition,

@@ -1,19 +1,24 @@
 """Rényi DP: D_α between the laws of neighbours, at most, in both directions, at one order α > 1 or at many."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, floor, inf
 from typing import assert_never
 
 import numpy as np
 
-from discreet.accounting import renyi_laws, subsampling
-from discreet.accounting.group import push_group
+from discreet._numbers import Number, ceil_float, check_probability, to_rational
+from discreet.accounting import subsampling
+from discreet.accounting.conversions import epsilon_from_rdp
+from discreet.accounting.elementary import exp_neg_bounds, log_bounds, tanh_half_up
 from discreet.accounting.pure import amplify, pure, response_epsilon
+from discreet.accounting.rewrite import push_group
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, to_rational
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     Composition,
@@ -35,6 +40,61 @@ from discreet.loss import (
     check_event,
 )
 from discreet.units import Sensitivity
+
+# Rényi divergences D_α of the single laws, α > 1, each rounded up.
+#
+# D_α(P‖Q) = ln E_Q[(P/Q)^α]/(α − 1). Every form below takes out the largest privacy loss ε, so that what is left under the
+# logarithm lies between 0 and 1 and no large exponential appears.
+
+
+def response_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """Binary randomised response, and with it every ε-private mechanism [BS16, Prop. 3.3; Mir17, Prop. 5].
+
+    >>> float(response_divergence(Fraction(1), Fraction(2))) <= 1
+    True
+    """
+    tail = (1 + exp_neg_bounds((2 * order - 1) * epsilon)[1]) / (1 + exp_neg_bounds(epsilon)[0])
+    return min(_add_log_tail(epsilon, tail, order), order * epsilon * tanh_half_up(epsilon))
+
+
+def choice_divergence(epsilon: Fraction, truth: Fraction, wrong: Fraction, choices: int, order: Fraction) -> Fraction:
+    """The k-ary response whose likelier answer has probability max(truth, wrong), ε the log of their ratio, rounded up.
+
+    E = t·e^{(α−1)ε} + w·e^{−(α−1)ε} + (k−2)·wrong, t ≥ w the two probabilities of the answers that the neighbours swap.
+    """
+    high, low = max(truth, wrong), min(truth, wrong)
+    once, twice = exp_neg_bounds((order - 1) * epsilon)[1], exp_neg_bounds(2 * (order - 1) * epsilon)[1]
+    return min(
+        _add_log_tail(epsilon, high + low * twice + (choices - 2) * wrong * once, order), response_divergence(epsilon, order)
+    )
+
+
+def laplace_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """Continuous Laplace shifted by ε scales [Mir17, Prop. 6]."""
+    tail = order + (order - 1) * exp_neg_bounds((2 * order - 1) * epsilon)[1]
+    return _add_log_tail(epsilon, tail / (2 * order - 1), order)
+
+
+def discrete_laplace_divergence(steps: int, scale: Fraction, order: Fraction) -> Fraction:
+    """P(k) ∝ a^|k|, a = e^{−1/scale}, shifted by whole `steps`.
+
+    Summing p^α·q^{1−α} over k ≤ 0, 0 < k < Δ and k ≥ Δ gives, with r = a^{2α−1},
+    e^{(α−1)ε}·(1 + r^Δ + (1−a)·(r − r^Δ)/(1−r))/(1+a).
+    """
+    epsilon, slope = steps / scale, (2 * order - 1) / scale
+    a_low, a_high = exp_neg_bounds(1 / scale)
+    r_high = exp_neg_bounds(slope)[1]
+    if r_high >= 1 or a_high >= 1:  # a scale past 2^120: only the pure bound is within reach of 128 bits
+        return response_divergence(epsilon, order)
+    last_low, last_high = exp_neg_bounds(steps * slope)
+    middle = (1 - a_low) * max(Fraction(0), r_high - last_low) / (1 - r_high)
+    tail = (1 + last_high + middle) / (1 + a_low)
+    return min(_add_log_tail(epsilon, tail, order), response_divergence(epsilon, order))
+
+
+def _add_log_tail(epsilon: Fraction, tail: Fraction, order: Fraction) -> Fraction:
+    """ε + ln(tail)/(α − 1), between 0 and ε."""
+    return max(Fraction(0), min(epsilon, epsilon + log_bounds(tail)[1] / (order - 1)))
 
 
 def renyi(event: Event, order: Number) -> Fraction | float:
@@ -64,9 +124,7 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return _response(truth, choices, order)
         case ExponentialEvent(epsilon=epsilon):
-            return min(
-                order * epsilon**2 / 8, renyi_laws.response_divergence(epsilon, order)
-            )  # [CR21, Lemma 3.4], bounded range
+            return min(order * epsilon**2 / 8, response_divergence(epsilon, order))  # [CR21, Lemma 3.4], bounded range
         case PermuteAndFlipEvent() | Claim() | OptimalPartitionSelectionEvent():
             return renyi_from_pure(pure(event), order)
         case BinomialEvent() | ThresholdEvent():
@@ -93,32 +151,30 @@ def _renyi(event: Event, order: Fraction) -> Fraction | float:
 
 def renyi_from_pure(epsilon: Fraction | float, order: Fraction) -> Fraction | float:
     """Every ε-private pair is post-processing of binary randomised response [KOV15, at δ = 0]."""
-    return inf if epsilon == inf else renyi_laws.response_divergence(to_rational(epsilon), order)
+    return inf if epsilon == inf else response_divergence(to_rational(epsilon), order)
 
 
 def _laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
     """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is read."""
-    whole = inf if sensitivity.l1 is None else renyi_laws.laplace_divergence(sensitivity.l1 / scale, order)
+    whole = inf if sensitivity.l1 is None else laplace_divergence(sensitivity.l1 / scale, order)
     return (
-        whole
-        if sensitivity.l0 is None
-        else min(whole, sensitivity.l0 * renyi_laws.laplace_divergence(sensitivity.linf / scale, order))
+        whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * laplace_divergence(sensitivity.linf / scale, order))
     )
 
 
 def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
-    whole = inf if sensitivity.l1 is None else renyi_laws.discrete_laplace_divergence(ceil(sensitivity.l1), scale, order)
-    whole = whole if sensitivity.l1 is None else min(whole, renyi_laws.response_divergence(sensitivity.l1 / scale, order))
+    whole = inf if sensitivity.l1 is None else discrete_laplace_divergence(ceil(sensitivity.l1), scale, order)
+    whole = whole if sensitivity.l1 is None else min(whole, response_divergence(sensitivity.l1 / scale, order))
     if sensitivity.l0 is None:
         return whole
-    return min(whole, sensitivity.l0 * renyi_laws.discrete_laplace_divergence(ceil(sensitivity.linf), scale, order))
+    return min(whole, sensitivity.l0 * discrete_laplace_divergence(ceil(sensitivity.linf), scale, order))
 
 
 def _response(truth: Fraction, choices: int, order: Fraction) -> Fraction | float:
     if truth in (0, 1):
         return inf
     wrong = (1 - truth) / (choices - 1)
-    return renyi_laws.choice_divergence(to_rational(response_epsilon(truth, choices)), truth, wrong, choices, order)
+    return choice_divergence(to_rational(response_epsilon(truth, choices)), truth, wrong, choices, order)
 
 
 def _renyi_subsampled(inner: Event, rate: Fraction, order: Fraction) -> Fraction | float:
@@ -199,3 +255,75 @@ def _is_symmetric(inner: Event) -> bool:
             return not isinstance(deeper, Group) and _is_symmetric(deeper)
         case _:
             return False
+
+
+# Rényi DP at many orders, and the (ε, δ) point of the best one.
+#
+# Choosing the order after the whole plan is known is fine: the theorem holds at every order. Choosing it while the analyst
+# still adapts is not (see `filters`).
+
+
+ORDERS: tuple[float, ...] = (
+    *(1 + 2.0**-j for j in range(10, 0, -1)),
+    *range(2, 17),
+    *(round(16 * 2 ** (j / 4)) for j in range(1, 33)),
+    *(4096 * 4.0**j for j in range(1, 12)),
+)
+"""Where the search begins: close to 1 for large ε, the usual 2…100, and far beyond for small ε."""
+
+PATIENCE = 6
+"""How many orders in a row may fail to improve before the first pass stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestOrder:
+    """The least ε found, and the order that gave it."""
+
+    epsilon: float
+    order: float
+
+
+def renyi_curve(event: Event, orders: Iterable[Number] = ORDERS) -> Iterator[tuple[Number, float]]:
+    """(α, ε̄) at each order, rounded up.
+
+    >>> from discreet.events import GaussianEvent
+    >>> from discreet.units import to_sensitivity
+    >>> dict(renyi_curve(GaussianEvent(Fraction(1), to_sensitivity(1)), [2, 4]))
+    {2: 1.0, 4: 2.0}
+    """
+    for order in orders:
+        yield order, ceil_float(renyi(event, order))
+
+
+def find_best_order(event: Event, delta: Number, orders: Iterable[float] = ORDERS, refine: int = 24) -> BestOrder:
+    """The smallest ε at δ over the orders, then by bisecting towards the best one; every ε tried is a valid one.
+
+    >>> from discreet.events import GaussianEvent
+    >>> from discreet.units import to_sensitivity
+    >>> best = find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * 500, 1e-5)
+    >>> round(best.epsilon, 4), 30 < best.order < 60
+    (0.4233, True)
+    """
+    target = check_probability(delta, "delta")
+    tried: dict[float, float] = {}
+    for order in orders:
+        tried[order] = _epsilon(event, order, target)
+        if len(tried) > PATIENCE and min(tried.values()) < min(list(tried.values())[-PATIENCE:]):
+            break
+    for _ in range(refine):
+        for middle in _midpoints_near_best(tried):
+            tried[middle] = _epsilon(event, middle, target)
+    order = min(tried, key=tried.__getitem__)
+    return BestOrder(tried[order], order)
+
+
+def _epsilon(event: Event, order: float, delta: Fraction) -> float:
+    divergence = renyi(event, order)
+    return inf if divergence == inf else epsilon_from_rdp(order, divergence, delta)
+
+
+def _midpoints_near_best(tried: dict[float, float]) -> list[float]:
+    """The middles of the two gaps beside the best order so far."""
+    best = min(tried, key=tried.__getitem__)
+    gaps = pairwise(sorted(tried))
+    return [(low + high) / 2 for low, high in gaps if best in (low, high) and high - low > 1e-9 * high]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, inf
 
+from discreet._numbers import Bounds, Number, format_rational, format_up, nearest_float, to_rational
 from discreet.accounting.curve import delta, epsilon
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, Number, format_rational, format_up, nearest_float, to_rational
-from discreet.loss import Event
+from discreet.events import Event
 
 _POINTS = 40
 
@@ -26,7 +26,7 @@ def advantage(event: Event, rtol: float = 1e-6) -> Bounds:
     """The largest (hits − false alarms) of any attacker: δ(0), the total variation distance.
 
     >>> from fractions import Fraction
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> round(advantage(Claim(Fraction(1), Fraction(0))).upper, 6)
     0.462117
     """
@@ -37,7 +37,7 @@ def trade_off(event: Event, alpha: Number, rtol: float = 1e-4) -> Bounds:
     """f(α): the least probability of a miss for an attacker with false alarms at rate α.
 
     >>> from fractions import Fraction
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> bounds = trade_off(Claim(Fraction(1), Fraction(0)), Fraction(1, 10))
     >>> bounds.lower <= 1 - 0.1 * 2.718281828459045 <= bounds.upper
     True
@@ -121,7 +121,7 @@ def describe_risk(event: Event, alpha: Number = 0.05) -> str:
     """The risk in one sentence, with the guarantee's end of each interval.
 
     >>> from fractions import Fraction
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> describe_risk(Claim(Fraction(1), Fraction(0)))
     'an attacker with 5% false alarms is right about at most 13.6% of those present (advantage at most 46.3%)'
     """

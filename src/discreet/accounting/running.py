@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, log
 
-from discreet.accounting.contour import Contour
-from discreet.accounting.curve import epsilon
-from discreet.accounting.ladder import CgfTable
-from discreet.accounting.nodes import extend_contour
-from discreet.accounting.pieces import Direction
-from discreet.accounting.resolve import find_attained_event, list_alternatives
-from discreet.accounting.sides import build_direction, has_two_directions
-from discreet.accounting.solve import (
+from discreet._numbers import Bounds, Number, check_probability, floor_float
+from discreet.accounting.contour import (
+    Contour,
     bound_delta_at,
+    extend_contour,
     find_saddle_point_for_delta,
     fit_contour,
     invert,
     solve_newton,
     tabulate_cgf,
 )
-from discreet.exact import Bounds, Number, check_probability, floor_float
-from discreet.loss import Composition, Event, compose, repeat
+from discreet.accounting.curve import epsilon
+from discreet.accounting.directions import build_direction, has_two_directions
+from discreet.accounting.dominating_pairs import Direction
+from discreet.accounting.pld.cgf import CgfTable
+from discreet.accounting.rewrite import find_attained_event, list_alternatives
+from discreet.events import Composition, Event, compose, repeat
 
 _FEW = 32  # parts up to which reading from scratch is as good
 _MAX_DRIFT = 0.5  # how far ln c may be from its best
@@ -87,7 +87,7 @@ class RunningTotal:
     its Rényi divergences makes the total read by `curve.epsilon`, as slowly as that is.
 
     >>> from fractions import Fraction
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> total = RunningTotal.for_delta(1e-6)
     >>> for _ in range(3):
     ...     total = total.append(Claim(Fraction(1, 10), Fraction(0)))

@@ -26,8 +26,8 @@ from math import expm1, inf, log, log1p
 import numpy as np
 import numpy.typing as npt
 
+from discreet._numbers import ceil_float
 from discreet.accounting.elementary import log_bounds
-from discreet.exact import ceil_float
 from discreet.noise import fixed
 
 Floats = npt.NDArray[np.float64]

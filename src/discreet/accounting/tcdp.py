@@ -8,11 +8,11 @@ from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
+from discreet._numbers import Number, to_rational
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
-from discreet.exact import Number, to_rational
-from discreet.loss import Composition, Event, Parallel, check_event
+from discreet.events import Composition, Event, Parallel, check_event
 
 ORDER_RATIO = Fraction(33, 32)
 """Ratio of neighbouring orders: D_α grows with α, so on [a, b] D_α/α ≤ D_b/a, which overstates by at most this ratio."""
@@ -23,7 +23,7 @@ LARGEST_OMEGA = 1 << 12
 def tcdp(event: Event, omega: Number, step: Fraction = ORDER_RATIO) -> Fraction | float:
     """ρ such that the release is (ρ, ω)-tCDP; ∞ where there is none. Rounded up; never above the zCDP ρ.
 
-    >>> from discreet.loss import GaussianEvent, Subsampled
+    >>> from discreet.events import GaussianEvent, Subsampled
     >>> from discreet.units import to_sensitivity
     >>> step = Subsampled(GaussianEvent(Fraction(2), to_sensitivity(1)), Fraction(1, 100))
     >>> float(tcdp(step, 8)) < float(zcdp(step)) / 1000

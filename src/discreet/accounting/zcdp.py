@@ -5,10 +5,10 @@ from fractions import Fraction
 from math import inf
 from typing import assert_never
 
+from discreet._numbers import to_rational
 from discreet.accounting.elementary import exp_neg_bounds, tanh_half_up
 from discreet.accounting.pure import amplify, pure
-from discreet.exact import to_rational
-from discreet.loss import (
+from discreet.events import (
     BinomialEvent,
     Claim,
     Composition,

@@ -3,6 +3,6 @@
 from discreet.auditor.attack import audit
 from discreet.auditor.claims import Mu, RenyiPoint, Rho
 from discreet.auditor.finding import Finding
-from discreet.auditor.game import Pair
+from discreet.auditor.sampling import Pair
 
 __all__ = ["Finding", "Mu", "Pair", "RenyiPoint", "Rho", "audit"]

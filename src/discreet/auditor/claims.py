@@ -10,14 +10,14 @@ from fractions import Fraction
 from math import exp, inf, isfinite, log, sqrt
 from typing import TypeAlias
 
+from discreet._numbers import Number, ceil_float, check_positive, format_rational, to_rational
 from discreet.accounting.conversions import delta_from_rdp
 from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.curve import epsilon as certified_epsilon
-from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter
-from discreet.exact import Number, ceil_float, check_positive, format_rational, to_rational
-from discreet.loss import Event, PrivacyEvent
+from discreet.events import Event, PrivacyEvent
 
 CURVE_POINTS = 12
 MAX_EPSILON = 30.0

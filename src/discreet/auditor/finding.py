@@ -5,10 +5,10 @@ from math import exp
 from typing import Any
 
 from discreet import formats
+from discreet._numbers import format_up
 from discreet.auditor.claims import Point
 from discreet.auditor.evidence import Evidence
 from discreet.errors import BadParameter
-from discreet.exact import format_up
 from discreet.paths import reason_of
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import inf, nan
 from typing import Any, Literal
 
-from discreet.auditor.game import Pair
+from discreet.auditor.sampling import Pair
 from discreet.errors import BadParameter
 from discreet.units import Neighbours
 

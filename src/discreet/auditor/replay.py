@@ -12,14 +12,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.loss import DiscreteLaplaceEvent, GaussianEvent
+from discreet.events import DiscreteLaplaceEvent, GaussianEvent
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
-from discreet.query.bound import BoundedQuery
-from discreet.query.groups import ExactTotals, Keys
-from discreet.query.measure import Measurement, Noise
-from discreet.query.measures import Statistic
-from discreet.query.release import Receipt, release
+from discreet.query.answer import ExactTotals, Keys, Receipt, release
+from discreet.query.calibrate import Measurement, Noise
+from discreet.query.contribution import BoundedQuery
+from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 
 NoiseInputs: TypeAlias = "Mapping[Any, int | float]"

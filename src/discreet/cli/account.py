@@ -3,16 +3,15 @@
 from fractions import Fraction
 from typing import Any
 
-from discreet.accounting.calibration import find_smallest_scale, guess_scale
+from discreet._numbers import Bounds, ceil_float, check_positive, format_down, format_rational, format_up
+from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.curve import epsilon as certified_epsilon
-from discreet.accounting.expression import parse
-from discreet.accounting.side_by_side import compare_guarantees
-from discreet.accounting.vocabulary import NOISE_TERMS
+from discreet.accounting.expression import NOISE_TERMS, parse
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
-from discreet.exact import Bounds, ceil_float, check_positive, format_down, format_rational, format_up
-from discreet.loss import Event, Subsampled, repeat
+from discreet.events import Event, Subsampled, repeat
+from discreet.mechanisms.calibrate import find_smallest_scale, guess_scale
 
 SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
 

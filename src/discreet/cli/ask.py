@@ -10,10 +10,9 @@ from discreet.cli.output import print_data
 from discreet.cli.question import QueryArguments, show_progress
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
-from discreet.ledger.keys import SigningKey, load_key
-from discreet.ledger.rotation import check_signing_key
-from discreet.query.release import Answer
-from discreet.query.tidy import check_additive, is_additive
+from discreet.ledger.keys import SigningKey, check_signing_key, load_key
+from discreet.query.answer import Answer
+from discreet.query.postprocess import check_additive, is_additive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import typer
 from discreet.auditor.attack import audit
 from discreet.auditor.claims import Claim, Mu, Rho
 from discreet.auditor.neighbours import Domain
-from discreet.auditor.where import load_function
+from discreet.auditor.worker_pool import load_function
 from discreet.cli.output import parse_number, print_line
 from discreet.cli.question import show_progress
 from discreet.errors import BadParameter

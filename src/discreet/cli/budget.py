@@ -4,15 +4,15 @@ from collections import Counter
 from typing import Any
 
 from discreet import codec
+from discreet._numbers import Bounds, ceil_float, floor_float, format_down, format_up
+from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import currency_name
 from discreet.cli.output import print_json, print_line, print_styled
-from discreet.exact import Bounds, ceil_float, floor_float, format_down, format_up
+from discreet.events import Event, compose, repeat
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
-from discreet.ledger.book import Ledger
 from discreet.ledger.certificate import compute_epsilon_spent
-from discreet.loss import Event, compose, repeat
-from discreet.query.currency import currency_name
-from discreet.query.price import Cost
+from discreet.ledger.chain import Ledger
 
 MAX_EVENT_KINDS = 500
 """With more kinds of facts than this the report is read from the sum alone, which is quick and larger."""

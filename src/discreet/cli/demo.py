@@ -2,8 +2,8 @@
 
 from discreet.cli.output import parse_number, print_json
 from discreet.cli.sample import REGIONS, ROWS, make_visits
-from discreet.opening import connect
-from discreet.session import Session
+from discreet.session.connect import connect
+from discreet.session.session import Session
 
 COUNTS = "SELECT region, COUNT(*) AS visits FROM visits GROUP BY region"
 MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"

@@ -9,7 +9,7 @@ from discreet.cli.output import print_json, print_line, print_styled
 from discreet.errors import BadParameter
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES, Erratum, Exercise, Figure
 from discreet.lab.attacks import run
-from discreet.lab.figures.canvas import save_png
+from discreet.lab.figures.figure import save_png
 
 
 def list_all(*, as_json: bool) -> None:

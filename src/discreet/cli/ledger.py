@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from discreet.address import is_postgres
+from discreet._numbers import format_down
+from discreet.accounting.currencies import currency_name, parse_currency
+from discreet.addresses import is_postgres
 from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
-from discreet.exact import format_down
 from discreet.ledger import open_ledger
 from discreet.ledger.account import AccountState
 from discreet.ledger.check import check_ledger as recompute
-from discreet.ledger.head import find_divergence, sign_head
-from discreet.ledger.keys import default_key_path, format_fingerprint, load_key, read_public_key
-from discreet.ledger.rotation import rotate_key
-from discreet.query.currency import currency_name, parse_currency
+from discreet.ledger.keys import default_key_path, format_fingerprint, load_key, read_public_key, rotate_key
+from discreet.ledger.verify import find_divergence, sign_head
 
 
 def open_account(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from discreet.exact import parse_rational
+from discreet._numbers import parse_rational
 from discreet.text import to_printable, to_printable_lines
 
 

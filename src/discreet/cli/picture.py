@@ -4,10 +4,10 @@ from fractions import Fraction
 from math import isfinite, log10
 from typing import Any
 
+from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta as certified_delta
-from discreet.accounting.side_by_side import compare_guarantees
 from discreet.errors import BadParameter
-from discreet.loss import Event
+from discreet.events import Event
 from discreet.paths import reason_of
 
 POINTS = 8

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from discreet._numbers import parse_rational
 from discreet.cli.output import parse_number, print_json, print_styled
 from discreet.errors import BadParameter
-from discreet.exact import parse_rational
 from discreet.planner import Count, Histogram, Mean, Plan, PlannerQuery, Proportion, Sum, plan
 from discreet.units import Neighbours
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from discreet.cli.output import print_data, print_json, print_line, print_table
-from discreet.declare import open_source
 from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
-from discreet.policy_check import WARNING, Verdict, check_policy
 from discreet.query.policy import write_policy
+from discreet.session.policy_check import WARNING, Verdict, check_policy
+from discreet.session.source import open_source
 
 
 def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:

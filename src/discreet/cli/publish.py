@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import typer
 
+from discreet._numbers import format_up
 from discreet.cli.output import print_json, print_line, print_styled
 from discreet.cli.question import show_progress
 from discreet.errors import BadParameter
-from discreet.exact import format_up
-from discreet.publisher.outlook import BUDGET_SHARES, Forecast, ForecastRow, forecast_budgets
-from discreet.publisher.publication import Publication, publish
-from discreet.publisher.read import read_workload
-from discreet.publisher.solve import WorkloadPlan, plan_workload
+from discreet.workload.forecast import BUDGET_SHARES, Forecast, ForecastRow, forecast_budgets
+from discreet.workload.planning import WorkloadPlan, plan_workload
+from discreet.workload.publishing import Publication, publish
+from discreet.workload.spec import read_workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,15 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
+from discreet._numbers import to_rational
+from discreet.accounting.currencies import parse_currency
 from discreet.cli.output import parse_number
-from discreet.declare import AUTO, Source, open_source
 from discreet.errors import BadParameter
-from discreet.exact import to_rational
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.opening import open_account
-from discreet.query.currency import parse_currency
-from discreet.query.table import Column, Key, Kind, Table
-from discreet.session import Session
+from discreet.query.schema import Column, Key, Kind, Table
+from discreet.session.connect import open_account
+from discreet.session.session import Session
+from discreet.session.source import AUTO, Source, open_source
 from discreet.units import Neighbours
 
 

@@ -12,11 +12,10 @@ from types import MappingProxyType
 from discreet.accounting.conversions import epsilon_from_rdp_classic, epsilon_from_zcdp_classic
 from discreet.accounting.curve import delta as certified_delta
 from discreet.accounting.divergences import hockey_stick
-from discreet.accounting.gaussian import gaussian_delta
-from discreet.accounting.optimal import optimal_composition
-from discreet.accounting.textbook import bad_set_mass, short_form_threshold
-from discreet.loss import Claim
-from discreet.mechanisms import Gaussian, RandomizedResponse, utility
+from discreet.accounting.pld.gaussian import gaussian_delta
+from discreet.accounting.textbook import bad_set_mass, optimal_composition, short_form_threshold
+from discreet.events import Claim
+from discreet.mechanisms import Gaussian, RandomizedResponse, textbook_accuracy
 from discreet.testing import seeded_bits
 from discreet.units import counts
 
@@ -65,8 +64,8 @@ def largest_gaussian() -> Evidence:
     sigma = float(Gaussian.for_epsilon(epsilon, delta, 1, "classical-1.25").sigma)
     failure = {}
     for k in (1, 1000):
-        printed = utility.gaussian_linf_bound_as_printed(1, epsilon, delta, k, beta)
-        mended = utility.gaussian_linf_bound(sigma, k, beta)
+        printed = textbook_accuracy.gaussian_linf_bound_as_printed(1, epsilon, delta, k, beta)
+        mended = textbook_accuracy.gaussian_linf_bound(sigma, k, beta)
         failure[f"failure as printed, K = {k}"] = 1 - erf(printed / sigma / sqrt(2)) ** k
         failure[f"failure mended, K = {k}"] = 1 - erf(mended / sigma / sqrt(2)) ** k
     return failure
@@ -136,7 +135,7 @@ def expected_largest() -> Evidence:
     seen = {}
     for k in (10, 1000, 100_000):
         sigma = sqrt(k) * sqrt(2 * log(1.25 / delta))
-        bound = utility.gaussian_expected_max(sigma, k)
+        bound = textbook_accuracy.gaussian_expected_max(sigma, k)
         seen[f"bound ÷ √(k·ln k·ln 1/δ), k = {k}"] = bound / sqrt(k * log(k) * log(1 / delta))
         seen[f"bound ÷ √k·ln k·ln 1/δ, k = {k}"] = bound / (sqrt(k) * log(k) * log(1 / delta))
     return seen

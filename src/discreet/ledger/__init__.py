@@ -7,15 +7,15 @@ protocol between them (`store`, `book`), and what anyone can check afterwards (`
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from discreet.address import is_postgres, to_libpq
+from discreet.addresses import is_postgres, to_libpq
 
 if TYPE_CHECKING:
-    from discreet.ledger.book import Ledger
+    from discreet.ledger.chain import Ledger
 
 
 def open_ledger(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger":
     """The ledger in a file or at postgresql://…; made there if it is missing and `create` says so."""
-    from discreet.ledger.book import Ledger
+    from discreet.ledger.chain import Ledger
 
     if is_postgres(str(place)):
         from discreet.ledger.postgres import PostgresStore

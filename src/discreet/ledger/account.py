@@ -10,12 +10,19 @@ from fractions import Fraction
 from functools import lru_cache
 from math import inf
 
+from discreet._numbers import Number, check_probability, read_decimal, to_rational
+from discreet.accounting.currencies import (
+    Currency,
+    Filter,
+    Pure,
+    compute_cost,
+    create_budget,
+    find_fitting_epsilon,
+    round_up,
+)
 from discreet.accounting.curve import epsilon as certified
-from discreet.accounting.filters import Currency, Filter, Pure, compute_cost, round_up
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.exact import Number, check_probability, read_decimal, to_rational
-from discreet.ledger.budget import create_budget, find_fitting_epsilon
-from discreet.loss import Event, compose
+from discreet.events import Event, compose
 
 MAX_NAME_LENGTH = 200
 
@@ -24,7 +31,7 @@ MAX_NAME_LENGTH = 200
 class AccountState:
     """A named budget and what was spent of it. Paying makes a new account.
 
-    >>> from discreet.loss import Claim
+    >>> from discreet.events import Claim
     >>> hr = AccountState.open("hr", 1)
     >>> half = Claim(Fraction(1, 2), Fraction(0))
     >>> hr.charge(half).charge(half).budget.remaining

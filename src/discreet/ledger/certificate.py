@@ -11,16 +11,14 @@ from typing import Any
 import msgspec
 
 from discreet import codec
-from discreet.accounting.filters import Filter
+from discreet._numbers import ceil_float, floor_float
+from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import Filter, currency_name, to_json_number
 from discreet.errors import BadEventEncoding, BadParameter
-from discreet.exact import ceil_float, floor_float
 from discreet.ledger.account import AccountState
-from discreet.ledger.book import LedgerAccount
-from discreet.ledger.entry import AccountOpened, Debit, decode, hash_measurement, privacy_unit_of, to_canonical_json
-from discreet.ledger.keys import SigningKey, is_public_key
-from discreet.ledger.rotation import check_signing_key
-from discreet.query.currency import currency_name, to_json_number
-from discreet.query.price import Cost
+from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.entries import AccountOpened, Debit, decode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.keys import SigningKey, check_signing_key, is_public_key
 from discreet.units import Neighbours
 
 CERTIFICATE_FORMAT = "discreet release 1"

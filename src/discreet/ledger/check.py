@@ -7,8 +7,8 @@ from fractions import Fraction
 from discreet import codec
 from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded, LedgerCorrupted
 from discreet.ledger.account import AccountState
-from discreet.ledger.book import Ledger
-from discreet.ledger.entry import (
+from discreet.ledger.chain import Ledger
+from discreet.ledger.entries import (
     GENESIS,
     AccountOpened,
     AnswerRecorded,
@@ -21,8 +21,8 @@ from discreet.ledger.entry import (
     decode,
 )
 from discreet.ledger.failures import FailureCounts
-from discreet.ledger.pages import StoredEntry, Transaction, to_columns
-from discreet.ledger.rotation import is_signed
+from discreet.ledger.keys import is_signed
+from discreet.ledger.sql_store import StoredEntry, Transaction, to_columns
 
 COST_TOLERANCE = Fraction(1, 1 << 40)
 """A price that is read again by another version or on another machine may come out this much larger, relatively."""

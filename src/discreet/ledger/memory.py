@@ -3,13 +3,19 @@
 import threading
 from uuid import uuid4
 
-from discreet.accounting.filters import Filter
-from discreet.exact import Number, read_decimal
+from discreet._numbers import Number, read_decimal
+from discreet.accounting.currencies import (
+    Filter,
+    compute_amount,
+    create_budget,
+    digit_step,
+    find_fitting_epsilon,
+    round_down,
+)
+from discreet.events import Composition
 from discreet.ledger.account import compute_charge, require_same_unit
-from discreet.ledger.budget import compute_amount, create_budget, digit_step, find_fitting_epsilon, round_down
 from discreet.ledger.store import CachedAnswer, id_taken_error
-from discreet.loss import Composition
-from discreet.query.release import Receipt
+from discreet.query.answer import Receipt
 
 __all__ = ["MemoryAccount", "compute_amount", "create_budget", "digit_step", "find_fitting_epsilon", "round_down"]
 

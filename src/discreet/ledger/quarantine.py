@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from discreet.errors import BadParameter, LedgerUnavailable, SourceQuarantined
-from discreet.ledger.entry import FailureRecorded, QuarantineLifted
+from discreet.ledger.entries import FailureRecorded, QuarantineLifted
 from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
 from discreet.ledger.store import Account, Store
 from discreet.paths import exists

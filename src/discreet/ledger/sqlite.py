@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
-from discreet.ledger.pages import Transaction
-from discreet.ledger.schema import LATEST_VERSION, check_version, missing_ledger_error, upgrade
+from discreet.ledger.sql_store import LATEST_VERSION, Transaction, check_version, missing_ledger_error, upgrade
 from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 5.0

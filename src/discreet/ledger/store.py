@@ -15,13 +15,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from discreet.accounting.filters import Filter
+from discreet._numbers import Number
+from discreet.accounting.currencies import Filter
 from discreet.errors import BadParameter
-from discreet.exact import Number
+from discreet.events import Composition
 from discreet.ledger.failures import Quarantine
-from discreet.ledger.pages import Transaction
-from discreet.loss import Composition
-from discreet.query.release import Receipt
+from discreet.ledger.sql_store import Transaction
+from discreet.query.answer import Receipt
 
 
 @dataclass(frozen=True, slots=True)

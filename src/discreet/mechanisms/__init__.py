@@ -9,11 +9,10 @@ from discreet.mechanisms.calibrate import calibrate
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
-from discreet.mechanisms.keep import OptimalPartitionSelection
 from discreet.mechanisms.laplace import Geometric, Laplace
-from discreet.mechanisms.response import RandomizedResponse
+from discreet.mechanisms.partition_selection import OptimalPartitionSelection, Threshold
+from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.mechanisms.sparse_vector import SparseVector
-from discreet.mechanisms.threshold import Threshold
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 
 __all__ = [

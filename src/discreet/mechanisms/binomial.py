@@ -4,18 +4,19 @@ A count can only move by n/2, so some outputs tell neighbours apart for certain:
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from discreet.accounting.binomial import binomial_delta
+from discreet._numbers import Number, ceil_float, check_int, read_positive, read_probability, to_rational
+from discreet.accounting.elementary import exp_neg_bounds
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, check_int, read_positive, read_probability, to_rational
-from discreet.loss import BinomialEvent
-from discreet.mechanisms.quantile import tabulated_max_error_quantile
-from discreet.mechanisms.values import Values, add_saturating, read_values
+from discreet.events import BinomialEvent
+from discreet.mechanisms._additive_noise import Values, add_saturating, read_values
+from discreet.mechanisms._tail_bounds import tabulated_max_error_quantile
 from discreet.noise import Bits, binomial
 from discreet.noise.fair_coins import MAX_N, weights
 from discreet.units import Sensitivity
@@ -75,3 +76,27 @@ class Binomial:
     def error(self, confidence: Number, size: int = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
         return float(tabulated_max_error_quantile(partial(weights, self.n), confidence, size))
+
+
+# δ(ε) of one binomial noise shifted by a whole number, by summing the probabilities themselves.
+
+
+BITS = 96
+
+
+def binomial_delta(n: int, shift: int, epsilon: Fraction) -> float:
+    """Σ_k max(0, p(k) − e^ε·p(k + shift)) for Binomial(n, ½), n even, rounded up.
+
+    The law is symmetric, so both directions cost the same; it is log-concave, so a larger shift costs more.
+    """
+    table = weights(n, BITS)
+    last = len(table.values) - 1
+    side = [table.values[0], *(value // 2 for value in table.values[1:])]  # both signs share a doubled weight
+    discount = ceil(exp_neg_bounds(epsilon)[1] * (1 << BITS))  # e^-ε, rounded up
+    # Terms are multiplied by e^-ε: e^-ε·(w_i + what the table lost) − w_{i+shift}, the latter at least its table value.
+    excess = 0
+    for i in range(-last, last + 1):
+        shifted = side[abs(i + shift)] if abs(i + shift) <= last else 0
+        excess += max(0, discount * (side[abs(i)] + table.error) - (shifted << BITS))
+    beyond = table.error  # all that the table leaves out may count in full
+    return min(1.0, ceil_float((Fraction(excess, discount) + beyond) / sum(table.values)))

@@ -10,12 +10,11 @@ from functools import partial
 from math import erfc, sqrt
 from typing import Any
 
+from discreet._numbers import Number, check_positive, nearest_float, read_positive, read_probability, sqrt_up, to_rational
 from discreet.accounting.elementary import log_bounds
-from discreet.exact import Number, check_positive, nearest_float, read_positive, read_probability, sqrt_up, to_rational
-from discreet.loss import DiscreteGaussianEvent
-from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
-from discreet.mechanisms.quantile import check_grid, max_error_quantile, steps_to_distance, tabulated_max_error_quantile
-from discreet.mechanisms.values import Values, add_noise, default_grid
+from discreet.events import DiscreteGaussianEvent
+from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l2_norm
+from discreet.mechanisms._tail_bounds import check_grid, max_error_quantile, steps_to_distance, tabulated_max_error_quantile
 from discreet.noise import Bits, discrete_gaussian
 from discreet.noise.lattice_gaussian import weights
 from discreet.units import Sensitivity

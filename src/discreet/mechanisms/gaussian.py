@@ -9,10 +9,7 @@ from fractions import Fraction
 from math import erfc, sqrt
 from typing import Any, Literal
 
-from discreet.accounting.elementary import log_bounds
-from discreet.accounting.gaussian import gaussian_mu
-from discreet.errors import BadParameter, TheoremNotApplicable
-from discreet.exact import (
+from discreet._numbers import (
     Number,
     check_positive,
     format_rational,
@@ -22,10 +19,12 @@ from discreet.exact import (
     sqrt_up,
     to_rational,
 )
-from discreet.loss import GaussianEvent
-from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
-from discreet.mechanisms.quantile import MIN_WIDTH, check_grid, max_error_quantile, steps_to_distance
-from discreet.mechanisms.values import Values, add_noise, default_grid
+from discreet.accounting.elementary import log_bounds
+from discreet.accounting.pld.gaussian import gaussian_mu
+from discreet.errors import BadParameter, TheoremNotApplicable
+from discreet.events import GaussianEvent
+from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l2_norm
+from discreet.mechanisms._tail_bounds import MIN_WIDTH, check_grid, max_error_quantile, steps_to_distance
 from discreet.noise import Bits, rounded_gaussian
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound

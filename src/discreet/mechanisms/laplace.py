@@ -5,11 +5,10 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet.exact import Number, check_positive, format_rational, nearest_float, read_positive, to_rational
-from discreet.loss import DiscreteLaplaceEvent
-from discreet.mechanisms.calibrated import calibrate_scale, l1_norm
-from discreet.mechanisms.quantile import check_grid, max_error_quantile, steps_to_distance
-from discreet.mechanisms.values import Values, add_noise, default_grid
+from discreet._numbers import Number, check_positive, format_rational, nearest_float, read_positive, to_rational
+from discreet.events import DiscreteLaplaceEvent
+from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l1_norm
+from discreet.mechanisms._tail_bounds import check_grid, max_error_quantile, steps_to_distance
 from discreet.noise import Bits, discrete_laplace
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound

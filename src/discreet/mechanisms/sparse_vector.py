@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._numbers import Number, check_int, check_positive, check_probability, format_rational, read_positive
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, check_int, check_positive, check_probability, format_rational, read_positive
-from discreet.loss import Claim
+from discreet.events import Claim
+from discreet.mechanisms._additive_noise import read_values
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.values import read_values
 from discreet.noise import Bits, discrete_laplace
 from discreet.noise.lazy import INT64_MAX, INT64_MIN
 from discreet.units import Sensitivity

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet._numbers import Number, check_int, check_positive, to_rational
 from discreet.errors import BadParameter, BadValues
-from discreet.exact import Number, check_int, check_positive, to_rational
-from discreet.loss import TruncatedGeometricEvent
+from discreet.events import TruncatedGeometricEvent
+from discreet.mechanisms._additive_noise import Values, add_saturating, read_values
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.values import Values, add_saturating, read_values
 from discreet.noise import Bits, discrete_laplace
 from discreet.noise.lazy import INT64_MAX, INT64_MIN
 from discreet.units import Sensitivity

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import Number, check_int, check_positive, read_probability
-from discreet.loss import Claim
+from discreet._numbers import Number, check_int, check_positive, read_probability
+from discreet.events import Claim
 from discreet.noise import SYSTEM, Bits, bernoulli
 
 

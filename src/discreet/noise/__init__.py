@@ -5,7 +5,7 @@ from discreet.noise.fair_coins import binomial
 from discreet.noise.gaussian import rounded_gaussian
 from discreet.noise.laplace import discrete_laplace, geometric
 from discreet.noise.lattice_gaussian import discrete_gaussian
-from discreet.noise.race import SelectionRule, select
+from discreet.noise.selection import SelectionRule, select
 from discreet.noise.uniform import bernoulli, bernoulli_exp, uniform_below
 
 __all__ = [

@@ -5,8 +5,8 @@ from math import isqrt
 
 import numpy as np
 
+from discreet._numbers import check_int
 from discreet.errors import BadParameter
-from discreet.exact import check_int
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.lazy import Ints, draw_in_chunks
 from discreet.noise.table import InversionTable, Weights

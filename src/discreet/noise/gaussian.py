@@ -23,7 +23,7 @@ from math import isqrt, pi
 
 import numpy as np
 
-from discreet.exact import Number
+from discreet._numbers import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.laplace import check_sampler_scale

@@ -24,8 +24,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from discreet._numbers import Number, check_positive, format_rational
 from discreet.errors import BadParameter
-from discreet.exact import Number, check_positive, format_rational
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits, Words
 from discreet.noise.lazy import MAX_SCALAR_DRAWS, SPARE_BITS, Ints, LazyUniform, apply_signs, draw_in_chunks, saturate

@@ -15,7 +15,7 @@ from math import ceil, factorial, isqrt
 
 import numpy as np
 
-from discreet.exact import Number
+from discreet._numbers import Number
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.gaussian import rounded_gaussian

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._numbers import Number, check_int, format_rational, to_rational
 from discreet.errors import BadParameter
-from discreet.exact import Number, check_int, format_rational, to_rational
 from discreet.noise import fixed
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.lazy import Ints, LazyUniform, ProbabilityBounds, draw_in_chunks

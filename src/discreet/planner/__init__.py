@@ -3,9 +3,9 @@
 Errors are exact quantiles of the noise that is drawn, with the textbooks' bounds beside them. Nothing here sees data.
 """
 
-from discreet.planner.ask import plan
-from discreet.planner.crossing import Crossover
-from discreet.planner.questions import Count, Histogram, Mean, PlannerQuery, Proportion, Sum
+from discreet.planner.planning import plan
 from discreet.planner.result import Plan, Row
+from discreet.planner.search import Crossover
+from discreet.planner.task import Count, Histogram, Mean, PlannerQuery, Proportion, Sum
 
 __all__ = ["Count", "Crossover", "Histogram", "Mean", "Plan", "PlannerQuery", "Proportion", "Row", "Sum", "plan"]

@@ -7,22 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import erfc, exp, fsum, sinh, sqrt
 from typing import TypeAlias
 
+from discreet._numbers import ceil_float, smallest_where
 from discreet.accounting.curve import epsilon as certified_epsilon
-from discreet.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from discreet.accounting.pld.gaussian import gaussian_epsilon, gaussian_mu
 from discreet.accounting.pure import pure
-from discreet.accounting.search import smallest_where
 from discreet.errors import BadParameter
-from discreet.exact import ceil_float
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, calibrate
-from discreet.mechanisms.calibrated import calibrate_scale, l2_norm
+from discreet.mechanisms._additive_noise import calibrate_scale, default_grid, l2_norm
+from discreet.mechanisms._tail_bounds import SAFETY_FACTOR
 from discreet.mechanisms.gaussian import classical_ratio
-from discreet.mechanisms.utility import gaussian_linf_bound, laplace_linf_bound
-from discreet.mechanisms.values import default_grid
-from discreet.planner.questions import is_real
-from discreet.planner.spread import root_mean_square
-from discreet.planner.task import Accuracy, ErrorMetric, Task
+from discreet.mechanisms.textbook_accuracy import gaussian_linf_bound, laplace_linf_bound
+from discreet.planner.task import Accuracy, ErrorMetric, Task, is_real
 
 Noise: TypeAlias = Laplace | Gaussian | DiscreteGaussian
 SEARCH_TOLERANCE = 1e-7
@@ -136,3 +134,44 @@ def _calibrate_discrete_gaussian(task: Task, epsilon: Fraction, near: Gaussian) 
     found = DiscreteGaussian(steps.sigma * grid)
     assert default_grid(found.sigma) <= grid
     return found
+
+
+# Root mean squares of the noise that is really drawn, in grid steps, rounded against ourselves.
+#
+# The discrete Laplace law is narrower than the continuous one of its scale, the rounded Gaussian wider than its σ, the
+# discrete Gaussian narrower.
+
+
+MAX_SUMMED_SIGMA = 8.0
+"""Below this σ the squares are summed; above it what sets the lattice apart is of order e^{-2π²σ²}."""
+
+
+def root_mean_square(noise: Laplace | Gaussian | DiscreteGaussian, grid: Fraction) -> float:
+    """√E X², X in steps of the grid.
+
+    >>> root_mean_square(Laplace(1), Fraction(1)) < 2**0.5 * 1, root_mean_square(Gaussian(10), Fraction(1)) > 10
+    (True, True)
+    """
+    match noise:
+        case Laplace(scale=scale):
+            half = float(grid / scale) / 2  # E X² = 2a/(1 − a)², a = e^{-2·half}
+            return SAFETY_FACTOR / (sqrt(2) * sinh(half)) if half < 300 else 0.0
+        case Gaussian(sigma=sigma):
+            return SAFETY_FACTOR * sqrt(_rounded_gaussian_variance(float(sigma / grid)))
+        case DiscreteGaussian(sigma=sigma):
+            return SAFETY_FACTOR * sqrt(_discrete_gaussian_variance(float(sigma / grid)))
+
+
+def _rounded_gaussian_variance(sigma: float) -> float:
+    """E round(Z)² = Σ (2k + 1)·P(|Z| ≥ k + ½); for wide noise σ² + 1/12."""
+    if sigma >= MAX_SUMMED_SIGMA:
+        return sigma**2 + 1 / 12
+    return fsum((2 * k + 1) * erfc((k + 0.5) / (sigma * sqrt(2))) for k in range(400))
+
+
+def _discrete_gaussian_variance(sigma: float) -> float:
+    """Never above σ² [CKS20, Cor. 9], and as good as σ² for wide noise."""
+    if sigma >= MAX_SUMMED_SIGMA:
+        return sigma**2
+    weights = [exp(-((k / sigma) ** 2) / 2) for k in range(1, 400)]
+    return fsum(2 * k * k * w for k, w in enumerate(weights, 1)) / (1 + 2 * fsum(weights))

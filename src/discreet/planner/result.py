@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet import formats
-from discreet.exact import ceil_float, format_up
+from discreet._numbers import ceil_float, format_up
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
-from discreet.planner.crossing import Crossover
+from discreet.planner.search import Crossover
 from discreet.planner.task import ErrorMetric, Goal, Task
 
 Unknown = Literal["epsilon", "error", "n"]
@@ -99,7 +99,7 @@ class Plan:
 
     def plot(self) -> Any:
         """A figure: the error against ε, and against n or the number of questions. Needs the extra `plot`."""
-        from discreet.planner.picture import ChartData, draw_chart
+        from discreet.planner.charts import ChartData, draw_chart
 
         best, question = self.winner, self.task.query
         reached = best.rmse if self.task.metric is ErrorMetric.RMSE else best.half_width

@@ -5,22 +5,22 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 
+from discreet._numbers import nearest_float
 from discreet.errors import QueryRefused
-from discreet.exact import nearest_float
-from discreet.query import plan
-from discreet.query.span import grid_range_of
-from discreet.query.table import Table
+from discreet.query import ast
+from discreet.query.grid import grid_range_of
+from discreet.query.schema import Table
 
 MAX_CELLS = 1000
 MAX_CONSTANT = 10**15
 
 
-def compute_edges(value: plan.Value, width: Fraction, table: Table) -> tuple[Fraction, ...]:
+def compute_edges(value: ast.Value, width: Fraction, table: Table) -> tuple[Fraction, ...]:
     """Multiples of `width` that cover the declared bounds.
 
-    >>> from discreet.query.table import Column, Kind
+    >>> from discreet.query.schema import Column, Kind
     >>> people = Table("people", "id", {"id": Column(Kind.INTEGER), "age": Column(Kind.INTEGER).with_bounds(18, 65)})
-    >>> [str(edge) for edge in compute_edges(plan.Ref("age"), Fraction(20), people)]
+    >>> [str(edge) for edge in compute_edges(ast.Ref("age"), Fraction(20), people)]
     ['0', '20', '40', '60', '80']
     """
     if width <= 0:
@@ -49,10 +49,10 @@ def check_edges(edges: Sequence[Fraction]) -> tuple[Fraction, ...]:
     return tuple(edges)
 
 
-def _declared_range(value: plan.Value, table: Table) -> tuple[Fraction, Fraction]:
+def _declared_range(value: ast.Value, table: Table) -> tuple[Fraction, Fraction]:
     """Declared bounds of a column as they were declared; of an expression, what its span shows."""
     span = grid_range_of(value, table)
-    if isinstance(value, plan.Ref):
+    if isinstance(value, ast.Ref):
         column = table.columns[value.column]
         if column.lower is not None and column.upper is not None:
             return column.lower, column.upper

@@ -9,9 +9,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from discreet._numbers import check_int, check_positive
 from discreet.errors import BadParameter
-from discreet.exact import check_int, check_positive
-from discreet.query.table import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table
+from discreet.query.schema import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table
 
 TABLE_FIELDS = {
     "table",

@@ -10,20 +10,19 @@ from math import inf, isfinite
 from typing import Any, assert_never
 
 from discreet import formats
+from discreet._numbers import ceil_float, check_int, format_down, format_rational, nearest_float, sqrt_up
+from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import CurrencyCost, compare_costs
 from discreet.errors import BadParameter
-from discreet.exact import ceil_float, check_int, format_down, format_rational, nearest_float, sqrt_up
-from discreet.loss import Composition
+from discreet.events import Composition
 from discreet.mechanisms import Laplace
-from discreet.mechanisms.quantile import check_confidence, read_confidence
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery
-from discreet.query.cells import Average
-from discreet.query.currency import CurrencyCost, compare_costs
-from discreet.query.measure import Measurement
-from discreet.query.measures import CellCounts, CentredSum, Statistic, statistic_name, statistics_of
-from discreet.query.price import Cost
-from discreet.query.quantiles import QuantileEstimator
-from discreet.query.release import explain_sensitivity
+from discreet.mechanisms._tail_bounds import check_confidence, read_confidence
+from discreet.query import ast
+from discreet.query.answer import explain_sensitivity
+from discreet.query.calibrate import Measurement
+from discreet.query.contribution import BoundedQuery
+from discreet.query.estimates import Average, QuantileEstimator
+from discreet.query.statistics import CellCounts, CentredSum, Statistic, statistic_name, statistics_of
 
 DEFAULT_SIZES = (100, 1_000, 10_000)
 MAX_SIZE = 10**15
@@ -139,25 +138,25 @@ def predict_accuracy(measurement: Measurement, name: str, confidence: float, siz
     noises = tuple((statistic_name(measure), _format_noise(measurement, measure)) for measure in measures)
     plain = tuple((None, size) for size in sizes)
     match aggregate:
-        case plan.CountRows() | plan.CountUnits() | plan.CountValues():
+        case ast.CountRows() | ast.CountUnits() | ast.CountValues():
             return ColumnAccuracy(name, noises, ((None, float(off[0])),), tuple((size, float(size)) for _, size in plain))
-        case plan.Sum(value=value):
+        case ast.Sum(value=value):
             span = bounded.grid_range(CentredSum(value, 0))
             half, most = ceil_float(off[0] * span.grid), max(span.magnitude, 1) * span.grid
             return ColumnAccuracy(name, noises, ((None, half),), tuple((size, ceil_float(size * most)) for size in sizes))
-        case plan.Mean(value=value):
+        case ast.Mean(value=value):
             average = Average.of(value, bounded)
             halves = tuple((size, ceil_float(average.mean_half_width(size, off[0], off[1]))) for size in sizes)
             return ColumnAccuracy(name, noises, halves, ((None, ceil_float(_value_range(value, bounded))),))
-        case plan.Variance(value=value, root=root):
+        case ast.Variance(value=value, root=root):
             average = Average.of(value, bounded)
             errors = [(size, average.variance_half_width(size, off[0], off[1], off[2])) for size in sizes]
             halves = tuple((size, ceil_float(sqrt_up(error) if root else error)) for size, error in errors)
             most = _value_range(value, bounded) / 2
             return ColumnAccuracy(name, noises, halves, ((None, ceil_float(most if root else most**2)),))
-        case plan.Histogram():
+        case ast.Histogram():
             return ColumnAccuracy(name, noises, ((None, float(off[0])),), tuple((size, float(size)) for _, size in plain))
-        case plan.Quantile(q=q):
+        case ast.Quantile(q=q):
             rank = QuantileEstimator(_require_cell_counts(measures[0]), q).rank_error(
                 measurement.noise(measures[0]), float(confidence)
             )
@@ -172,19 +171,19 @@ def _require_cell_counts(statistic: Statistic) -> CellCounts:
     return statistic
 
 
-def depends_on_size(aggregate: plan.Aggregate) -> bool:
+def depends_on_size(aggregate: ast.Aggregate) -> bool:
     """Whether the error of a column depends on how many rows it is taken over."""
-    return isinstance(aggregate, plan.Mean | plan.Variance | plan.Quantile)
+    return isinstance(aggregate, ast.Mean | ast.Variance | ast.Quantile)
 
 
-def row_count_error(measurement: Measurement, aggregate: plan.Aggregate, confidence: float) -> float | None:
+def row_count_error(measurement: Measurement, aggregate: ast.Aggregate, confidence: float) -> float | None:
     """How far the noisy count of rows behind an average, a variance or a quantile may be off; None for other aggregates."""
     measures = statistics_of(aggregate, measurement.bounded.table)
     noise = measurement.noise(measures[-1])
     match aggregate:
-        case plan.Mean() | plan.Variance():
+        case ast.Mean() | ast.Variance():
             return noise.error(confidence, len(measures))
-        case plan.Quantile(q=q):
+        case ast.Quantile(q=q):
             return QuantileEstimator(_require_cell_counts(measures[-1]), q).size_error(
                 noise, float((1 - read_confidence(confidence)) / 2)
             )
@@ -223,7 +222,7 @@ def describe_noise(measurement: Measurement) -> tuple[str, ...]:
     return (*lines, *chosen)
 
 
-def _value_range(value: plan.Value, bounded: BoundedQuery) -> Fraction:
+def _value_range(value: ast.Value, bounded: BoundedQuery) -> Fraction:
     span = bounded.grid_range(CentredSum(value, 0))
     return max(span.upper - span.lower, 1) * span.grid
 

@@ -11,14 +11,14 @@ from hashlib import sha256
 from typing import Any
 
 from discreet.errors import BadEventEncoding
-from discreet.loss import Composition
+from discreet.events import Composition
 from discreet.mechanisms import Gaussian
-from discreet.query.cells import Estimate
-from discreet.query.measure import Measurement
-from discreet.query.measures import CentredSum, statistic_name
-from discreet.query.release import Answer
-from discreet.query.table import Column, Key, Table
-from discreet.query.write import to_sql
+from discreet.query.answer import Answer
+from discreet.query.ast import to_sql
+from discreet.query.calibrate import Measurement
+from discreet.query.estimates import Estimate
+from discreet.query.schema import Column, Key, Table
+from discreet.query.statistics import CentredSum, statistic_name
 
 
 @dataclass(frozen=True, slots=True)

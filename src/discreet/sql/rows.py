@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from discreet.query import plan
-from discreet.query.bound import BoundedQuery, grouping_keys
-from discreet.query.table import Key
+from discreet.query import ast
+from discreet.query.contribution import BoundedQuery, grouping_keys
+from discreet.query.schema import Key
 from discreet.sql.dialects import Dialect
-from discreet.sql.values import SOURCE, SQL, Lowering, alias, cast, column, key_literal, source_column
+from discreet.sql.expressions import SOURCE, SQL, Lowering, alias, cast, column, key_literal, source_column
 
 UNIT = "unit"
 MANY_KEYS = 8
@@ -65,7 +65,7 @@ def _key_conditions(bounded: BoundedQuery, keys: Sequence[SQL]) -> list[SQL]:
         known = grouping_keys(group, bounded.table)
         if known is None:
             continue
-        if group.keys is None and isinstance(group.value, plan.Bin):  # every bin between the bounds is listed
+        if group.keys is None and isinstance(group.value, ast.Bin):  # every bin between the bounds is listed
             tests.append(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
         else:
             tests.append(_is_among(known, key))

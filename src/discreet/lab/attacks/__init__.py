@@ -21,7 +21,7 @@ from discreet.lab.attacks import (
     name_and_shame,
     reconstruction,
 )
-from discreet.lab.attacks.played import Attack, AttackResult
+from discreet.lab.attacks.attack import Attack, AttackResult
 
 _MODULES = (averaging, differencing, reconstruction, intersection, catastrophe, name_and_shame, float_grid)
 

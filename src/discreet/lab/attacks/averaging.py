@@ -9,11 +9,17 @@ from math import sqrt
 
 import numpy as np
 
+from discreet._numbers import Number, check_int, check_positive, format_rational
 from discreet.accounting.curve import epsilon as certified
-from discreet.exact import Number, check_int, check_positive, format_rational
-from discreet.lab.attacks.house import Testbed, open_testbed, refusal_message, single_value
-from discreet.lab.attacks.lattice import noise_deviation
-from discreet.lab.attacks.played import Attack, AttackResult
+from discreet.lab.attacks.attack import (
+    Attack,
+    AttackResult,
+    Testbed,
+    noise_deviation,
+    open_testbed,
+    refusal_message,
+    single_value,
+)
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
 from discreet.testing import seeded_bits

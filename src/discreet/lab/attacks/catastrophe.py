@@ -5,9 +5,9 @@ That is why δ must be far below one in the number of people, and why it must be
 
 from math import inf
 
-from discreet.exact import Number, check_int, check_probability
+from discreet._numbers import Number, check_int, check_probability
+from discreet.lab.attacks.attack import Attack, AttackResult
 from discreet.lab.attacks.exposure import at_least_once, collect_refusals, format_guarantees, guarantees_without_delta
-from discreet.lab.attacks.played import Attack, AttackResult
 from discreet.mechanisms.unsafe import Catastrophe
 from discreet.testing import seeded_bits
 

@@ -8,10 +8,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.exact import Number, check_int, check_positive, format_rational
-from discreet.lab.attacks.house import max_guess_probability, noise_scale, open_testbed, refusal_message, single_value
-from discreet.lab.attacks.lattice import collision_probability
-from discreet.lab.attacks.played import Attack, AttackResult
+from discreet._numbers import Number, check_int, check_positive, format_rational
+from discreet.lab.attacks.attack import (
+    Attack,
+    AttackResult,
+    collision_probability,
+    max_guess_probability,
+    noise_scale,
+    open_testbed,
+    refusal_message,
+    single_value,
+)
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded_bits

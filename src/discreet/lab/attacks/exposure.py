@@ -3,12 +3,12 @@
 from math import expm1, inf, log1p
 from typing import Any
 
+from discreet._numbers import Number, check_probability
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import QueryRefused
-from discreet.exact import Number, check_probability
-from discreet.lab.attacks.house import open_testbed, refusal_message
-from discreet.loss import Claim, compose
+from discreet.events import Claim, compose
+from discreet.lab.attacks.attack import open_testbed, refusal_message
 
 
 def at_least_once(probability: Number, times: int) -> float:

@@ -10,14 +10,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._numbers import Number, check_int, check_positive, format_rational
 from discreet.auditor.evidence import clopper_pearson_lower
-from discreet.exact import Number, check_int, check_positive, format_rational
-from discreet.lab.attacks.house import open_testbed
-from discreet.lab.attacks.played import Attack, AttackResult
+from discreet.lab.attacks.attack import Attack, AttackResult, open_testbed
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
-from discreet.query.plan import Ref
-from discreet.query.span import grid_range_of
+from discreet.query.ast import Ref
+from discreet.query.grid import grid_range_of
 from discreet.testing import seeded_bits
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import Number, check_int, check_positive, format_rational
-from discreet.lab.attacks.house import noise_scale, open_testbed
-from discreet.lab.attacks.played import Attack, AttackResult
+from discreet._numbers import Number, check_int, check_positive, format_rational
+from discreet.lab.attacks.attack import Attack, AttackResult, noise_scale, open_testbed
 from discreet.lab.k_anonymity import k_anonymity
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits, uniform_below

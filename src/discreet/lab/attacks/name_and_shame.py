@@ -6,9 +6,9 @@ With δ = 1/n somebody is exposed in 63% of all releases; with δ = 1/n² in one
 from fractions import Fraction
 from math import inf
 
-from discreet.exact import Number, check_int, check_probability
+from discreet._numbers import Number, check_int, check_probability
+from discreet.lab.attacks.attack import Attack, AttackResult
 from discreet.lab.attacks.exposure import at_least_once, collect_refusals, format_guarantees, guarantees_without_delta
-from discreet.lab.attacks.played import Attack, AttackResult
 from discreet.mechanisms.unsafe import NameAndShame
 from discreet.testing import seeded_bits
 

@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact import Number, check_int, check_positive, format_rational
-from discreet.lab.attacks.house import (
+from discreet._numbers import Number, check_int, check_positive, format_rational
+from discreet.lab.attacks.attack import (
+    Attack,
+    AttackResult,
     Testbed,
     max_guess_probability,
+    noise_deviation,
     noise_scale,
     open_testbed,
     refusal_message,
     single_value,
 )
-from discreet.lab.attacks.lattice import noise_deviation
-from discreet.lab.attacks.played import Attack, AttackResult
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded_bits

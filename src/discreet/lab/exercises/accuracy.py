@@ -5,9 +5,9 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from discreet.exact import Number
+from discreet._numbers import Number
 from discreet.lab.exercises.solution import Solution
-from discreet.mechanisms import Gaussian, Laplace, RandomizedResponse, utility
+from discreet.mechanisms import Gaussian, Laplace, RandomizedResponse, textbook_accuracy
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours, histogram
 
@@ -17,7 +17,7 @@ WIDE_SCALE = 4096
 
 def sample_sizes(alpha: float = 0.01, epsilon: float = 0.1) -> Solution:
     """How many people a proportion with root-mean-square error α needs, beyond what sampling itself asks for."""
-    laplace, response = (utility.laplace_sample_size, utility.response_sample_size)
+    laplace, response = (textbook_accuracy.laplace_sample_size, textbook_accuracy.response_sample_size)
     people = {"Laplace": laplace(alpha, epsilon), "randomised response": response(alpha, epsilon)}
     halved = {
         "Laplace, α halved": laplace(alpha / 2, epsilon) / laplace(alpha, epsilon),
@@ -39,7 +39,7 @@ def sample_sizes(alpha: float = 0.01, epsilon: float = 0.1) -> Solution:
 def counties(d: int = 3143, epsilon: Number = Fraction(1, 10)) -> Solution:
     """The largest error over all counties of a country, when a person can move from one to another."""
     noise = Laplace.for_epsilon(epsilon, histogram(Neighbours.REPLACE))
-    bound = utility.laplace_expected_max(float(noise.scale), d)
+    bound = textbook_accuracy.laplace_expected_max(float(noise.scale), d)
     mean_largest = _expected_max(float(noise.scale), d)
     within = noise.error(0.95, d)
     return Solution(
@@ -62,14 +62,14 @@ def _expected_max(scale: float, d: int) -> float:
 def names(k: int = 10_000, epsilon: float = 1, beta: float = 0.05) -> Solution:
     """How far off the worst of k counts is, all counted at once: one person has one name."""
     noise = Laplace.for_epsilon(epsilon, histogram())
-    bound = utility.laplace_linf_bound(1, epsilon, k, beta)
+    bound = textbook_accuracy.laplace_linf_bound(1, epsilon, k, beta)
     exact = noise.error(1 - beta, k)
     return Solution(
         (f"The names are disjoint: Δ₁ = 1, λ = {float(noise.scale):g}; their sum is {k / epsilon:,.0f} on average",
          f"ln(k/β)/ε = ln({k / beta:,.0f})/{epsilon:g} = {bound:.3f}",
          f"exact quantile of the integer noise: {exact:g}"),
         f"all {k:,} within {bound:.3f} with probability {1 - beta:g}",
-        {"bound": bound, "exact": exact, "expected l1": utility.laplace_expected_l1(1, epsilon, k)},
+        {"bound": bound, "exact": exact, "expected l1": textbook_accuracy.laplace_expected_l1(1, epsilon, k)},
     )  # fmt: skip
 
 
@@ -83,15 +83,15 @@ def tail_bounds(draws: int = 200_000, t: float = 2.0, d: int = 100) -> Solution:
     off = np.abs((said - n * float(response.other)) / float(response.truth - response.other) - n // 2)
     reach = (exp(1) + 1) / (exp(1) - 1) * sqrt(n)
     rows = {
-        "P(|Z| > tλ) = e^−t": (float((laplace > t * WIDE_SCALE).mean()), utility.laplace_tail(t)),
+        "P(|Z| > tλ) = e^−t": (float((laplace > t * WIDE_SCALE).mean()), textbook_accuracy.laplace_tail(t)),
         f"P(max of {d} > λ(ln {d} + t)) ≤ e^−t": (
             float((largest > WIDE_SCALE * (log(d) + t)).mean()),
-            utility.laplace_max_tail(t),
+            textbook_accuracy.laplace_max_tail(t),
         ),
-        "P(|Y| > tσ) ≤ 2e^(−t²/2)": (float((gaussian > t * WIDE_SCALE).mean()), utility.gaussian_tail(t)),
+        "P(|Y| > tσ) ≤ 2e^(−t²/2)": (float((gaussian > t * WIDE_SCALE).mean()), textbook_accuracy.gaussian_tail(t)),
         "randomised response beyond t/2 ≤ 2e^(−t²/2)": (
             float((off >= t / 2 * reach).mean()),
-            utility.response_tail(t / 2),
+            textbook_accuracy.response_tail(t / 2),
         ),
     }
     return Solution(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import exp, log
 
-from discreet.accounting.approx import Point
+from discreet._numbers import Number
+from discreet.accounting.basic import Point
 from discreet.accounting.risk import advantage
 from discreet.accounting.textbook import group_privacy, outcome_range, parallel_composition
-from discreet.exact import Number
+from discreet.events import Claim
 from discreet.lab.exercises.solution import Solution
-from discreet.loss import Claim
 from discreet.mechanisms import Laplace
 from discreet.mechanisms.unsafe import NameAndShame
 from discreet.testing import seeded_bits

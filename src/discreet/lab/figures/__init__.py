@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from discreet.lab.figures.coin import COIN_HISTOGRAM, COIN_SD
-from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000
-from discreet.lab.figures.exponential import EXP_BOUNDS
+from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000, NOISE_L1, NOISE_L2, VARIANTS
 from discreet.lab.figures.figure import Figure, Numbers
-from discreet.lab.figures.noise import INDISTINGUISHABLE, LAPLACE_DENSITIES, LAPLACE_GAUSSIAN
-from discreet.lab.figures.tables import K_ANONYMITY
-from discreet.lab.figures.variants import NOISE_L1, NOISE_L2, VARIANTS
+from discreet.lab.figures.k_anonymity import K_ANONYMITY
+from discreet.lab.figures.noise import EXP_BOUNDS, INDISTINGUISHABLE, LAPLACE_DENSITIES, LAPLACE_GAUSSIAN
 
 _ALL = (
     LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,

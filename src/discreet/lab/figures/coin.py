@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.lab.figures.figure import Axes, Figure, Numbers
-from discreet.lab.figures.pens import BLACK, BLUE, EXACT, FIRST, GREEN, SECOND, THIRD
+from discreet.lab.figures.figure import BLACK, BLUE, EXACT, FIRST, GREEN, SECOND, THIRD, Axes, Figure, Numbers
 from discreet.mechanisms import Laplace, RandomizedResponse
 from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded_bits

@@ -1,0 +1,297 @@
+"""Exact rationals until someone reads them; then a double, rounded in a stated direction.
+
+Parameters may be an int, a Fraction, a Decimal or a float. What a float means depends on what it is:
+- an ε, a δ, a budget, a cost, a wanted error or a weight is what somebody wrote, so it is read at its shortest decimal:
+  `0.1` is 1/10 (`read_decimal`). This defines what was asked for, so no soundness is lost: the noise and its charge are
+  computed from the same rational, and ten times 0.1 is exactly 1;
+- a value, a scale, a sensitivity, or a bound that was computed and rounded in a stated direction is taken exactly:
+  `0.1` is 3602879701896397/2⁵⁵ (`rational`), because its decimal may lie on the wrong side of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
+from math import inf, isfinite, isinf, isqrt, nextafter, sqrt
+from numbers import Integral, Real
+from typing import TypeAlias
+
+from discreet.errors import BadParameter
+
+Number: TypeAlias = int | float | Fraction | Decimal
+
+MAX_DECIMAL_EXPONENT = 350
+"""A decimal beyond 1e±350, further than any double, is refused: 1e999999999 would be written out with that many digits."""
+
+
+def to_rational(value: Number, name: str = "value") -> Fraction:
+    """The exact rational that `value` stands for.
+
+    >>> to_rational(0.5), to_rational(Decimal("0.1"))
+    (Fraction(1, 2), Fraction(1, 10))
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+    if isinstance(value, Decimal) and value.is_finite() and value != 0 and abs(value.adjusted()) > MAX_DECIMAL_EXPONENT:
+        raise BadParameter(name, value, f"beyond 1e±{MAX_DECIMAL_EXPONENT}", "give a number of a size that noise can have")
+    try:
+        if isinstance(value, Integral | Decimal):
+            return Fraction(value if isinstance(value, Decimal) else int(value))  # NumPy's integers are no Python ones
+        exact = Fraction(float(value))
+    except (ValueError, OverflowError):
+        raise BadParameter(name, value, "not a finite number", "give a finite one") from None
+    if exact != value:
+        raise BadParameter(name, value, "finer than a double", "give a Fraction instead")
+    return exact
+
+
+def parse_rational(text: str, name: str = "value") -> Fraction:
+    """Exactly the number that is written: a decimal, or one divided by another.
+
+    >>> parse_rational("1e-2"), parse_rational("1/3")
+    (Fraction(1, 100), Fraction(1, 3))
+    """
+    if len(text) > 4 * MAX_DECIMAL_EXPONENT:
+        raise BadParameter(name, f"{text[:16]!r}…", "too long for a number", "write a decimal such as 0.5 or 1e-6")
+    top, divided, bottom = text.partition("/")
+    try:
+        return to_rational(Decimal(top), name) / to_rational(Decimal(bottom if divided else 1), name)
+    except (InvalidOperation, ZeroDivisionError):
+        raise BadParameter(name, repr(text), "not a number", "write a decimal such as 0.5 or 1e-6") from None
+
+
+def read_decimal(value: Number, name: str = "value") -> Fraction:
+    """Read a number as somebody wrote it: a float at the shortest decimal that is read as it.
+
+    >>> read_decimal(0.1), read_decimal(1e-6), to_rational(0.1) == read_decimal(0.1)
+    (Fraction(1, 10), Fraction(1, 1000000), False)
+    """
+    exact = to_rational(value, name)
+    return Fraction(repr(float(value))) if isinstance(value, float) else exact
+
+
+def read_positive(value: Number, name: str) -> Fraction:
+    """Read a number as `read_decimal` does; refuse it unless it is above zero."""
+    return check_positive(read_decimal(value, name), name)
+
+
+def read_probability(value: Number, name: str) -> Fraction:
+    """Read a number as `read_decimal` does; refuse it unless it lies strictly between 0 and 1."""
+    return check_probability(read_decimal(value, name), name)
+
+
+def check_positive(value: Number, name: str) -> Fraction:
+    """`value` as a rational, refused unless it is above zero."""
+    exact = to_rational(value, name)
+    if exact.numerator <= 0:
+        raise BadParameter(name, format_rational(exact), "must be positive", "give one above 0")
+    return exact
+
+
+def check_probability(value: Number, name: str) -> Fraction:
+    """`value` as a rational, refused unless it lies strictly between 0 and 1."""
+    exact = to_rational(value, name)
+    if not 0 < exact < 1:
+        raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", "give one that does")
+    return exact
+
+
+def check_int(value: int, name: str, minimum: int = 0) -> int:
+    """`value` as an int of at least `least`; bools and floats are refused."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise BadParameter(name, type(value).__name__, "not a whole number", "give an int")
+    number = value.__index__()
+    if number < minimum:
+        raise BadParameter(name, format_rational(Fraction(number)), f"must be at least {minimum}", "give a larger one")
+    return number
+
+
+def format_rational(exact: Fraction) -> str:
+    """A rational for a message: short when it is short, a double otherwise."""
+    short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
+    text = str(exact) if short else ""
+    return text if 0 < len(text) <= 16 else repr(nearest_float(exact))
+
+
+def nearest_float(exact: Fraction) -> float:
+    """The nearest double; ±∞ past the largest one."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return inf if exact > 0 else -inf
+
+
+def ceil_float(exact: Fraction | float) -> float:
+    """The smallest double that is not below `exact`.
+
+    >>> ceil_float(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    if isinstance(exact, float):
+        return exact
+    nearest = nearest_float(exact)
+    if isinf(nearest):
+        return inf if nearest > 0 else -nextafter(inf, 0)
+    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+
+
+def floor_float(exact: Fraction | float) -> float:
+    """The largest double that is not above `exact`."""
+    return -ceil_float(-exact) + 0.0  # no zero with a sign
+
+
+def decimal_up(exact: Fraction | float) -> float:
+    """The least double whose shortest decimal, which is what JSON and people read, is not below `exact`.
+
+    >>> decimal_up(Fraction(3, 10)), decimal_up(Fraction(2, 3)), ceil_float(Fraction(3, 10))
+    (0.3, 0.6666666666666667, 0.30000000000000004)
+    """
+    near = nearest_float(exact) if isinstance(exact, Fraction) else exact
+    return near if isfinite(near) and Fraction(repr(near)) >= exact else ceil_float(exact)
+
+
+def decimal_down(exact: Fraction | float) -> float:
+    """The mirror image."""
+    return -decimal_up(-exact) + 0.0
+
+
+def format_up(exact: Fraction | float, digits: int = 4) -> str:
+    """For "at most": so many leading digits, rounded up.
+
+    >>> format_up(0.13261), format_up(Fraction(1, 10)), format_up(Fraction(2, 3), 3), format_up(1.9e-5, 1)
+    ('0.1327', '0.1', '0.667', '2e-05')
+    """
+    return _format_digits(exact, digits, ROUND_CEILING)
+
+
+def format_down(exact: Fraction | float, digits: int = 4) -> str:
+    """For "at least": the mirror image.
+
+    >>> format_down(Fraction(2, 3)), format_down(1), format_down(0.0)
+    ('0.6666', '1', '0')
+    """
+    return _format_digits(exact, digits, ROUND_FLOOR)
+
+
+def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
+    """A double means the shortest decimal that is read as it, so that 0.1 is shown as 0.1 and not as 0.1001."""
+    near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
+    if not isfinite(near):
+        return str(near)
+    top, bottom = (Decimal(repr(near)), 1) if near == exact else Fraction(exact).as_integer_ratio()
+    found = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
+    return f"{float(found):.{digits}g}"
+
+
+def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
+    """A rational at or just above √exact: relative excess below 2^-bits; exact for squares of rationals.
+
+    >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2)) ** 2 >= 2
+    (Fraction(3, 2), True)
+    """
+    top, bottom = exact.numerator, exact.denominator
+    if isqrt(top) ** 2 == top and isqrt(bottom) ** 2 == bottom:
+        return Fraction(isqrt(top), isqrt(bottom))
+    # √(top/bottom) = √(top·bottom)/bottom; shifting first keeps `bits` bits of it.
+    return Fraction(isqrt((top * bottom) << (2 * bits)) + 1, bottom << bits)
+
+
+def is_power_of_two(exact: Fraction) -> bool:
+    """Whether `exact` is 2^k for some whole k, positive or negative."""
+    top, bottom = exact.numerator, exact.denominator
+    return top > 0 and top & (top - 1) == 0 and bottom & (bottom - 1) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A proven interval around a number that nobody can write down. `float()` is its upper end.
+
+    >>> bounds = Bounds(0.25, 0.5)
+    >>> float(bounds), 0.3 in bounds
+    (0.5, True)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise BadParameter("bounds", f"[{self.lower}, {self.upper}]", "lower exceeds upper", "swap the ends")
+
+    def __float__(self) -> float:
+        return self.upper
+
+    def __contains__(self, value: float | Fraction) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def width(self) -> float:
+        """Upper less lower; 0 for a point, also at infinity."""
+        return 0.0 if self.lower == self.upper else self.upper - self.lower if isfinite(self.lower) else inf
+
+
+# The only search: where a monotone condition on a positive number begins to hold.
+
+
+SMALLEST, LARGEST = 1e-300, 1e300
+
+
+def smallest_where(
+    holds: Callable[[float], bool], start: float = 1.0, tolerance: float = 2.0**-50, guess: float | None = None
+) -> float:
+    """A number where `holds` is true, at most about `nearness` (relative) above the least such; ∞ if there is none.
+
+    `holds` must stay true once it is true. The answer is one that was tried, so a condition that bounds something from
+    above is met for certain, whatever the search missed. `near` is a guess at the answer: a good one saves most of the
+    looks, and no guess changes what is found.
+
+    >>> smallest_where(lambda x: x * x >= 2)
+    1.4142135623730958
+    """
+    if guess is not None and 0 < guess < inf:
+        holds = _narrow_to_bracket(holds, guess, tolerance / 4)
+    low = high = start
+    step = 2.0
+    if holds(start):
+        while low > SMALLEST and holds(low := low / step):
+            high, step = low, step * step if step < 1e8 else step
+        if low <= SMALLEST:
+            return high
+    else:
+        while high < LARGEST and not holds(high := high * step):
+            low, step = high, step * step if step < 1e8 else step
+        if not holds(high):
+            return inf
+    while high > low * (1 + tolerance):
+        middle = sqrt(low) * sqrt(high) if high > 2 * low else (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _narrow_to_bracket(holds: Callable[[float], bool], guess: float, width: float) -> Callable[[float], bool]:
+    """The same condition, answered outside a bracket around `near` by what it was at the ends."""
+    low, high = 0.0, inf
+
+    def known(x: float) -> bool:
+        nonlocal low, high
+        if low < x < high:
+            low, high = (low, x) if holds(x) else (x, high)
+        return x >= high
+
+    for _ in range(3):
+        known(guess * (1 - width))
+        known(guess * (1 + width))
+        if low > 0 and high < inf:
+            break
+        width *= 64
+    return known
+
+
+def largest_where(holds: Callable[[float], bool], start: float = 1.0) -> float:
+    """The mirror image: a number where `holds` is true, just below the largest such; 0 if there is none."""
+    inverse = smallest_where(lambda x: holds(1 / x), 1 / start)
+    return 0.0 if inverse == inf else 1 / inverse

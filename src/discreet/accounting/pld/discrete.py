@@ -1,0 +1,331 @@
+"""Losses with finitely many values: randomised response, claims, binomial noise, samples of those."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum, inf, isfinite, log, pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._numbers import nearest_float
+from discreet.accounting.elementary import exp_neg_bounds, log_bounds
+from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscretePld:
+    """P(L = loss_j) = e^{log_mass_j}; each loss is known to `loss_error`, each logarithm of a mass to `mass_error`.
+
+    >>> coin = DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])
+    >>> float(np.exp(coin.cgf(np.array([1.0]))[0][0])) - (0.75 * np.e + 0.25 / np.e) < 1e-15
+    True
+    """
+
+    loss: Floats
+    log_mass: Floats
+    loss_error: Floats
+    mass_error: Floats
+
+    @classmethod
+    def of(
+        cls,
+        loss: "Floats | list[float]",
+        log_mass: "Floats | list[float]",
+        loss_error: "Floats | float" = 0.0,
+        mass_error: "Floats | float" = 0.0,
+    ) -> "DiscretePld":
+        """One error for all atoms, or one each; doubles are never better than their own rounding."""
+        values, masses = np.asarray(loss, dtype=float), np.asarray(log_mass, dtype=float)
+        return cls(values, masses, loss_error + EPS * np.abs(values), mass_error + EPS * (np.abs(masses) + 4))
+
+    @property
+    def max_loss(self) -> float:
+        return float((self.loss + self.loss_error).max())
+
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
+        exponent = self.log_mass + np.multiply.outer(c, self.loss)
+        top = exponent.max(axis=1)
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
+        slip = self.mass_error + np.multiply.outer(c, self.loss_error) + 2 * EPS * (np.abs(exponent) + 4)
+        error = (weight * slip).sum(axis=1) / total + EPS * (np.abs(top) + len(self.loss) + 8)
+        return top + np.log(total), error
+
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
+        exponent = self.log_mass + c * self.loss
+        weight = np.exp(exponent - base)
+        flat = weight * (self.mass_error + c * self.loss_error + 2 * EPS * (np.abs(exponent) + abs(base) + 4))
+        heavy = weight > 1e-24 * float(weight.max())  # what is left out is part of the error
+        lost = float(weight[~heavy].sum())
+        total, method = sum_exponentials(s, self.loss[heavy], weight[heavy])
+        size = np.maximum(np.abs(total), 1e-300)
+        error = lost + flat.sum() + s * (weight * (self.loss_error + 4 * EPS * np.abs(self.loss))).sum()
+        error = error + (method + 8 * EPS) * weight.sum() + 2e-300
+        return MgfRatio(np.log(np.where(np.abs(total) < 1e-300, 1e-300 + 0j, total)), error + 4 * EPS * size)
+
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
+        """Two atoms a distance d apart with tilted masses p and 1 − p: |M|²/M(c)² = 1 − 4p(1 − p)·sin²(sd/2)."""
+        if len(self.loss) != 2:
+            return np.zeros(len(s))
+        gap = float(self.loss[0] - self.loss[1])
+        odds = float(self.log_mass[0] - self.log_mass[1]) + c * gap
+        slope = 4 / (np.exp(odds / 2) + np.exp(-odds / 2)) ** 2 if abs(odds) < 1000 else 0.0
+        sine = np.sin((s * (gap / 2)).astype(np.float32))
+        slip = 2.0**-21 * (2 + s * abs(gap)) + s * float(self.loss_error.sum()) + 1e-9
+        return np.asarray(np.log1p(-slope * np.maximum(sine * sine - slip, 0.0) * (1 - 1e-6)) / 2 + 1e-12)
+
+    def decay_bound(self, c: float, s: float) -> float:
+        return 0.0  # atoms: no decay is proven
+
+
+# Composing and sampling losses that have few values, atom by atom.
+
+
+MAX_ATOMS = 1 << 14
+
+
+def convolve(parts: Sequence[tuple[DiscretePld, int]], max_atoms: int = MAX_ATOMS) -> DiscretePld | None:
+    """The law of the sum of all parts, each as often as it says; None where that has more than `most` atoms.
+
+    >>> fair = DiscretePld.of([1.0, -1.0], [log(0.5), log(0.5)])
+    >>> np.round(np.exp(convolve([(fair, 2)]).log_mass), 3).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    total: DiscretePld | None = DiscretePld.of([0.0], [0.0])
+    for law, times in parts:
+        power = _convolve_power(law, times, max_atoms)
+        total = None if total is None or power is None else _convolve_pair(total, power, max_atoms)
+    return total
+
+
+def _convolve_power(pld: DiscretePld, times: int, max_atoms: int) -> DiscretePld | None:
+    if len(pld.loss) == 2 and times < max_atoms:
+        return _convolve_two_atoms(pld, times)
+    result: DiscretePld | None = DiscretePld.of([0.0], [0.0])
+    square: DiscretePld | None = pld
+    while times and result is not None:
+        if times & 1:
+            result = None if square is None else _convolve_pair(result, square, max_atoms)
+        times >>= 1
+        square = None if square is None or not times else _convolve_pair(square, square, max_atoms)
+    return result
+
+
+def _convolve_two_atoms(pld: DiscretePld, times: int) -> DiscretePld:
+    """k of one value and n − k of the other; gammaln is trusted to `SPECIAL_ERROR`, relatively."""
+    from scipy.special import gammaln
+
+    k = np.arange(times + 1.0)
+    logs = [gammaln(times + 1.0), gammaln(k + 1), gammaln(times - k + 1)]
+    loss = (times - k) * pld.loss[0] + k * pld.loss[1]
+    mass = logs[0] - logs[1] - logs[2] + (times - k) * pld.log_mass[0] + k * pld.log_mass[1]
+    rough = 4 * EPS * times * (np.abs(pld.log_mass).max() + np.abs(pld.loss).max())
+    slip = (times - k) * pld.mass_error[0] + k * pld.mass_error[1] + SPECIAL_ERROR * (logs[0] + logs[1] + logs[2])
+    return DiscretePld.of(loss, mass, (times - k) * pld.loss_error[0] + k * pld.loss_error[1] + rough, slip + rough)
+
+
+def _convolve_pair(one: DiscretePld, two: DiscretePld, max_atoms: int) -> DiscretePld | None:
+    if len(one.loss) * len(two.loss) > 16 * max_atoms:
+        return None
+    loss, mass, loss_error, mass_error = (
+        np.add.outer(getattr(one, name), getattr(two, name)).ravel()
+        for name in ("loss", "log_mass", "loss_error", "mass_error")
+    )
+    merged = _merge_atoms(loss, mass, loss_error, mass_error)
+    return merged if len(merged.loss) <= max_atoms else None
+
+
+def _merge_atoms(loss: Floats, mass: Floats, loss_error: Floats, mass_error: Floats) -> DiscretePld:
+    """Atoms closer than 1e-13 become one, at the first of them; how far the others moved is added to its error."""
+    order = np.argsort(-loss, kind="stable")
+    loss, mass, loss_error, mass_error = loss[order], mass[order], loss_error[order], mass_error[order]
+    starts = np.flatnonzero(np.concatenate([[True], -np.diff(loss) > 1e-13 * (1 + np.abs(loss[1:]))]))
+    ends = np.concatenate([starts[1:], [len(loss)]]) - 1
+    counts = ends - starts + 1
+    return DiscretePld.of(
+        loss[starts],
+        np.logaddexp.reduceat(mass, starts),
+        np.maximum.reduceat(loss_error, starts) + (loss[starts] - loss[ends]),
+        np.maximum.reduceat(mass_error, starts) + EPS * counts * (4 + np.maximum.reduceat(np.abs(mass), starts)),
+    )
+
+
+def sample_poisson(
+    pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction, removed: bool
+) -> tuple[DiscretePld, float, float]:
+    """The law on a Poisson sample at `rate` < 1 [ZDW22, Thm 11], and its mass at infinity between two doubles.
+
+    With mixture (1 − q)Q + qP: the unit removed, L' = ln(1 − q + q·e^L) under the mixture, whose mass at L is
+    Q·e^{L'} = P·e^{L' − L}, and what only Q has sits at ln(1 − q). The unit added, L' = −ln(1 − q + q·e^{-L}) under
+    the first of *its* pair, and what was infinite is −ln(1 − q). The pairs given here treat both directions alike, so
+    "what only Q has" is the mass at infinity.
+    """
+    q, sign = nearest_float(rate), 1 if removed else -1
+    turned = sign * pld.loss
+    if q <= 0.5:
+        small = np.log1p(q * np.expm1(np.minimum(turned, 30)))
+        image = np.where(turned < 30, small, turned + log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(turned, 30))))
+    else:
+        image = np.logaddexp(log(nearest_float(1 - rate)), log(q) + turned)
+    slip = pld.loss_error + 8 * EPS * (1 + np.abs(turned) + np.abs(image))
+    mass = pld.log_mass + (image - pld.loss if removed else 0.0)
+    mass_slip = pld.mass_error + (slip + pld.loss_error if removed else 0.0)
+    low, high = infinity_mass
+    edge = log(nearest_float(1 - rate))
+    if low > 0:
+        share = nearest_float(1 - rate) if removed else 1.0
+        image, mass = np.append(image, edge), np.append(mass, log(share * low))
+        slip, mass_slip = (
+            np.append(slip, 8 * EPS * (1 + abs(edge))),
+            np.append(mass_slip, (high - low) / low + 8 * EPS),
+        )
+        unknown = 0.0
+    else:
+        unknown = high
+    pld = DiscretePld.of(sign * image, mass, slip, mass_slip)
+    if removed:
+        return pld, q * low * (1 - 4 * EPS), q * high * (1 + 4 * EPS) + unknown
+    return pld, 0.0, unknown
+
+
+# Σ_j weight_j·e^{i·s·at_j} at many s: directly, or through a fast Fourier transform where the s are evenly spaced.
+#
+# *Gridded* [GL04]. With x_j = step·at_j mod 2π and F(x) = Σ_j w_j·g(x − x_j), g(x) = Σ_m e^{-(x − 2πm)²/4τ}, the n-th
+# Fourier coefficient of F is √(τ/π)·e^{-n²τ} times the wanted sum. F is sampled at R points, each Gaussian cut off after
+# SPREAD of them on either side. Put β = τR² = 80, |n| ≤ R/4 and W = Σ|w_j|; undoing the Gaussian multiplies by e^{n²τ}
+# ≤ e⁵. Then
+#
+# - sampling adds at most Σ_{m≠0} e^{n²τ − (n + mR)²τ}·W ≤ 3·e^{-β/2}·W, and the cut at most 4·e⁵·e^{-π²·SPREAD²/β}·W:
+#   below 1e-16·W;
+# - a transform of R = 2^t points is t stages of sums whose absolute values multiply to the matrix of ones, so it is off by
+#   at most 4·t·2^-52·Σ|F|/R, and Σ|F|/R ≤ W·√(τ/π): 4·20·2^-52·e⁵·W < 2.7e-12·W;
+# - the Gaussians (exponents up to 49) and their sums, of at most `crowd` terms a cell and 2·SPREAD cells:
+#   2^-52·e⁵·(crowd + 256)·W;
+# - x_j is rounded twice: |n|·2^-52·4·(π + |step·at_j|)·W, of which callers count the part with at_j among their s·at_j.
+
+
+_CHUNK = 1 << 18  # terms held at once
+_GRID_FROM = 1 << 21  # terms from which on the grid pays
+_SPREAD = 20
+_BETA = 80.0
+_GROWTH = 149.0  # e^{β/16}
+
+
+def sum_exponentials(s: Floats, at: Floats, weight: Floats) -> tuple[Complexes, float]:
+    """The sums, and a bound on what the method (not the rounding of s·at) may have them off by, over Σ|weight|.
+
+    >>> s = 0.25 * np.arange(4096.0)
+    >>> at, weight = np.linspace(-3, 3, 1000), np.full(1000, 1e-3)
+    >>> bool(abs(sum_exponentials(s, at, weight)[0] - sum_directly(s, at, weight)).max() < 1e-12)
+    True
+    """
+    if len(s) * len(at) > _GRID_FROM and len(s) > 64:
+        step = s[1] - s[0]
+        index = np.round((s - s[0]) / step)
+        if (s[0] + step * index == s).all() and index[-1] < 8 * len(s):
+            return _sum_on_grid(s, float(step), index.astype(np.int64), at, weight)
+    return sum_directly(s, at, weight), 2.0**-52 * (len(at) + 8)
+
+
+def sum_directly(s: Floats, at: Floats, weight: Floats) -> Complexes:
+    """Term by term, a few rows at a time."""
+    total = np.empty(len(s), dtype=np.complex128)
+    rows = max(1, _CHUNK // len(at))
+    for i in range(0, len(s), rows):
+        angle = np.multiply.outer(s[i : i + rows], at)
+        total[i : i + rows] = np.cos(angle) @ weight + 1j * (np.sin(angle) @ weight)
+    return total
+
+
+def _sum_on_grid(s: Floats, step: float, index: NDArray[np.int64], at: Floats, weight: Floats) -> tuple[Complexes, float]:
+    half = int(index[-1]) // 2 + 1
+    size = 1 << max(8, (4 * half - 1).bit_length())  # |n| ≤ half ≤ size/4
+    tau = _BETA / size**2
+    centre = s[0] + step * half  # the middle of the s becomes n = 0
+    turned = weight * np.exp(1j * centre * at)
+    place = np.mod(step * at, 2 * pi) * (size / (2 * pi))
+    cell = np.floor(place).astype(np.int64)
+    grid = np.zeros(size, dtype=np.complex128)
+    for offset in range(-_SPREAD + 1, _SPREAD + 1):
+        bell = turned * np.exp(-(((cell + offset - place) * (2 * pi / size)) ** 2) / (4 * tau))
+        where = np.mod(cell + offset, size)
+        grid += np.bincount(where, bell.real, size) + 1j * np.bincount(where, bell.imag, size)
+    n = index - half
+    coefficients = np.fft.ifft(grid)[np.mod(n, size)]
+    crowd = int(np.bincount(cell, minlength=1).max())
+    error = 4e-12 + 2.0**-52 * (_GROWTH * (crowd + 256) + 4 * pi * half)
+    return np.asarray(coefficients * np.sqrt(pi / tau) * np.exp(tau * n.astype(float) ** 2)), error
+
+
+# Randomised response, which is also the worst of all ε-private mechanisms.
+
+
+def build_pure_pld(epsilon: Fraction) -> DiscretePld:
+    """Randomised response of ε: the loss is ε with mass 1/(1 + e^{-ε}), else −ε."""
+    eps = nearest_float(epsilon)
+    low, high = exp_neg_bounds(epsilon)
+    log_kept = nearest_float(-log_bounds(1 + (low + high) / 2)[0])
+    return DiscretePld.of([eps, -eps], [log_kept, log_kept - eps], EPS * eps, EPS * (4 + eps))
+
+
+def build_response_pld(truth: Fraction, choices: int) -> DiscretePld:
+    """k answers, the true one with `truth`: loss ±ln(truth/other), and 0 on the answers that neither input favours."""
+    other = (1 - truth) / (choices - 1)
+    if truth == other:
+        return DiscretePld.of([0.0], [0.0])
+    odds = nearest_float(sum(log_bounds(truth / other), Fraction(0)) / 2)
+    mass = [nearest_float(sum(log_bounds(p), Fraction(0)) / 2) for p in (truth, other)]
+    loss = [odds, -odds]
+    if choices > 2:
+        loss.append(0.0)
+        mass.append(nearest_float(sum(log_bounds((choices - 2) * other), Fraction(0)) / 2))
+    return DiscretePld.of(loss, mass, 0.0, EPS)
+
+
+# δ(ε) of a loss with few values, term by term: k-fold randomised response is a binomial, for example.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscreteCurve:
+    """All values of a loss from the largest down, with masses: δ(ε) = Σ p·(1 − e^{ε − l})₊, every term ≥ 0."""
+
+    pld: DiscretePld
+    omitted_mass: float = 0.0  # mass that the list leaves out, wherever it is
+
+    @classmethod
+    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> "DiscreteCurve":
+        order = np.argsort(-pld.loss, kind="stable")
+        return cls(
+            DiscretePld(pld.loss[order], pld.log_mass[order], pld.loss_error[order], pld.mass_error[order]), omitted_mass
+        )
+
+    def bound_delta(self, epsilon: float) -> tuple[float, float]:
+        """δ at ε between two doubles: each term is moved by the errors of its loss and of its mass.
+
+        >>> DiscreteCurve.of(DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bound_delta(1.0)[0]
+        0.0
+        """
+        return self._sum_terms(epsilon, -1), min(1.0, self._sum_terms(epsilon, 1) + self.omitted_mass)
+
+    def _sum_terms(self, epsilon: float, sign: int) -> float:
+        loss = self.pld.loss + sign * (self.pld.loss_error + 2 * EPS * (np.abs(self.pld.loss) + abs(epsilon)))
+        # The list is sorted but for its errors: past the last loss above ε every term is 0.
+        above = (loss > epsilon).nonzero()[0]
+        last = int(above[-1]) + 1 if above.size else 0
+        gain = -np.expm1(np.minimum(0.0, epsilon - loss[:last]))
+        terms = np.exp(np.minimum(self.pld.log_mass[:last] + sign * self.pld.mass_error[:last], 0.0)) * gain
+        value = fsum(terms.tolist()) if last < 512 else float(terms.sum()) * (1 + sign * EPS * 64)
+        if not isfinite(value):  # some double overflowed on the way: nothing is known
+            return float(sign > 0)
+        return max(0.0, value * (1 + sign * 16 * EPS) + sign * 1e-320 * last)
+
+    def guess_epsilon(self, delta: float) -> float:
+        """Where δ(ε) meets delta, without error bounds: between two neighbouring values δ is P − e^ε·Q."""
+        mass: Floats = np.exp(self.pld.log_mass)
+        p, q = np.cumsum(mass), np.cumsum(mass * np.exp(-np.maximum(self.pld.loss, -700)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = p - np.exp(np.minimum(self.pld.loss, 700)) * q  # δ at every value
+            i = int(np.searchsorted(at, delta)) - 1
+            value = np.log((p[max(i, 0)] - delta) / q[max(i, 0)])
+        return float(value) if np.isfinite(value) and value < inf else float(self.pld.loss[0])

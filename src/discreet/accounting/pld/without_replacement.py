@@ -1,0 +1,166 @@
+"""Sampling without replacement, where one unit is replaced: the worst pair, from the worst pair (P, Q) of the release.
+
+Given who else is sampled, the two worlds are (1 − q)R + qP and (1 − q)R + qP', and any two of P, P', R are neighbours: put
+another unit in the place of the replaced one. By advanced joint convexity H at 1 + q(α − 1) is q·H_α(P ‖ (1 − β)R + βP'),
+and so at most q·H_α(P ‖ Q), α ≥ 1 [BBG18, Thms 2 and 9]: the curve of ((1 − q)Q + qP, Q). Below α = 1 the mirror image
+H_α(A ‖ B) = 1 − α + α·H_{1/α}(B ‖ A) holds for it, as both worlds are on a par. The two halves make one convex curve [ZDW22,
+Thm 11]: at α = 1 the slope is −(1 − q)P(P ≥ Q) − q·Q(P ≥ Q) on the left, −Q(P > Q) on the right. So it is the curve of a
+pair (A, B), whose loss L is, where it is positive, that of the Poisson sample for the unit that is removed; −L has under B
+the law of L under A; and what is left, the kink, is at 0.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, erf, expm1, inf, log, pi, sqrt
+
+import numpy as np
+
+from discreet._numbers import nearest_float
+from discreet.accounting.pld import EPS, Floats, MgfRatio
+from discreet.accounting.pld.discrete import DiscretePld
+from discreet.accounting.pld.gaussian import GaussianPld
+from discreet.accounting.pld.laplace import LaplacePld
+from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
+
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_MAX_POINTS = 1 << 18
+
+
+def sample_without_replacement(
+    pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction
+) -> tuple[DiscretePld, float, float]:
+    """The law on a share `rate` < 1 of the units, and its mass at infinity; the list must be its own mirror image.
+
+    Write w for P's mass at infinity. The kink has 1 − q·w less all that is not at 0, which is
+    (1 − q)·(w + Σ P(l)(1 − e^{-l})) + P(0), the sum over l > 0.
+    """
+    q, stay = nearest_float(rate), nearest_float(1 - rate)
+    flat = np.abs(pld.loss) <= pld.loss_error + 1e-12
+    up = (pld.loss > 0) & ~flat
+    loss, mass = pld.loss[up], pld.log_mass[up]
+    image, slip = _image(loss, q, stay)
+    slip = slip + pld.loss_error[up]
+    low, high = infinity_mass
+    kink = float(np.exp(pld.log_mass[flat]).sum() - stay * (np.exp(mass) * np.expm1(-loss)).sum()) + stay * low
+    wrong = stay * (high - low) + float((np.exp(mass) * (pld.mass_error[up] + pld.loss_error[up])).sum()) + 64 * EPS
+    wrong += float((np.exp(pld.log_mass[flat]) * pld.mass_error[flat]).sum())
+    near = float((np.abs(pld.loss[flat]) + pld.loss_error[flat]).max(initial=0.0))
+    mass_slip = pld.mass_error[up] + pld.loss_error[up] + slip + 8 * EPS * np.abs(loss)
+    both = DiscretePld.of(
+        np.concatenate([image, -image, [0.0]]),
+        np.concatenate([mass + (image - loss), mass - loss, [log(max(kink, 1e-300))]]),
+        np.concatenate([slip, slip, [near]]),
+        np.concatenate([mass_slip, mass_slip, [min(700.0, wrong / kink) if kink > wrong else 700.0]]),
+    )
+    return both, q * low * (1 - 4 * EPS), q * high * (1 + 4 * EPS)
+
+
+def _image(loss: Floats, q: float, stay: float) -> tuple[Floats, Floats]:
+    """ln(1 − q + q·e^l) for l ≥ 0, and its error."""
+    near = np.log1p(q * np.expm1(np.minimum(loss, 30)))
+    image = np.where(loss < 30, near, loss + log(q) + np.log1p(stay / q * np.exp(-np.maximum(loss, 30))))
+    return image, 8 * EPS * (1 + loss + image)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutReplacementPld:
+    """Gaussian or continuous Laplace noise on a share `rate` of the units.
+
+    With A = 1 − q + q·e^t and Q's law of t = ln P/Q, M(z) = ∫_{t>0} (A^{z+1} + A^{-z}) dQ + (1 − q)(1 − 2Q(t > 0)), by
+    Gauss' rule on panels of half-width η as in `sampled_laplace`, whose proof holds on (0, ε₀] as it stands.
+
+    *Gaussian*, dQ = N(−μ²/2, μ²): cut at X = μ²(c + ½) + μ·y with y² = c(c + 1)μ² + 140. As A ≤ e^t, what is cut is
+    at most 2e^{c(c+1)μ²/2}·Φ(−y) ≤ 2e^{-70}, and M(c) ≥ 1. With U = X + μ²/2 + 2 and η ≤ min(μ²/U, μ/2) too, the density
+    grows from a panel to its ellipse by at most e^{5.2ηU/μ² + 8η²/μ²} ≤ e^{7.2} and varies on a panel by at most e²; so
+    the rule is off by at most e^{45+7.2-134+10} times M(c).
+
+    >>> law = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 2))
+    >>> abs(float(law.cgf(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
+    True
+    """
+
+    inner: GaussianPld | LaplacePld
+    rate: Fraction
+
+    @property
+    def single_sample(self) -> SampledGaussianPld | SampledLaplacePld:
+        """What has the same curve for ε ≥ 0, if nothing else is composed."""
+        if isinstance(self.inner, GaussianPld):
+            return SampledGaussianPld(self.inner.squared, self.rate, removed=True)
+        return SampledLaplacePld(self.inner.epsilon, self.rate, removed=True)
+
+    @property
+    def max_loss(self) -> float:
+        return self.single_sample.max_loss
+
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
+        value, error = np.full(len(c), inf), np.full(len(c), inf)
+        for lo, hi in pairwise([0.0, 2.0, 8.0, 32.0, 128.0, 512.0, 4096.0, 16384.0]):
+            here = (lo < c) & (c <= hi)
+            atoms = self._atoms(float(c[here].max()), 0.0) if here.any() else None
+            if atoms is not None:
+                value[here], error[here] = atoms.cgf(c[here])
+        return value, error + 1e-28
+
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
+        atoms = self._atoms(c, float(s[-1]))
+        if atoms is None:
+            return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
+        found = atoms.mgf_ratio(c, base, s)
+        return MgfRatio(found.log, found.error + 1e-28)
+
+    def modulus_bounds(self, c: float, s: Floats) -> Floats:
+        return np.zeros(len(s))
+
+    def decay_bound(self, c: float, s: float) -> float:
+        return 0.0  # the kink is an atom
+
+    def _atoms(self, c: float, s: float) -> DiscretePld | None:
+        """Gauss' points for t > 0, their mirror images and the kink as a list."""
+        widest = min(0.375, 4 / (s + 1), 4 / (c + 2))
+        if isinstance(self.inner, LaplacePld):
+            points = _laplace_points(nearest_float(self.inner.epsilon), widest)
+        else:
+            points = _gaussian_points(nearest_float(self.inner.squared), widest, c)
+        if points is None:
+            return None
+        t, mass, kink = points
+        image, slip = _image(t, nearest_float(self.rate), nearest_float(1 - self.rate))
+        rough = slip + 16 * EPS * (9 + np.abs(mass) + t)
+        return DiscretePld.of(
+            np.concatenate([image, -image, [0.0]]),
+            np.concatenate([mass + image, mass, [log(kink * nearest_float(1 - self.rate))]]),
+            np.concatenate([slip, slip, [0.0]]),
+            np.concatenate([rough, rough, [16 * EPS]]),
+        )
+
+
+def _laplace_points(eps: float, widest: float) -> tuple[Floats, Floats, float] | None:
+    """t, ln Q's masses there, and P(t > 0) − Q(t > 0); the last point is the atom at ε₀."""
+    found = _panels(eps, widest)
+    if found is None:
+        return None
+    t, weight = found
+    mass = weight - log(4) - (t + eps) / 2
+    return np.append(t, eps), np.append(mass, log(0.5) - eps), -expm1(-eps / 2)
+
+
+def _gaussian_points(squared: float, widest: float, c: float) -> tuple[Floats, Floats, float] | None:
+    mu = sqrt(squared)
+    end = squared * (c + 0.5) + mu * sqrt(c * (c + 1) * squared + 140)
+    found = _panels(end, min(widest, squared / (end + squared / 2 + 2), mu / 2))
+    if found is None:
+        return None
+    t, weight = found
+    return t, weight - (t + squared / 2) ** 2 / (2 * squared) - log(mu * sqrt(2 * pi)), erf(mu / sqrt(8))
+
+
+def _panels(end: float, widest: float) -> tuple[Floats, Floats] | None:
+    """Gauss' points on (0, end) and the logarithms of their weights."""
+    panels = ceil(end / (2 * widest))
+    if panels * len(_POINTS) > _MAX_POINTS:
+        return None
+    half = end / (2 * panels)
+    t = np.add.outer(half * (2 * np.arange(panels) + 1), half * _POINTS).ravel()
+    return t, np.tile(np.log(_WEIGHTS * half), panels)

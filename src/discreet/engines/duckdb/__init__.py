@@ -1,0 +1,1 @@
+"""DuckDB: files, frames and DuckDB databases."""

@@ -1,0 +1,143 @@
+"""Read a cell of any DuckDB type as the kind that its column is declared to hold, and as the identity of a unit.
+
+Both are total functions of the one cell and of what is declared. A cell that does not fit its declared kind is NULL. Neither
+depends on the type that a column happens to have, because one person's odd or missing cell decides that type: pandas turns
+whole numbers beside a missing one into floats, and numbers beside a text into objects.
+
+**Identity of a unit.** Contribution bounds hold per unit, so two people whose ids read as one would be bounded as one, and
+one of them could move a sum by more than the stated sensitivity. The identity is therefore injective in what the source
+holds. In a text file it is the cell's own text: "1", "01" and " 1 " are three units. In a frame, a cell of the declared
+kind's own family is its one text (a whole number has the same one as a float), and a cell of another family is marked by a
+leading NUL and the name of its family: the text "1" among numbers is not the number 1.
+"""
+
+from sqlglot import exp
+
+from discreet.query.schema import Kind
+
+TYPES = {
+    Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.BOOLEAN: "BOOLEAN", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}  # fmt: skip
+"""The DuckDB type of each kind."""
+
+ZONED = "TIMESTAMP WITH TIME ZONE"
+ZONED_NS = "TIMESTAMPTZ_NS"
+NANOSECONDS = ("TIMESTAMP_NS", ZONED_NS)
+BIGINTS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+"""Whole numbers that a BIGINT holds."""
+WHOLE_NUMBERS = BIGINTS | {"HUGEINT", "UBIGINT", "UHUGEINT"}
+FAMILIES = {
+    **dict.fromkeys((*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL"), "number"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), "text"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", *NANOSECONDS, ZONED), "moment"),
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+"""The family of each DuckDB type; lists, structs, blobs, intervals and the rest have none and read as NULL."""
+
+KINDS = {
+    **dict.fromkeys(WHOLE_NUMBERS - {"UHUGEINT"}, Kind.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Kind.REAL),
+    **dict.fromkeys(("VARCHAR", "ENUM", "UUID"), Kind.TEXT),
+    **dict.fromkeys(("TIMESTAMP", *NANOSECONDS, ZONED), Kind.TIMESTAMP),
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+}
+"""The kind of each DuckDB type that is shown."""
+
+ALLOWED = {
+    Kind.INTEGER: ("number", "text"),
+    Kind.REAL: ("number", "text"),
+    Kind.BOOLEAN: ("boolean", "number", "text"),
+    Kind.TEXT: ("text", "number", "boolean", "date", "moment"),
+    Kind.DATE: ("date", "moment", "text"),
+    Kind.TIMESTAMP: ("moment", "date", "text"),
+}
+"""The families whose cells can be read as a kind; the first is the kind's own."""
+
+
+def quote_name(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
+    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
+
+
+def kind_of(type_name: str) -> Kind | None:
+    """The kind that a column of this DuckDB type holds; None if it is not shown."""
+    return KINDS.get(type_name.partition("(")[0])
+
+
+def family_prefix(family: str) -> str:
+    """What the identity of a cell begins with if its family is not the declared kind's own."""
+    return f"\0{family}:"
+
+
+def read_text_as(kind: Kind, text: str) -> str:
+    """SQL that reads a text. A whole number is a sign and digits: TRY_CAST alone takes 1.4, 1e0, 0x1 and 1_000 too. A
+    timestamp with a UTC offset is the same moment in UTC; one without is taken to be in UTC."""
+    match kind:
+        case Kind.TEXT:
+            return text
+        case Kind.INTEGER:
+            return rf"TRY_CAST(CASE WHEN regexp_full_match({text}, '\s*[+-]?[0-9]+\s*') THEN {text} END AS BIGINT)"
+        case Kind.TIMESTAMP:
+            return f"(TRY_CAST({text} AS TIMESTAMPTZ) AT TIME ZONE 'UTC')"
+        case _:
+            return f"TRY_CAST({text} AS {TYPES[kind]})"
+
+
+def read_as(kind: Kind, type_name: str, cell: str) -> str:
+    """SQL that reads a cell of the DuckDB type `held` as `kind`."""
+    family = _family(type_name)
+    if family not in ALLOWED[kind]:
+        return f"NULL::{TYPES[kind]}"
+    if kind is Kind.TEXT or family == "text" or type_name in NANOSECONDS:  # a cast rounds nanoseconds, a text's are cut off
+        return read_text_as(kind, _to_text(type_name, cell))
+    if kind is Kind.BOOLEAN and family == "number":
+        return f"CASE {_to_double(cell)} WHEN 0 THEN false WHEN 1 THEN true END"
+    if kind is Kind.INTEGER and type_name not in WHOLE_NUMBERS:
+        return _to_whole(_to_double(cell))
+    return f"TRY_CAST({_to_utc(type_name, cell)} AS {TYPES[kind]})"
+
+
+def read_identity(kind: Kind, type_name: str, cell: str) -> str | None:
+    """SQL that reads the identity of a unit; None if the column, read as its kind, is its own identity."""
+    family = _family(type_name)
+    if family == ALLOWED[kind][0] and (type_name == TYPES[kind] or type_name in BIGINTS) and family != "text":
+        return None
+    if family is None:
+        return "NULL::VARCHAR"
+    text = _to_text(type_name, cell)
+    if family != ALLOWED[kind][0]:
+        return f"{_family_prefix_sql(family)} || {text}"
+    marked = f"CASE WHEN starts_with({text}, chr(0)) THEN {_family_prefix_sql(family)} ELSE '' END"
+    return f"{marked} || {text}" if family == "text" else text
+
+
+def _family(type_name: str) -> str | None:
+    return FAMILIES.get(type_name.partition("(")[0])
+
+
+def _family_prefix_sql(family: str) -> str:
+    return f"chr(0) || '{family}:'"
+
+
+def _to_text(type_name: str, cell: str) -> str:
+    """The one text of a cell, whatever type its column has."""
+    if type_name in ("FLOAT", "DOUBLE"):
+        number = _to_double(cell)
+        return f"CASE WHEN NOT isnan({number}) THEN coalesce({_to_whole(number)}::VARCHAR, {number}::VARCHAR) END"
+    return f"{_to_utc(type_name, cell)}::VARCHAR" + (" || '+00'" if type_name in (ZONED, ZONED_NS) else "")
+
+
+def _to_double(cell: str) -> str:
+    return f"TRY_CAST({cell} AS DOUBLE)"
+
+
+def _to_whole(number: str) -> str:
+    """A double that is a whole number, as one; NaN, infinities and fractions are missing."""
+    return f"TRY_CAST(CASE WHEN isfinite({number}) AND {number} = floor({number}) THEN {number} END AS BIGINT)"
+
+
+def _to_utc(type_name: str, cell: str) -> str:
+    return f"({cell} AT TIME ZONE 'UTC')" if type_name in (ZONED, ZONED_NS) else cell

@@ -1,0 +1,187 @@
+"""A connection to PostgreSQL that reads, and writes nothing but its own copies of public tables.
+
+Every question runs in a read-only transaction, with settings that hold for that transaction alone and on which the text of
+dates and the meaning of constants and functions depend. A connection that was lost is opened again for the next question.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import getpid
+from typing import Any, TypeAlias
+from weakref import finalize
+
+import psycopg
+from psycopg.adapt import Buffer, Loader
+
+from discreet.addresses import is_unambiguous
+from discreet.engines.base import OutOfResources
+from discreet.engines.owner import owner_log
+from discreet.errors import EngineFailed, SourceRefused
+
+BATCH = 20_000
+CHUNKED = 170_000  # the version of libpq from which on rows come in batches
+TIMEOUT = "1h"
+"""Of a statement, unless the role, the database or the address sets another (options=-cstatement_timeout=60s)."""
+
+Prepare: TypeAlias = Callable[[psycopg.Connection[Any]], None]
+
+_SETTINGS = f"""SELECT set_config('DateStyle', 'ISO, YMD', true), set_config('TimeZone', 'UTC', true),
+  set_config('standard_conforming_strings', 'on', true), set_config('statement_timeout', COALESCE(
+    NULLIF(current_setting('statement_timeout'), '0'), '{TIMEOUT}'), true)"""
+_PATH = "SELECT pg_catalog.set_config('search_path', %s, true)"
+_OWN_PATH = "SELECT pg_catalog.current_setting('search_path')"
+
+
+class ReadConnection:
+    """One database."""
+
+    def __init__(self, address: str) -> None:
+        self._connection: psycopg.Connection[Any] | None = None
+        self._address = _check_address(address)
+        self.lock = threading.Lock()
+        self.path = "pg_catalog, pg_temp"  # no function, operator or type of anybody's is taken for PostgreSQL's own
+        self._prepared: list[Prepare] = []  # done again on every new connection
+
+    def open(self) -> psycopg.Connection[Any]:
+        """The connection, opened again if it was lost."""
+        if self._connection is not None and _is_alive(self._connection):
+            return self._connection
+        connection = psycopg.connect(
+            self._address,
+            autocommit=True,
+            prepare_threshold=None,
+            client_encoding="UTF8",
+            fallback_application_name="discreet",
+        )
+        connection.adapters.register_loader("numeric", _IntegerLoader)
+        try:
+            for prepare in self._prepared:
+                prepare(connection)
+        except psycopg.Error:
+            connection.close()  # half prepared, it would serve no later question either
+            raise
+        self._connection = connection
+        finalize(self, _close_if_owner, connection, getpid())  # holds it, so that it is not gone before it is closed
+        return connection
+
+    def prepare(self, step: Prepare) -> None:
+        """Do this now, and again whenever the connection is opened."""
+        step(self.open())
+        self._prepared.append(step)
+
+    @contextmanager
+    def read_transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """A read-only transaction."""
+        connection = self.open()
+        connection.read_only = True
+        with connection.transaction():
+            connection.execute(_SETTINGS)
+            yield connection
+
+    @contextmanager
+    def pinned_transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """A read-only transaction in which words mean what PostgreSQL says."""
+        with self.read_transaction() as connection:
+            connection.execute(_PATH, [self.path])
+            yield connection
+
+    def widen_search_path(self) -> None:
+        """Look words up in the role's own path too, after PostgreSQL's: a function behind a view may need that."""
+        with self.read_transaction() as connection:
+            row = connection.execute(_OWN_PATH).fetchone()
+        self.path = f"pg_catalog, {row[0]}" if row is not None and row[0] else self.path
+
+    def execute(
+        self, statement: str, is_unchanged: Callable[[psycopg.Connection[Any]], bool], *, plain: bool
+    ) -> Iterator[tuple[Any, ...]]:
+        """As they come, so that a million keys are never held at once. `still` says, in the same transaction, whether the
+        table is the one that was opened; `plain`, that no function of anybody's is called when it is read."""
+        try:
+            with self.read_transaction() as connection:
+                own = connection.execute(_OWN_PATH).fetchone()
+                connection.execute(_PATH, [self.path])
+                if not is_unchanged(connection):
+                    owner_log.warning("the table is not what it was when it was opened: connect again")
+                    raise OutOfResources
+                yield from _stream(connection, statement) if plain else _fetch_by_cursor(connection, statement, own)
+        except psycopg.Error as mistake:
+            owner_log.warning("%s", mistake)
+            raise (OutOfResources if _is_resource(mistake) else EngineFailed) from None
+
+    def close(self) -> None:
+        """Leave the server alone."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _stream(connection: psycopg.Connection[Any], statement: str) -> Iterator[tuple[Any, ...]]:
+    """Without a cursor on the server, which would keep parallel workers away. Before libpq 17 rows come one by one."""
+    with connection.cursor() as cursor:  # the statement is generated by us; there are no parameters in it
+        yield from cursor.stream(statement, size=BATCH if psycopg.pq.version() >= CHUNKED else 1)
+
+
+def _fetch_by_cursor(connection: psycopg.Connection[Any], statement: str, path: Any) -> Iterator[tuple[Any, ...]]:
+    """Through a cursor on the server: once its words are understood, what is behind a view may need the role's own path."""
+    with connection.cursor(name="discreet") as cursor:
+        cursor.execute(statement)
+        connection.execute(_PATH, path)
+        while batch := cursor.fetchmany(BATCH):
+            yield from batch
+
+
+RESOURCES = ("08", "25P", "40", "42501", "42P01", "53", "55", "57", "58")
+"""What the codes of failures begin with that no row has caused: connections, deadlocks, names, permissions, memory, locks,
+time-outs and shutdowns. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+
+
+def _is_resource(mistake: psycopg.Error) -> bool:
+    """A failure without a code was met on this side: the connection is lost."""
+    return mistake.sqlstate.startswith(RESOURCES) if mistake.sqlstate else not isinstance(mistake, psycopg.DataError)
+
+
+def _close_if_owner(connection: psycopg.Connection[Any], owner: int) -> None:
+    """Not by a fork of the process that opened it, which would end it for both."""
+    if getpid() == owner:
+        connection.close()
+
+
+def _check_address(address: str) -> str:
+    """An address that libpq can take apart. Its own message would repeat what it could not, which may be the password."""
+    try:
+        known = is_unambiguous(address, psycopg.conninfo.conninfo_to_dict(address))
+    except (psycopg.Error, ValueError):
+        known = False
+    if not known:
+        owner_log.warning("the address of a database could not be taken apart")
+        raise SourceRefused(
+            "this address of a database cannot be read", "write @, / and : in a password as %40, %2F and %3A, and check it"
+        )
+    return address
+
+
+@contextmanager
+def translate_errors(reason: str, hint: str) -> Iterator[None]:
+    """Whatever the server says is for the owner's log."""
+    try:
+        yield
+    except psycopg.Error as mistake:
+        owner_log.warning("%s", mistake)
+        raise SourceRefused(reason, hint) from None
+
+
+class _IntegerLoader(Loader):
+    """Only whole numbers leave the server."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data))
+
+
+def _is_alive(connection: psycopg.Connection[Any]) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError as mistake:
+        owner_log.warning("%s", mistake)
+        connection.close()
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Spark: frames, tables of a catalogue and folders of Parquet files."""

@@ -1,0 +1,121 @@
+"""Randomised response: each person answers for themselves, truthfully with a known probability."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._numbers import Number, ceil_float, check_int, check_probability, format_rational, read_positive
+from discreet.accounting.pure import response_epsilon, response_truth
+from discreet.errors import BadParameter, BadValues
+from discreet.events import RandomizedResponseEvent
+from discreet.mechanisms._tail_bounds import failure_probability
+from discreet.noise import Bits, bernoulli, uniform_below
+from discreet.units import Sensitivity
+from discreet.units import to_sensitivity as bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RandomizedResponse:
+    """One of `choices` answers 0, 1, …: the true one with probability `truth`, else one of the others, equally likely.
+
+    >>> coin = RandomizedResponse(Fraction(2, 3))
+    >>> round(coin.epsilon, 12)
+    0.69314718056
+    >>> yes = RandomizedResponse.for_epsilon(1, predicate=lambda age: age >= 18)
+    >>> len(yes.release([12, 30, 45]))
+    3
+    """
+
+    truth: Fraction
+    choices: int
+    predicate: Callable[[Any], int] | None
+
+    def __init__(self, truth: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None) -> None:
+        p, k = check_probability(truth, "truth"), check_int(choices, "choices", 2)
+        if p * k <= 1:
+            raise BadParameter("truth", format_rational(p), f"must exceed 1/{k}: else the answers say nothing", "raise it")
+        for name, value in (("truth", p), ("choices", k), ("predicate", predicate)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def for_epsilon(
+        cls, epsilon: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None
+    ) -> "RandomizedResponse":
+        """Truth with probability e^ε/(e^ε + choices − 1), rounded down so that ε is kept."""
+        return cls(response_truth(read_positive(epsilon, "epsilon"), check_int(choices, "choices", 2)), choices, predicate)
+
+    @property
+    def epsilon(self) -> float:
+        """ln of the odds of the true answer against any one other, rounded up."""
+        return ceil_float(response_epsilon(self.truth, self.choices))
+
+    @property
+    def other(self) -> Fraction:
+        """The probability of any one answer that is not true."""
+        return (1 - self.truth) / (self.choices - 1)
+
+    def release(self, values: Any, bits: Bits | None = None) -> Any:
+        """One randomised answer per person, in the same shape. With a predicate, `values` are the records that it takes, or
+        one record; it is applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
+        if self.predicate is not None:
+            values = [self.predicate(record) for record in values] if _is_batch(values) else self.predicate(values)
+        answers = _check_answers(values, self.choices)
+        honest = bernoulli(self.truth, answers.size, bits)
+        shift = 1 + uniform_below(self.choices - 1, answers.size, bits)
+        out = np.where(honest, answers.reshape(-1), (answers.reshape(-1) + shift) % self.choices).reshape(answers.shape)
+        if isinstance(values, np.ndarray):
+            return out
+        return out.tolist()
+
+    def event(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> RandomizedResponseEvent:
+        """What one person's answer costs them. Every person answers once, so this is the price for all of them."""
+        if bound(sensitivity).l1 != 1:
+            raise BadParameter("sensitivity", sensitivity, "a person gives one answer", "repeat the loss for more")
+        return RandomizedResponseEvent(self.truth, self.choices)
+
+    def estimate(self, answers: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
+        """Unbiased numbers of people per true answer: (count − n·other)/(truth − other)."""
+        given = _check_answers(answers, self.choices).reshape(-1)
+        counts = np.bincount(given, minlength=self.choices)
+        gap = float(self.truth - self.other)
+        return np.asarray((counts - given.size * float(self.other)) / gap, np.float64)
+
+    def standard_deviation(self, n: int, holders: int | None = None) -> float:
+        """Of one estimated number, when `holders` of n people have that answer; for two choices it does not depend on them
+        and equals e^{ε/2}/(e^ε − 1)·√n."""
+        have = check_int(n, "n") if holders is None else check_int(holders, "holders")
+        p, q = self.truth, self.other
+        variance = have * p * (1 - p) + (n - have) * q * (1 - q)
+        return sqrt(variance) / float(p - q)
+
+    def error(self, confidence: Number, size: int = 1) -> float:
+        """An estimated number from `size` people is off by at most this with the given confidence (Hoeffding: each answer
+        moves the estimate by 1/(truth − other); [S4, ex. 2.5] with 2e^{-2t²} = 1 − confidence)."""
+        fail, gap = failure_probability(confidence), float(self.truth - self.other)
+        return sqrt(log(2 / fail) / 2 * check_int(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
+
+
+def _is_batch(values: Any) -> bool:
+    """Whether these are records, one after the other, and not a single one; a text is one."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+
+
+def _check_answers(values: Any, choices: int) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise BadValues("are nested irregularly", "give a list or an array of answers") from None
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "biu":
+        raise BadValues(f"have dtype {array.dtype}", f"give answers 0 … {choices - 1}, or a predicate")
+    if ((array < 0) | (array >= choices)).any():
+        raise BadValues("hold an answer that is not among the choices", f"give answers 0 … {choices - 1}")
+    return array.astype(np.int64)

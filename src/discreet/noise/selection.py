@@ -1,0 +1,103 @@
+"""Exact selection by a race: the exponential mechanism's law, and permute-and-flip's.
+
+With x_i = −rate·(best − score_i) ≤ 0 and independent uniforms U_i,
+    argmax x_i − ln(−ln U_i)   has the law of the exponential mechanism, P(i) ∝ e^{x_i} (Gumbel's trick), and
+    argmax x_i − ln U_i        has the law of permute-and-flip [DKS21, Prop. 4].
+Doubles with an error bound settle most races; the contenders that remain are compared in fixed point, with more bits of
+their U until one is ahead.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._numbers import Number, check_positive, nearest_float, to_rational
+from discreet.errors import BadParameter
+from discreet.noise import fixed
+from discreet.noise.bits import SYSTEM, Bits
+from discreet.noise.lazy import FUNCTION_ERROR, HALF_ULP, LazyUniform
+
+MAX_DEFICIT = 1e9
+
+
+class SelectionRule(Enum):
+    """Which law the winner has."""
+
+    EXPONENTIAL = "exponential"
+    PERMUTE_AND_FLIP = "permute-and-flip"
+
+
+def select(
+    scores: Sequence[Number] | NDArray[np.int64],
+    rate: Number,
+    rule: SelectionRule = SelectionRule.EXPONENTIAL,
+    bits: Bits | None = None,
+) -> int:
+    """The index of the winner: a higher score, in steps of 1/rate, is exponentially likelier.
+
+    >>> select([0, 1000, 0], rate=1)
+    1
+    """
+    exact = [to_rational(score, "score") for score in scores]
+    if not exact:
+        raise BadParameter("scores", "empty", "there is nothing to choose from", "give at least one candidate")
+    speed, best, source = check_positive(rate, "rate"), max(exact), SYSTEM if bits is None else bits
+    deficits = [speed * (best - score) for score in exact]
+    words = source.words(len(exact))
+    low, high = _float_key_bounds(deficits, words, rule)
+    contenders = np.flatnonzero(high >= low.max())
+    if contenders.size == 1:
+        return int(contenders[0])
+    return settle({int(i): LazyUniform(source, int(words[i]), 64) for i in contenders}, deficits, rule)
+
+
+def _float_key_bounds(
+    deficits: list[Fraction], words: NDArray[np.uint64], rule: SelectionRule
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Intervals around the keys. E = −ln U: conversion and undrawn bits move it by 2^-53 + 2^-64/u, np.log by its ulps.
+    For Gumbel the relative error of E is the absolute one of ln E. All bounds are doubled to cover their own rounding."""
+    x = -np.array([min(nearest_float(d), MAX_DEFICIT) for d in deficits])
+    u = np.maximum(words.astype(np.float64), 0.5) * 2.0**-64
+    e = np.maximum(-np.log(u), 2.0**-64)
+    error = HALF_ULP + 2.0**-64 / u + FUNCTION_ERROR * e
+    key = e
+    if rule is SelectionRule.EXPONENTIAL:
+        key = -np.log(e)
+        error = np.where(error < e / 4, 2 * error / e, np.inf) + FUNCTION_ERROR * np.abs(key)
+    error = 2 * (error + 4 * HALF_ULP * (np.abs(x) + np.abs(key)))
+    error[words == 0] = np.inf
+    lower = np.where(x > -MAX_DEFICIT, x + key - error, -np.inf)
+    return lower, x + key + error
+
+
+def settle(contenders: dict[int, LazyUniform], deficits: list[Fraction], rule: SelectionRule) -> int:
+    """The contender with the largest key. Keys are equal with probability zero, so refining ends."""
+    while True:
+        intervals = {i: _exact_key_bounds(u, deficits[i], rule) for i, u in contenders.items()}
+        bar = max(low for low, _ in intervals.values())
+        contenders = {i: contenders[i] for i, (_, high) in intervals.items() if high >= bar}
+        if len(contenders) == 1:
+            return next(iter(contenders))
+        for u in contenders.values():
+            u.refine()
+
+
+def _exact_key_bounds(u: LazyUniform, deficit: Fraction, rule: SelectionRule) -> tuple[Fraction | float, Fraction | float]:
+    """Bounds on the key of one contender."""
+    while not u.number:
+        u.refine()
+    precision = u.known + 64
+    low, high = u.neg_log(precision)
+    if rule is SelectionRule.PERMUTE_AND_FLIP:
+        return Fraction(low, 1 << precision) - deficit, Fraction(high, 1 << precision) - deficit
+    return -_log_bounds(high, precision)[1] - deficit, (-_log_bounds(low, precision)[0] - deficit) if low else inf
+
+
+def _log_bounds(value: int, precision: int) -> tuple[Fraction, Fraction]:
+    """Bounds on ln(value/2^P)."""
+    near, slack = fixed.log_int(value, precision) - precision * fixed.ln2(precision), precision + 1
+    return Fraction(near - slack, 1 << precision), Fraction(near + slack, 1 << precision)

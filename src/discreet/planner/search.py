@@ -1,0 +1,233 @@
+"""Two of accuracy, ε and n give the third, for one mechanism.
+
+What is returned was tried: it holds, whatever the search missed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, exp, floor, isfinite, log10
+
+from discreet._numbers import smallest_where
+from discreet.errors import BadParameter
+from discreet.planner.central import CENTRAL_MECHANISMS, CentralMechanism
+from discreet.planner.local import LOCAL_MECHANISM, LocalMechanism
+from discreet.planner.task import Accuracy, Goal, Task, reference_size
+from discreet.query.accuracy import MAX_EPSILON
+
+MIN_EPSILON = Fraction(1, 10**9)
+MAX_N = 10**15
+DIGITS, TOLERANCE = 4, 1e-4
+Mechanism = CentralMechanism | LocalMechanism
+_POWERS = [1 << i for i in range(MAX_EPSILON.bit_length())]
+
+
+def meets_goal(mechanism: Mechanism, task: Task, goal: Goal, epsilon: Fraction, n: int | None) -> bool:
+    """Whether the error at this price, with so many people, is at most what is allowed."""
+    try:
+        found = mechanism.predict_accuracy(task, epsilon, n)
+    except BadParameter:  # noise too wide or too narrow to be drawn
+        return False
+    return _is_within_goal(found, task, goal, n)
+
+
+def solve_epsilon(mechanism: Mechanism, task: Task, goal: Goal, n: int | None) -> Fraction | None:
+    """The least ε, to four digits and rounded up, that reaches the goal; none if none up to MAX_EPSILON does."""
+
+    def good(epsilon: Fraction | int) -> bool:
+        return MIN_EPSILON <= epsilon <= MAX_EPSILON and meets_goal(mechanism, task, goal, Fraction(epsilon), n)
+
+    if isinstance(mechanism, CentralMechanism):
+        divisor = n if task.divides_by_n and n is not None else 1
+        found = _first_good_epsilon(
+            mechanism.guess_epsilon(task, lambda totals: _is_within_goal(totals.divide_by(divisor), task, goal, n)), good
+        )
+        if found is not None:
+            return found
+    # Reports have no noise to be read off; and wider noise costs less, except for a discrete Gaussian that is all but zero.
+    # Past MAX_EPSILON nothing is good, so the search may not leap: it begins at the first power of two that is.
+    start = next((power for power in _POWERS if good(power)), None)
+    return (
+        None
+        if start is None
+        else _first_good_epsilon(smallest_where(lambda epsilon: good(Fraction(epsilon)), start, TOLERANCE / 10), good)
+    )
+
+
+def _first_good_epsilon(near: float, is_good: Callable[[Fraction], bool]) -> Fraction | None:
+    """The first ε with four digits from `near` on that is good, as a double: what counts is the noise that it buys."""
+    if not isfinite(near) or near > MAX_EPSILON:
+        return None
+    epsilon = round_up(max(Fraction(near), MIN_EPSILON))
+    for _ in range(20):
+        if is_good(Fraction(float(epsilon))):
+            return Fraction(float(epsilon))
+        epsilon += _digit_unit(epsilon)
+    return None
+
+
+def solve_n(mechanism: Mechanism, task: Task, goal: Goal, epsilon: Fraction) -> int | None:
+    """The least number of people that reaches the goal at this ε; for randomised response within a part in 10⁴."""
+    start, near = (
+        (1, 0.0) if isinstance(mechanism, CentralMechanism) else (_guess_n(mechanism, task, goal, epsilon), TOLERANCE)
+    )
+    if start > MAX_N:
+        return None
+    step = max(1, floor(start * near))
+    low, high = max(0, start - step), start
+    while not meets_goal(mechanism, task, goal, epsilon, high):
+        low, high, step = high, high + step, 2 * step
+        if high > MAX_N:
+            return None
+    while low > 0 and high == start and meets_goal(mechanism, task, goal, epsilon, low):
+        low, high, start, step = max(0, low - step), low, low, 2 * step
+    while high - low > max(1, floor(near * high)):
+        middle = (low + high) // 2
+        low, high = (low, middle) if meets_goal(mechanism, task, goal, epsilon, middle) else (middle, high)
+    return high
+
+
+def _guess_n(mechanism: LocalMechanism, task: Task, goal: Goal, epsilon: Fraction) -> int:
+    """Where to begin: the error of n reports, beside what is allowed, falls like 1/√n."""
+    n = 1024
+    for _ in range(4):
+        ratio = mechanism.predict_accuracy(task, epsilon, n).get(task.metric) / goal.allowed_error(task.query, n)
+        n = max(1, ceil(n * ratio**2))
+        if n > MAX_N:
+            break
+    return n
+
+
+def smallest_int_where(condition: Callable[[int], bool], limit: int, scanned: int = 64) -> int | None:
+    """The least whole number from 1 on for which it holds: tried one by one at first, then by doubling and halving."""
+    for number in range(1, scanned + 1):
+        if condition(number):
+            return number
+    low = high = scanned
+    while not condition(high):
+        low, high = high, 2 * high
+        if high > limit:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if condition(middle) else (middle, high)
+    return high
+
+
+def round_up(exact: Fraction, digits: int = DIGITS) -> Fraction:
+    """At or above, with so many leading digits.
+
+    >>> round_up(Fraction(123456, 10**6)), round_up(Fraction(1, 4)), round_up(Fraction(0))
+    (Fraction(247, 2000), Fraction(1, 4), Fraction(0, 1))
+    """
+    if exact == 0:
+        return exact
+    unit = _digit_unit(exact, digits)
+    return ceil(exact / unit) * unit
+
+
+def _digit_unit(exact: Fraction, digits: int = DIGITS) -> Fraction:
+    return Fraction(10) ** (floor(log10(exact)) - digits + 1)
+
+
+def _is_within_goal(found: Accuracy, task: Task, goal: Goal, n: int | None) -> bool:
+    return found.get(task.metric) <= goal.allowed_error(task.query, n)
+
+
+# From where on another mechanism wins, and what deserves a warning.
+
+
+MAX_QUERIES = 1 << 20
+MIN_TRIED, MAX_TRIED = 64, 1024
+"""Numbers of questions are tried up to four times the first that is won, at least up to MIN_TRIED and at most up to
+MAX_TRIED: on a lattice some later ones are ties, or lost."""
+WEAK_EPSILON = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """A number of questions, or of people, from which on a mechanism is the one to take, or begins to be of use."""
+
+    mechanism: str
+    quantity: str
+    at: int
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def find_gaussian_crossover(task: Task, epsilon: Fraction) -> Crossover | None:
+    """The number of questions at once from which on Gaussian noise has the smaller error than Laplace noise, or the same: it
+    has the smaller one there, and the larger one for no later number that is tried. Where these would be too many, a number
+    for which it has the smaller one and for one less it has not, and no word about later ones."""
+    if task.delta == 0:
+        return None
+    laplace, gaussian, _ = CENTRAL_MECHANISMS
+
+    def lead(queries: int) -> Fraction:
+        many = replace(task, queries=queries)
+        mine, other = (way.predict_accuracy(many, epsilon, None).get(task.metric) for way in (gaussian, laplace))
+        return other - mine
+
+    first = smallest_int_where(lambda queries: lead(queries) > 0, MAX_QUERIES)
+    if first is None:
+        return None
+    end = max(MIN_TRIED, 4 * first)
+    leads = [(queries, lead(queries)) for queries in range(first, end + 1)] if end <= MAX_TRIED else []
+    at, said = _describe_leads(leads) or (first, f"begins to beat Laplace noise at about {_format_queries(first)} at once")
+    where = f"(here {task.queries:,}), at ε = {float(epsilon):.4g}, δ = {float(task.delta):g}"
+    return Crossover("Gaussian", "queries", at, f"Gaussian noise {said} {where}.")
+
+
+def _describe_leads(leads: list[tuple[int, Fraction]]) -> tuple[int, str] | None:
+    """From where on it wins or ties, as far as that was tried; none if it loses up to the end."""
+    lost = max((queries for queries, by in leads if by < 0), default=0)
+    tied = max((queries for queries, by in leads if by == 0), default=0)
+    at = next((queries for queries, by in leads if queries > lost and by > 0), None)
+    if at is None:
+        return None
+    start, end = f"from {_format_queries(at)} at once on", leads[-1][0]
+    if tied < at:
+        return at, f"beats Laplace noise {start}, as tried up to {end:,}"
+    better = f", and better from {tied + 1:,} on" if tied < end else ""
+    return at, f"is never worse than Laplace noise {start}{better}, as tried up to {end:,}"
+
+
+def _format_queries(queries: int) -> str:
+    return f"{queries:,} such question{'s' * (queries > 1)}"
+
+
+def find_response_crossover(task: Task, goal: Goal, epsilon: Fraction) -> Crossover | None:
+    """The number of people from which on randomised response meets the goal, nobody being trusted with the data."""
+    at = solve_n(LOCAL_MECHANISM, task, goal, epsilon)
+    if at is None:
+        return None
+    said = f"Randomised response, where nobody holds the data, is as good from about n = {at:,} on"
+    return Crossover(LOCAL_MECHANISM.name, "n", at, f"{said}, at ε = {float(epsilon):.4g}.")
+
+
+def find_warnings(task: Task, epsilon: Fraction, delta: Fraction, n: int | None, half_width: Fraction) -> tuple[str, ...]:
+    """What makes a plan pointless, in plain words with the reason."""
+    said = []
+    if n is not None and epsilon * n < 1:
+        said.append(
+            f"ε = {float(epsilon):.4g} is below 1/n = {1 / n:.4g}: replacing all n people, one after the other, changes no "
+            "probability by more than a factor e, so nothing useful about them can be learned."
+        )
+    if n is not None and delta * n >= 1:
+        said.append(
+            f"δ = {float(delta):g} is not below 1/n = {1 / n:.4g}: to publish somebody's record in clear, chosen at random, "
+            "would keep this promise. Take δ far below 1/n; 1/n² is usual."
+        )
+    if epsilon > WEAK_EPSILON:
+        factor = exp(min(float(epsilon), 700.0))
+        odds = f"{factor:,.0f}" if epsilon < 20 else f"{factor:.1e}"
+        said.append(
+            f"ε = {float(epsilon):.4g} is above {WEAK_EPSILON}: an answer may be {odds} times as likely with "
+            "somebody's record as "
+            "without it, which promises next to nothing."
+        )
+    if n is not None and half_width >= reference_size(task.query, n):
+        said.append("The noise is as large as the answer can be: this says nothing about the people.")
+    return tuple(said)

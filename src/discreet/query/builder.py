@@ -1,0 +1,392 @@
+"""Questions written in Python. They become the same `Query` as the SQL text, and nothing but that.
+
+>>> from discreet import col, count, select, when
+>>> grown_up = (col("age") >= 18) & col("dept").is_in(["a", "b"])
+>>> asked = select(n=count(), mean=col("pay").mean(), p90=col("pay").quantile("0.9")).where(grown_up)
+>>> asked = asked.group_by("dept", decade=col("age") // 10)
+>>> asked = asked.select(late=when(col("age") > 60).then(1).otherwise(0).sum())
+>>> [name for name, _ in asked.aggregates], [group.name for group in asked.groups]
+(['n', 'mean', 'p90', 'late'], ['dept', 'decade'])
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias
+
+from discreet._numbers import Number, parse_rational, read_decimal
+from discreet.errors import BadParameter, QueryRefused
+from discreet.query import ast
+from discreet.query.edges import MAX_CONSTANT, check_edges, compute_edges
+from discreet.query.schema import Key, Kind, Table, accepts
+from discreet.query.scope import Scope, resolve_columns
+from discreet.query.validate import MAX_BIN_WIDTH
+
+# Constants that are given in Python, as a question holds them.
+
+
+def to_constant(value: Any) -> ast.Number | ast.Constant:
+    """A constant to compare with."""
+    if any(accepts(kind, value) for kind in Kind if kind is not Kind.INTEGER):
+        return ast.Constant(value)
+    if value is None:
+        raise QueryRefused("nothing equals a missing value", 'write col("age").is_null()')
+    return ast.Number(to_number(value))
+
+
+def to_number(value: Any) -> Fraction:
+    """An exact number. A float means the decimal that it is shown as: 0.1 is one tenth, as in SQL."""
+    try:
+        exact = parse_rational(value) if isinstance(value, str) else read_decimal(value)
+    except BadParameter:
+        raise QueryRefused(f"{type(value).__name__} is not a finite number here", "give a number such as 1.5") from None
+    if abs(exact) > MAX_CONSTANT or exact.denominator > MAX_CONSTANT:
+        raise QueryRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
+    return exact
+
+
+# Columns and conditions in Python: operators build pieces of a plan and compute nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class EvenHistogram:
+    """A histogram whose edges are the multiples of a width; how many there are depends on the declared bounds."""
+
+    value: ast.Value
+    width: Fraction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """Something that is true, false or unknown of a row. Combine conditions with &, | and ~."""
+
+    node: ast.Condition
+    is_chain: bool = False  # made by & or |, so that a & b & c is one list of three
+
+    def __and__(self, other: Any) -> "Condition":
+        return self._chain(ast.All, other)
+
+    def __rand__(self, other: Any) -> "Condition":
+        return to_condition(other) & self
+
+    def __or__(self, other: Any) -> "Condition":
+        return self._chain(ast.Any, other)
+
+    def __ror__(self, other: Any) -> "Condition":
+        return to_condition(other) | self
+
+    def __invert__(self) -> "Condition":
+        return Condition(ast.Not(self.node))
+
+    def _chain(self, make: type[ast.All] | type[ast.Any], other: Any) -> "Condition":
+        before = self.node.parts if self.is_chain and isinstance(self.node, make) else (self.node,)
+        return Condition(make((*before, to_condition(other).node)), is_chain=True)
+
+    def __bool__(self) -> NoReturn:
+        raise QueryRefused(
+            "a condition is neither true nor false before it meets a row",
+            "use & and | and ~ in place of and, or, not; between() for a < x < b; when() for if; is_in() for in",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A column, a number, or an expression of them."""
+
+    node: ast.Value
+
+    def __add__(self, other: Any) -> "Expression":
+        return Expression(ast.Plus(self.node, to_expression(other).node))
+
+    def __radd__(self, other: Any) -> "Expression":
+        return to_expression(other) + self
+
+    def __sub__(self, other: Any) -> "Expression":
+        return Expression(ast.Minus(self.node, to_expression(other).node))
+
+    def __rsub__(self, other: Any) -> "Expression":
+        return to_expression(other) - self
+
+    def __mul__(self, other: Any) -> "Expression":
+        return Expression(ast.Times(self.node, to_expression(other).node))
+
+    def __rmul__(self, other: Any) -> "Expression":
+        return to_expression(other) * self
+
+    def __neg__(self) -> "Expression":
+        return Expression(ast.Minus(ast.Number(Fraction(0)), self.node))
+
+    def __floordiv__(self, width: Any) -> "Expression":
+        if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width < MAX_BIN_WIDTH:
+            raise QueryRefused("a bin has a whole width of at least 1", 'write col("age") // 10')
+        return Expression(ast.Bin(self.node, width))
+
+    def __truediv__(self, other: Any) -> NoReturn:
+        raise QueryRefused("a division can fail on somebody's row", "divide the answers, or bin with // and a whole width")
+
+    __rtruediv__ = __truediv__
+
+    def __lt__(self, other: Any) -> Condition:
+        return self._compare(ast.Order.LESS, other)
+
+    def __le__(self, other: Any) -> Condition:
+        return self._compare(ast.Order.AT_MOST, other)
+
+    def __gt__(self, other: Any) -> Condition:
+        return self._compare(ast.Order.MORE, other)
+
+    def __ge__(self, other: Any) -> Condition:
+        return self._compare(ast.Order.AT_LEAST, other)
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compare(ast.Order.EQUAL, other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return self._compare(ast.Order.NOT_EQUAL, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _compare(self, order: ast.Order, other: Any) -> Condition:
+        if isinstance(other, Expression):
+            return Condition(ast.Compare(order, self.node, other.node))
+        return Condition(ast.Compare(order, self.node, to_constant(other)))
+
+    def between(self, low: Any, high: Any) -> Condition:
+        """Whether low ≤ value ≤ high."""
+        return Condition(ast.All(((self >= low).node, (self <= high).node)))
+
+    def is_in(self, among: Iterable[Any]) -> Condition:
+        """Whether a column's value is one of these constants."""
+        if isinstance(among, str) or not isinstance(among, Iterable):
+            raise QueryRefused("is_in takes a list of constants", 'write col("dept").is_in(["a", "b"])')
+        listed = tuple(to_constant(each) for each in among)
+        if not listed:
+            raise QueryRefused("is_in takes at least one constant", 'write col("dept").is_in(["a", "b"])')
+        return Condition(ast.OneOf(self._ref("is_in"), listed))
+
+    def is_null(self) -> Condition:
+        """Whether a column's value is missing."""
+        return Condition(ast.Missing(self._ref("is_null")))
+
+    def is_not_null(self) -> Condition:
+        """Whether a column's value is there."""
+        return ~self.is_null()
+
+    def _ref(self, what: str) -> ast.Ref:
+        if not isinstance(self.node, ast.Ref):
+            raise QueryRefused(f"{what} is asked of a column, not of an expression", f'write col("name").{what}(…)')
+        return self.node
+
+    def __and__(self, other: Any) -> Condition:
+        return to_condition(self) & to_condition(other)
+
+    def __rand__(self, other: Any) -> Condition:
+        return to_condition(other) & to_condition(self)
+
+    def __ror__(self, other: Any) -> Condition:
+        return to_condition(other) | to_condition(self)
+
+    def __or__(self, other: Any) -> Condition:
+        return to_condition(self) | to_condition(other)
+
+    def __invert__(self) -> Condition:
+        return ~to_condition(self)
+
+    def __bool__(self) -> NoReturn:
+        raise QueryRefused("a column has no value before it meets a row", "use & and | and ~, when() for if")
+
+    def when(self, condition: "Condition | Expression") -> "When":
+        """Another case, for rows where no condition before it holds."""
+        return When(to_condition(condition), self._open_cases())
+
+    def otherwise(self, value: Any) -> "Expression":
+        """The value where no condition holds."""
+        return Expression(ast.Case(self._open_cases(), to_expression(value).node))
+
+    def _open_cases(self) -> tuple[tuple[ast.Condition, ast.Value], ...]:
+        if not isinstance(self.node, ast.Case) or self.node.default is not None:
+            raise QueryRefused("there is no open case here", "write when(…).then(…).when(…).then(…).otherwise(…)")
+        return self.node.branches
+
+    def count(self) -> ast.CountValues:
+        """How many rows have a value."""
+        return ast.CountValues(self.node)
+
+    def sum(self) -> ast.Sum:
+        """The sum of the values."""
+        return ast.Sum(self.node)
+
+    def mean(self) -> ast.Mean:
+        """The average."""
+        return ast.Mean(self.node)
+
+    def variance(self) -> ast.Variance:
+        """The population's variance."""
+        return ast.Variance(self.node)
+
+    def std(self) -> ast.Variance:
+        """The population's standard deviation."""
+        return ast.Variance(self.node, root=True)
+
+    def median(self) -> ast.Quantile:
+        """The middle value."""
+        return ast.Quantile(self.node, Fraction(1, 2))
+
+    def quantile(self, q: Number | str) -> ast.Quantile:
+        """The value below which a share q of the rows lies. As a text, "0.9" is exactly nine tenths; so is the float 0.9."""
+        share = to_number(q)
+        if not 0 < share < 1:
+            raise QueryRefused("a quantile takes a share between 0 and 1", "write .quantile(0.9)")
+        return ast.Quantile(self.node, share)
+
+    def min(self) -> ast.Quantile:
+        """The 1% quantile: a true minimum is one person's value."""
+        return ast.Quantile(self.node, ast.MIN_QUANTILE)
+
+    def max(self) -> ast.Quantile:
+        """The 99% quantile: a true maximum is one person's value."""
+        return ast.Quantile(self.node, ast.MAX_QUANTILE)
+
+    def histogram(self, *edges: Number | str) -> "ast.Histogram | EvenHistogram":
+        """Counts in cells of one width over the declared bounds, or between two or more edges."""
+        numbers = [to_number(edge) for edge in edges]
+        return EvenHistogram(self.node, numbers[0]) if len(numbers) == 1 else ast.Histogram(self.node, check_edges(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition that waits for its value."""
+
+    condition: Condition
+    earlier_branches: tuple[tuple[ast.Condition, ast.Value], ...] = ()
+
+    def then(self, value: Any) -> Expression:
+        """The value where the condition holds; missing elsewhere, unless another when() or otherwise() follows."""
+        return Expression(ast.Case((*self.earlier_branches, (self.condition.node, to_expression(value).node)), None))
+
+
+def col(name: str) -> Expression:
+    """A column by its name; one of a joined table as "cities.region"."""
+    if not isinstance(name, str) or not name:
+        raise QueryRefused("a column has a name", 'write col("age")')
+    return Expression(ast.Ref(name))
+
+
+def when(condition: Condition | Expression) -> When:
+    """The beginning of a CASE: when(…).then(…).otherwise(…)."""
+    return When(to_condition(condition))
+
+
+def to_condition(condition: Any) -> Condition:
+    """A condition; a column by itself must be true."""
+    if isinstance(condition, Condition):
+        return condition
+    if isinstance(condition, Expression) and isinstance(condition.node, ast.Ref):
+        return Condition(ast.Compare(ast.Order.EQUAL, condition.node, ast.Constant(True)))
+    raise QueryRefused(
+        f"{type(condition).__name__} is not a condition", 'compare something: col("age") >= 18, and mind the parentheses'
+    )
+
+
+def to_expression(value: Any) -> Expression:
+    """An expression, or a number as one."""
+    return value if isinstance(value, Expression) else Expression(ast.Number(to_number(value)))
+
+
+AggregateLike: TypeAlias = ast.Aggregate | EvenHistogram
+
+
+def count() -> ast.CountRows:
+    """How many rows."""
+    return ast.CountRows()
+
+
+def count_units() -> ast.CountUnits:
+    """How many people: COUNT(DISTINCT unit)."""
+    return ast.CountUnits()
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A question in the making. Every step returns a new one."""
+
+    aggregates: tuple[tuple[str, AggregateLike], ...] = ()
+    condition: Condition | None = None
+    groups: tuple[ast.Grouping, ...] = ()
+    joins: tuple[ast.Join, ...] = ()
+
+    def select(self, **aggregates: AggregateLike) -> "Select":
+        """More columns of the answer, each by its name."""
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, AggregateLike):
+                raise QueryRefused(
+                    f"{name} is no aggregate", f"write {name}=count(), {name}=col(…).sum(), .mean(), .quantile(0.9) …"
+                )
+        return replace(self, aggregates=(*self.aggregates, *aggregates.items()))
+
+    def where(self, *conditions: Condition | Expression) -> "Select":
+        """Only rows of which all these conditions are true."""
+        found = self.condition
+        for condition in conditions:
+            found = to_condition(condition) if found is None else found & condition
+        return replace(self, condition=found)
+
+    def group_by(
+        self, *columns: str | Expression, keys: Mapping[str, Sequence[Key]] | None = None, **named: Expression
+    ) -> "Select":
+        """One row of the answer per key. `keys` lists, by the grouping's name, the keys that everybody knows."""
+        found = [(_bare_name(_to_group_value(column, None)), column) for column in columns]
+        new = [ast.Grouping(name, _to_group_value(value, name)) for name, value in (*found, *named.items())]
+        for name, listed in (keys or {}).items():
+            if isinstance(listed, str) or not isinstance(listed, Sequence):
+                raise QueryRefused(f"the keys of {name} are no list", f'write keys={{"{name}": ["a", "b"]}}')
+            if name not in [group.name for group in new]:
+                raise QueryRefused(f"keys are given for {name}, which is not grouped by", "name a grouping of this call")
+        new = [replace(group, keys=tuple(keys[group.name])) if keys and group.name in keys else group for group in new]
+        return replace(self, groups=(*self.groups, *new))
+
+    def join(self, table: str, *, on: str | tuple[str, str], left: bool = False) -> "Select":
+        """Add the columns of a public table: `on` is the column that both have, or (the one here, the one there)."""
+        ends = (on, on) if isinstance(on, str) else on
+        if not isinstance(ends, tuple) or [type(end) for end in ends] != [str, str] or not isinstance(table, str):
+            raise QueryRefused(
+                "a join is by one column of either table", 'write join("cities", on="city"), or on=("home", "city")'
+            )
+        here, there = ends
+        return replace(self, joins=(*self.joins, ast.Join(table, here, there, left)))
+
+    def to_query(self, table: Table) -> ast.Query:
+        """The question about this table, with every name resolved."""
+        scope = Scope(table)
+        for join in self.joins:
+            scope = scope.with_join(replace(join, here=resolve_columns(ast.Ref(join.here), scope).column))
+        where = None if self.condition is None else resolve_columns(self.condition.node, scope)
+        aggregates = tuple((name, _resolve(aggregate, scope)) for name, aggregate in self.aggregates)
+        groups = tuple(replace(group, value=resolve_columns(group.value, scope)) for group in self.groups)
+        return ast.Query(table.name, aggregates, where, groups, scope.joins)
+
+
+def select(**aggregates: AggregateLike) -> Select:
+    """What is to be counted or added up, each by the name of its column in the answer."""
+    return Select().select(**aggregates)
+
+
+def _resolve(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
+    if isinstance(aggregate, EvenHistogram):
+        value = resolve_columns(aggregate.value, scope)
+        return ast.Histogram(value, compute_edges(value, aggregate.width, scope.table))
+    return resolve_columns(aggregate, scope)
+
+
+def _to_group_value(column: object, name: str | None) -> ast.Ref | ast.Bin:
+    value = ast.Ref(column) if isinstance(column, str) else column.node if isinstance(column, Expression) else None
+    if name is None and isinstance(value, ast.Bin):
+        raise QueryRefused("a bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
+    if not isinstance(value, ast.Ref | ast.Bin):
+        raise QueryRefused("rows are grouped by a column or by column // width", 'write group_by("dept")')
+    return value
+
+
+def _bare_name(value: ast.Ref | ast.Bin) -> str:
+    assert isinstance(value, ast.Ref)
+    return value.column.rpartition(".")[2]

@@ -1,0 +1,154 @@
+"""What the steward declares about a table: whose data it is, what each column may hold, and how much one person may add.
+
+Nothing here is read off the data. Bounds and keys are public statements; values outside them are clamped or dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias, assert_never
+
+from discreet._numbers import Number, check_int, format_rational, read_positive, to_rational
+from discreet.errors import BadParameter
+
+Key: TypeAlias = str | int | bool | date | datetime | None
+"""A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    BOOLEAN = "boolean"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it can be added up."""
+        return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
+
+
+LARGEST_KEY = 1 << 63
+DEFAULT_SALT = "discreet"
+"""Of the hash that decides which groups of a unit count, unless the steward chose another."""
+
+
+DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
+"""The least ε that a debit may have, unless the steward chose another: how long a query runs depends on the rows that match,
+so no query is answered for next to nothing."""
+
+
+def accepts(kind: Kind, key: Key) -> bool:
+    """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
+    match kind:
+        case Kind.INTEGER:
+            return isinstance(key, int) and not isinstance(key, bool) and -LARGEST_KEY <= key < LARGEST_KEY
+        case Kind.BOOLEAN:
+            return isinstance(key, bool)
+        case Kind.TEXT:
+            return isinstance(key, str) and "\0" not in key and not any("\ud800" <= c <= "\udfff" for c in key)
+        case Kind.DATE:
+            return isinstance(key, date) and not isinstance(key, datetime)
+        case Kind.TIMESTAMP:
+            return isinstance(key, datetime) and key.tzinfo is None
+        case Kind.REAL:
+            return False
+        case _:
+            assert_never(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its kind, the bounds that its values are clamped to, and the keys that may be shown."""
+
+    kind: Kind
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    keys: tuple[Key, ...] | None = None
+
+    def with_bounds(self, lower: Number, upper: Number) -> "Column":
+        """The same column with declared bounds."""
+        low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
+        if low >= high:
+            raise BadParameter(
+                "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "declare a proper interval"
+            )
+        if self.kind not in (Kind.INTEGER, Kind.REAL):
+            raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has none", "leave them out")
+        return Column(self.kind, low, high, self.keys)
+
+    def with_keys(self, keys: "tuple[Key, ...]") -> "Column":
+        """The same column with the keys that everybody knows."""
+        if self.kind is Kind.REAL:
+            raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
+        for key in keys:
+            if key is not None and not accepts(self.kind, key):
+                raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
+        if len(set(keys)) != len(keys) or not keys:
+            raise BadParameter("keys", keys, "empty or repeated", "list each key once")
+        return Column(self.kind, self.lower, self.upper, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A public table to join to. It is about nobody, so its keys and bounds may be read off it.
+
+    No value occurs twice in a column of `unique`, which was checked on the copy that questions will use.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    unique: frozenset[str] = frozenset()
+    digest: str = ""  # of what is in it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table about people. Undeclared contribution bounds are 1: one group, one row in it."""
+
+    name: str
+    unit: str
+    columns: Mapping[str, Column]
+    max_groups: int = 1
+    max_rows: int = 1
+    unique: bool = False
+    salt: str = field(default=DEFAULT_SALT, repr=False)  # the owner's secret: no message and no answer shows it
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+    least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
+    adjusted_after_looking: bool = False  # whether the owner changed what is declared because of what the data hold
+    grid_ranges: dict[Any, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # that were computed lately
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
+        if self.unit not in self.columns:
+            raise BadParameter(
+                "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"
+            )
+        if self.columns[self.unit].kind is Kind.REAL:
+            raise BadParameter(
+                "unit",
+                repr(self.unit),
+                "holds reals, whose text differs between engines",
+                "make it a whole number or a text",
+            )
+        check_int(self.max_groups, "max_groups", 1)
+        check_int(self.max_rows, "max_rows", 1)
+        for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a person unbounded
+            if not isinstance(value := getattr(self, name), bool):
+                raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")
+        names = [self.name.lower(), *(name.lower() for name in self.public)]
+        if len(set(names)) != len(names):
+            raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own")
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "public", MappingProxyType(dict(self.public)))
