@@ -6,7 +6,7 @@ What is returned was tried: it holds, whatever the search missed.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, floor, isfinite, log10
+from math import ceil, exp, floor, isfinite, isqrt, log10
 
 from discreet._numbers import smallest_where
 from discreet.errors import BadParameter
@@ -47,11 +47,17 @@ def solve_epsilon(mechanism: Mechanism, task: Task, goal: Goal, n: int | None) -
     # Reports have no noise to be read off; and wider noise costs less, except for a discrete Gaussian that is all but zero.
     # Past MAX_EPSILON nothing is good, so the search may not leap: it begins at the first power of two that is.
     start = next((power for power in _POWERS if good(power)), None)
-    return (
-        None
-        if start is None
-        else _first_good_epsilon(smallest_where(lambda epsilon: good(Fraction(epsilon)), start, TOLERANCE / 10), good)
-    )
+    if start is None:
+        return None
+    found = _first_good_epsilon(smallest_where(lambda epsilon: good(Fraction(epsilon)), start, TOLERANCE / 10), good)
+    if found is None or isinstance(mechanism, CentralMechanism) or n is None:
+        return found
+    # A number of reports is whole: the error of few reports falls in steps, and between two steps it rises a little with ε.
+    # The steps are about 1/√n apart, so that the search can miss a smaller ε by that much.
+    below = round_up(max(found * (1 - min(Fraction(1, 2), Fraction(3, max(1, isqrt(n))))), MIN_EPSILON))
+    while below < found and not good(Fraction(float(below))):
+        below += _digit_unit(below)
+    return min(found, Fraction(float(below)))
 
 
 def _first_good_epsilon(near: float, is_good: Callable[[Fraction], bool]) -> Fraction | None:
