@@ -209,8 +209,6 @@ PHRASES = {
 
 NOT_YET: set[str] = {
     "leak_limit",
-    "Paper",
-    "Purse",
     "discreet.cli.commands",
     "discreet.engines.owner",
     "discreet.query.scope",

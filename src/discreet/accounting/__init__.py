@@ -1,4 +1,4 @@
-"""Readings: what a fact means in each notion of privacy. Every reading is total, and answers ∞ where it has none."""
+"""Guarantees: what an event means in each notion of privacy. Each is total, and answers ∞ where it has no bound."""
 
 from discreet.accounting.basic import basic_composition
 from discreet.accounting.compare import compare_guarantees

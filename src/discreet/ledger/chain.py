@@ -130,18 +130,18 @@ class LedgerAccount:
         return LedgerQuarantine(self.store)
 
     def check(self, event: Composition) -> None:
-        """As in `Purse`."""
+        """As in `Account`."""
         self.state.charge(event)
 
     def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
-        """As in `Purse`."""
+        """As in `Account`."""
         if id is not None:
             validate_name(id, "id")
         with self.store.read_transaction() as pages:
             return self._find_earlier_debit(pages, id, measurement, codec.encode(event), fresh) is not None
 
     def has_debit(self, id: str) -> bool:
-        """As in `Purse`."""
+        """As in `Account`."""
         with self.store.read_transaction() as pages:
             return pages.find_debit_by_id(self.initial_state.name, validate_name(id, "id")) is not None
 
@@ -162,7 +162,7 @@ class LedgerAccount:
         certified_delta: Number = 0,
         privacy_unit: str = "",
     ) -> Receipt | CachedAnswer:
-        """As in `Purse`."""
+        """As in `Account`."""
         if tainted:
             raise BadParameter(
                 "bits", "seeded", "a ledger keeps no answer whose noise can be repeated", "leave the seed out"
@@ -180,7 +180,7 @@ class LedgerAccount:
             raise self.state.suggest_epsilon(refused) from None
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
-        """As in `Purse`."""
+        """As in `Account`."""
         with self.store.write_transaction() as pages:
             debit = pages.find_entry(receipt.entry)
             if not isinstance(debit, Debit) or debit.account != self.initial_state.name:

@@ -39,16 +39,16 @@ class MemoryAccount:
         return None
 
     def check(self, event: Composition) -> None:
-        """As in `Purse`."""
+        """As in `Account`."""
         self._budget.charge(event)
 
     def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
-        """As in `Purse`."""
+        """As in `Account`."""
         with self._lock:
             return self._find_earlier_debit(id, measurement, fresh) is not None
 
     def has_debit(self, id: str) -> bool:
-        """As in `Purse`."""
+        """As in `Account`."""
         with self._lock:
             return id in self._debits
 
@@ -68,7 +68,7 @@ class MemoryAccount:
         certified_delta: Number = 0,
         privacy_unit: str = "",
     ) -> Receipt | CachedAnswer:
-        """As in `Purse`; seeded noise is fine here, since nothing of it outlives the process."""
+        """As in `Account`; seeded noise is fine here, since nothing of it outlives the process."""
         with self._lock:
             earlier = self._find_earlier_debit(id, measurement, fresh)
             if earlier is not None:
@@ -80,7 +80,7 @@ class MemoryAccount:
             return receipt
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
-        """As in `Purse`."""
+        """As in `Account`."""
         with self._lock:
             return self._answers.setdefault(receipt.entry, answer)
 

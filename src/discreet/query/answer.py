@@ -180,7 +180,7 @@ class Answer:
     keys_selected: bool = False  # whether there may be keys that are not shown
     fixed_totals: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
-    reference: Any = None  # what the account keeps of it: a `record.Paper`
+    reference: Any = None  # what the account keeps of it: a `record.LedgerReference`
 
     def __len__(self) -> int:
         return len(self.rows)

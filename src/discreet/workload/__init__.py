@@ -1,7 +1,8 @@
 """A whole publication at once: several questions whose noise is fixed together, paid as one plan, written as one folder.
 
-`workload` says what is wanted, `read` reads it from TOML, `solve` finds the prices, `outlook` says what they buy at three
-budgets, `pay` pays once and looks at each question, `publication`, `card` and `pictures` write what a reader gets.
+`spec` says what is wanted and reads it from TOML, `planning` finds the noise and its cost, `forecast` says what three
+budgets would buy, `execution` debits once and runs each query, `publishing`, `guarantee` and `charts` write what a reader
+gets.
 """
 
 from discreet.workload.planning import WorkloadPlan, plan_workload
