@@ -5,7 +5,7 @@ Parameters may be an int, a Fraction, a Decimal or a float. What a float means d
   `0.1` is 1/10 (`read_decimal`). This defines what was asked for, so no soundness is lost: the noise and its charge are
   computed from the same rational, and ten times 0.1 is exactly 1;
 - a value, a scale, a sensitivity, or a bound that was computed and rounded in a stated direction is taken exactly:
-  `0.1` is 3602879701896397/2⁵⁵ (`rational`), because its decimal may lie on the wrong side of it.
+  `0.1` is 3602879701896397/2⁵⁵ (`to_rational`), because its decimal may lie on the wrong side of it.
 """
 
 from collections.abc import Callable

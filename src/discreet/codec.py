@@ -79,7 +79,7 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_sensitivities(event: Event) -> None:
-    """`Fact` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
+    """`PrivacyEvent` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
     match event:
         case Composition(parts=parts):
             for part, _ in parts:

@@ -1,7 +1,7 @@
 """Facts: which noise ran, at which scale, against which sensitivity. What they mean is read in `accounting`.
 
 A fact holds the noise law and the shape of the sensitivity, both in grid steps, because the worst pair of
-neighbours depends on both. The union `Loss` is closed: `match` on it and end with `assert_never`.
+neighbours depends on both. The union `Event` is closed: `match` on it and end with `assert_never`.
 """
 
 from fractions import Fraction

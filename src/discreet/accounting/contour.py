@@ -255,8 +255,8 @@ def drop_nodes_early(contour: Contour, parts: Parts) -> Contour:
 
 # Where to put the contour: its tilt c, its step and its length, for one side of one composition.
 #
-# Nothing here can make an interval false: `contour.Line` proves what it returns whatever c, step and length are. A bad
-# choice only makes it wide. Work is bounded: at most `_NODES` nodes and a fixed number
+# Nothing here can make an interval false: `Contour` proves what it returns whatever c, step and length are. A bad
+# choice only makes it wide. Work is bounded: at most `_MAX_NODES` nodes and a fixed number
 # of tries.
 
 

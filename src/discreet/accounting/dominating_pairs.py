@@ -10,7 +10,7 @@ Under "replace" the sensitivity already holds both moves.
 - *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have
   the same ratio.
 - *Several norms.* A change must meet all of them, so each of the two shapes is a bound from above of its own, and
-  `_further` has more; from below the curve is bounded by one change that all norms allow (`changes`).
+  `_extra_bounds` has more; from below the curve is bounded by one change that all norms allow (`changes`).
 """
 
 from collections.abc import Sequence
@@ -54,11 +54,11 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity
 
-# What facts contribute to one direction of a composition, and the composition itself.
+# What events contribute to one direction of a composition, and the composition itself.
 #
 # A curve is bounded from below by neighbours that exist and from above by pairs that dominate. Where one pair is both, it
-# is stated once. Where none is, a `Piece` and a `Side` hold a pair that is reached, and one or several `Ceiling`s: each
-# bounds the curve from above on its own, so the least of them does.
+# is stated once. Where none is, a `Component` and a `Direction` hold a pair that is reached, and `UpperBound`s: each of them
+# bounds the curve from above on its own, so the least does.
 
 
 Part = tuple[Pld, int]

@@ -7,7 +7,7 @@ guilty with probability at least f(α). The curve f is the convex dual of δ(ε)
 
 Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε's
 are tried. For the upper end what happens between the ε's that were tried matters too: there δ's convexity bounds it
-(`_cells`).
+(`_bound_cells`).
 """
 
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ UNUSUAL: list[Any] = [*NOT_FINITE, *EXTREME, *OTHER_TYPES, *EMPTY]
 
 BASE_KEYS: list[Any] = ["a", "a", "b"]
 NEW_GROUP = "c"
-"""A key that nobody has in `KEYED`."""
+"""A key that nobody has in `BASE_KEYS`."""
 
 
 def generate_pairs(domain: Domain = (0, 1), relation: Neighbours = Neighbours.ADD_REMOVE) -> list[Pair]:

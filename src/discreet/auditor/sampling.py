@@ -81,7 +81,7 @@ class RepeatsByDrawing:
     """Asks twice by asking once and once more."""
 
     def count_repeats(self: Sampler, first: Any, then: Any, n: int, until: float = inf) -> int | None:
-        """See `Player`."""
+        """See `Sampler`."""
         same = 0
         for _ in range(n):
             if time.monotonic() > until:

@@ -1,6 +1,6 @@
 """Things to attack: wrong twins of right mechanisms, each with one fault, built on exact noise so that only the fault shows.
 
-A twin states what it claims and inputs on which a fair opponent would try it. `RIGHT` holds the same designs without the
+A twin states what it claims and inputs on which a fair opponent would try it. `CORRECT` holds the same designs without the
 fault.
 """
 

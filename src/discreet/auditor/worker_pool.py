@@ -203,7 +203,7 @@ class RestartSampler(RepeatsByDrawing):
         self.where, self.workers, self.limit = get_import_path(function), workers, limit
 
     def draw(self, data: Any, n: int, until: float = inf, columns: Columns = None) -> Outputs:
-        """See `Player`."""
+        """See `Sampler`."""
         module, _, name = self.where.partition(":")
         sent = pickle.dumps((sys.path, module, name, data, self.limit))
         found: list[Any] = []

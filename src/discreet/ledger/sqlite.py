@@ -20,7 +20,7 @@ from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 5.0
 MAX_TRIES = 24
-"""A writer waits in line this many times `WAIT` seconds. Counted, not timed: a clock that jumps changes nothing."""
+"""A writer waits in line this many times `WAIT_SECONDS` seconds. Counted, not timed: a clock that jumps changes nothing."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),

@@ -45,7 +45,7 @@ class _TotalsStatement:
         values = [m.value for m in bounded.scalars if isinstance(m, ValueCount | CentredSum)]
         self.values = {value: f"value{i}" for i, value in enumerate(dict.fromkeys(values))}
         self.summed = {m.value for m in bounded.scalars if isinstance(m, CentredSum)}
-        # What is counted is missing exactly where what is summed is: a unit's share is capped by that count (`_capped`).
+        # What is counted is missing exactly where what is summed is: a unit's share is capped by that count (`_cap`).
         apart = {v for v in self.summed if dialect.recomputes and isinstance(v, ast.Ref)}  # being there is cheap to find
         self.counted = {value: f"{name}_there" if value in apart else name for value, name in self.values.items()}
         self.kept, self.pairs, self.ranked = step_names(bounded, "kept", "pairs", "ranked")

@@ -1,7 +1,7 @@
 """The privacy loss of one release as a random variable, in one direction: what its moment generating function is.
 
 Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in
-`pairs.Side`). The contour needs M on a line Re z = c. A law answers five questions, in doubles, each with a proven
+`directions.Direction`). The contour needs M on a line Re z = c. A law answers five questions, in doubles, each with a proven
 error:
 
 - `real(c)`: K = ln M on real points, never below the truth by more than the stated error; ∞ where it would cost too much;
