@@ -4,7 +4,6 @@ A question may come from a text or from Python; both pass through here, so that 
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,10 +12,9 @@ from typing import Any, assert_never, get_args, get_origin, get_type_hints
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
-from discreet.query.edges import MAX_CONSTANT, check_edges
+from discreet.query.edges import MAX_CONSTANT
 from discreet.query.grid import check_comparable, grid_range_of
 from discreet.query.schema import Kind, Table, accepts
-from discreet.query.statistics import build_histogram
 
 # How much a question may ask for at once, so that reading and quoting any question that is accepted takes a moment.
 #
@@ -30,9 +28,6 @@ MAX_CHARACTERS = 20_000
 MAX_TOKENS = 10_000
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
-MAX_STATISTICS = 300
-MAX_SEARCHED_STATISTICS = 24
-STATISTICS_PER_QUANTILE = 6
 
 
 def check_text(text: str) -> None:
@@ -55,21 +50,6 @@ def check_columns(columns: int, groupings: int) -> None:
         raise QueryRefused(f"the rows are grouped by {groupings:,} columns", f"group by at most {MAX_GROUPINGS}")
 
 
-def check_statistics(aggregates: Iterable[ast.Aggregate], statistics: int, *, for_error: bool = False) -> None:
-    """Refuse a question whose noise or, if `searched`, whose least ε would take long to find."""
-    quantiles = sum(isinstance(aggregate, ast.Quantile) for aggregate in aggregates)
-    work = statistics + STATISTICS_PER_QUANTILE * quantiles
-    most = MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
-    if work <= most:
-        return
-    beside = f" and {quantiles} quantiles, which count as {STATISTICS_PER_QUANTILE} each" if quantiles else ""
-    counted = f"{statistics} total{'s' * (statistics > 1)}{beside}"
-    hint = f"ask for fewer columns, so that it needs at most {most}"
-    if for_error and work <= MAX_STATISTICS:
-        raise QueryRefused(f"finding the price of an error for {counted} takes too long", f"{hint}, or give epsilon=")
-    raise QueryRefused(f"this question needs {counted}", hint)
-
-
 MAX_DEPTH = 70  # a little more than the reader of SQL allows, which counts otherwise
 MAX_BIN_WIDTH = 1 << 31
 INTERVAL_SUFFIXES = ("_lower", "_upper", "_reliable")
@@ -80,19 +60,7 @@ def check_query(query: ast.Query, table: Table) -> None:
     """Refuse what is not a total function of every possible row."""
     _check_structure(query, table)
     for _, aggregate in query.aggregates:
-        match aggregate:
-            case ast.CountRows() | ast.CountUnits():
-                pass
-            case ast.CountValues(value=ast.Ref() as ref):
-                check_ref(ref, table)  # whether it is missing can be seen without bounds
-            case ast.Quantile(value=value, q=q):
-                check_value(value, table)
-                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > MAX_CONSTANT:
-                    raise QueryRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
-            case ast.Histogram(value=value, edges=edges):
-                check_value(build_histogram(value, check_edges(edges)).cell, table)  # a plain column needs no bounds
-            case _:
-                check_value(aggregate.value, table)
+        aggregate.check(table)
     for group in query.groups:
         check_ref(group.value, table) if isinstance(group.value, ast.Ref) else check_value(group.value, table)
     if query.where is not None:
@@ -113,7 +81,7 @@ def _check_structure(query: ast.Query, table: Table) -> None:
     if len({group.value for group in query.groups}) < len(query.groups):
         raise QueryRefused("rows are grouped twice by the same", "name each grouping once")
     for name, aggregate in query.aggregates:
-        cells, parts = isinstance(aggregate, ast.Histogram), [f"{name}{end}" for end in INTERVAL_SUFFIXES]
+        cells, parts = aggregate.has_cells, [f"{name}{end}" for end in INTERVAL_SUFFIXES]
         for other in names:
             if other.startswith(f"{name}[") if cells else other in parts:
                 raise QueryRefused(
@@ -144,8 +112,6 @@ def _check_constants(piece: object, room: int) -> None:
         case tuple():
             for part in piece:
                 _check_constants(part, room)
-        case ast.Histogram(value=value):
-            _check_constants(value, room - 1)
         case _ if is_dataclass(piece):
             for field in fields(piece):
                 _check_constants(getattr(piece, field.name), room - 1)
@@ -225,7 +191,8 @@ def _check_compare(left: ast.Value, right: ast.Value | ast.Constant, table: Tabl
 def check_types(query: ast.Query) -> None:
     """Refuse a plan with something else where a part of a question belongs.
 
-    >>> check_types(ast.Query("people", (("n", ast.CountRows()),), where=5))
+    >>> from discreet.query.aggregates import CountRows
+    >>> check_types(ast.Query("people", (("n", CountRows()),), where=5))
     Traceback (most recent call last):
     discreet.errors.QueryRefused: the where of Query is an int, which does not belong there; ask in SQL, or with select(…)
     """
