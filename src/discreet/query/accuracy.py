@@ -15,7 +15,7 @@ from discreet._numbers import (
     read_positive,
 )
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Currency, Filter, compute_amount, compute_cost
+from discreet.accounting.currencies import Currency, Filter
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.mechanisms._tail_bounds import check_confidence
@@ -219,7 +219,7 @@ class Calibrator:
     def _calibrate(
         self, bounded: BoundedQuery, epsilon: Fraction, weights: ColumnWeights | None, fraction: Fraction = Fraction(1)
     ) -> Measurement:
-        spend = compute_amount(self.budget.currency, epsilon, self.delta) * fraction
+        spend = self.budget.currency.amount(epsilon, self.delta) * fraction
         leak = self.budget.delta_limit * min(Fraction(1), spend / self.budget.limit)
         return calibrate_query(bounded, self.budget.currency, spend, leak, weights)
 
@@ -228,7 +228,7 @@ class Calibrator:
         the two ε, because what ε buys grows with it."""
         if epsilon < least:
             raise make_least_epsilon_error(name, epsilon, least)
-        if compute_amount(self.budget.currency, epsilon, self.delta) * fraction < smallest_amount(
+        if self.budget.currency.amount(epsilon, self.delta) * fraction < smallest_amount(
             self.budget.currency, least, self.delta
         ):
             raise BadParameter(
@@ -271,7 +271,7 @@ class Calibrator:
 
     def cost_of(self, event: Composition, remaining: Fraction | None = None) -> Cost:
         """What it costs here, and what is left after it or now."""
-        spent, _ = compute_cost(self.budget.currency, event)
+        spent, _ = self.budget.currency.cost(event)
         return Cost(
             event, self.delta, self.budget.currency, spent, self.budget.remaining if remaining is None else remaining
         )
@@ -280,7 +280,7 @@ class Calibrator:
 def smallest_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:
     """What the least ε of a debit buys in a currency; 0 where it is too small to buy anything."""
     try:
-        return compute_amount(currency, least, delta)
+        return currency.amount(least, delta)
     except BadParameter:
         return Fraction(0)
 

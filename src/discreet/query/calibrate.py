@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import inf, log
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from discreet._numbers import nearest_float, smallest_where, sqrt_up
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, compute_cost
+from discreet.accounting.currencies import Currency
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, Event, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
@@ -88,18 +88,11 @@ def weigh_statistics(bounded: BoundedQuery, weights: Mapping[str, Fraction]) -> 
 @lru_cache(maxsize=256)
 def least_error_mechanism(sensitivity: Sensitivity, currency: Currency, share: Fraction) -> Noise:
     """The noise with the smallest error at this price."""
-    match currency:
-        case Pure():
-            return Laplace.for_epsilon(share, sensitivity)
-        case Zcdp():
-            gaussian = Gaussian(sqrt_up(sensitivity.l2_squared / (2 * share)))
-        case Gdp():  # ε-private noise costs −2Φ⁻¹(1/(1+e^ε)) in μ [DRS22], at which Gaussian noise is never the larger
-            return Gaussian(sqrt_up(sensitivity.l2_squared / share))
-        case Rdp(order=order):
-            gaussian = Gaussian(sqrt_up(sensitivity.l2_squared * order / (2 * share)))
-        case _:
-            assert_never(currency)
-    if _is_laplace_worse(sensitivity, currency, share, gaussian):
+    variance = currency.gaussian_variance(share, sensitivity.l2_squared)
+    if variance is None:
+        return _calibrate_laplace(sensitivity, currency, share, 1.0)
+    gaussian = Gaussian(sqrt_up(variance))
+    if currency.prefers_gaussian or _is_laplace_worse(sensitivity, currency, share, gaussian):
         return gaussian
     laplace = _calibrate_laplace(sensitivity, currency, share, float(gaussian.sigma))
     choices: tuple[Noise, ...] = (laplace, gaussian)
@@ -113,15 +106,17 @@ def _is_laplace_worse(sensitivity: Sensitivity, currency: Currency, share: Fract
     laplace = Laplace(Fraction(aim * 1.01))
     return (
         laplace.error(COMPARISON_CONFIDENCE) > gaussian.error(COMPARISON_CONFIDENCE)
-        and compute_cost(currency, laplace.event(sensitivity))[0] > share
+        and currency.cost(laplace.event(sensitivity))[0] > share
     )
 
 
 def _calibrate_laplace(sensitivity: Sensitivity, currency: Currency, share: Fraction, start: float) -> Laplace:
-    """The least Laplace noise at this price, to about seven digits."""
+    """The least Laplace noise at this price: exactly where amounts are ε, else to about seven digits."""
+    if currency.counts_epsilon:
+        return Laplace.for_epsilon(share, sensitivity)
 
     def cost(scale: float) -> Fraction | float:
-        return compute_cost(currency, Laplace(scale).event(sensitivity))[0]
+        return currency.cost(Laplace(scale).event(sensitivity))[0]
 
     def ratio(scale: float) -> float:
         amount = cost(scale)
@@ -166,9 +161,9 @@ def check_scale(scale: Fraction) -> None:
 
 def _calibrate_selection(bounded: BoundedQuery, currency: Currency, share: Fraction, delta: Fraction) -> Threshold:
     """Noise and threshold on distinct units, at this price and δ."""
-    if delta <= 0 and isinstance(currency, Rdp):
+    if delta <= 0 and not currency.spends_delta:
         raise QueryRefused(
-            "the keys are not known, finding them out costs δ, and an rdp account has none to give",
+            f"the keys are not known, finding them out costs δ, and an {currency.family} account has none to give",
             "list the keys, for example --keys dept=a,b,c, or open an account in zcdp",
         )
     if delta <= 0:
@@ -177,7 +172,7 @@ def _calibrate_selection(bounded: BoundedQuery, currency: Currency, share: Fract
             "list the keys, for example --keys dept=a,b,c, or open a δ",
         )
     moved = Sensitivity(l0=bounded.max_groups * bounded.neighbours.differing_units, linf=1)
-    if isinstance(currency, Pure):
+    if currency.counts_epsilon:
         return Threshold.for_epsilon(share, delta, moved)
     noise = _calibrate_laplace(moved, currency, share, 1.0)
     return Threshold.for_epsilon(moved.l1 / noise.scale if moved.l1 else share, delta, moved)
