@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, compute_amount
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.accuracy import Calibrator, smallest_amount
@@ -54,10 +54,8 @@ def opened(least: Fraction, currency: Currency = PURE) -> Session:
 
 def debits(session: Session) -> list[Fraction]:
     """What each debit of a session in memory cost, in its currency."""
-    from discreet.accounting.currencies import compute_cost
-
     account: Any = session.account
-    return [Fraction(compute_cost(account.budget.currency, receipt.event)[0]) for _, receipt in account._debits.values()]
+    return [Fraction(account.budget.currency.cost(receipt.event)[0]) for _, receipt in account._debits.values()]
 
 
 @pytest.mark.parametrize("least", LEASTS, ids=str)
@@ -99,8 +97,7 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
     allowed = next(
         least * Fraction(k, 64)
         for k in range(64, 64 * 5)
-        if compute_amount(currency, least * Fraction(k, 64), session.delta) * part
-        >= compute_amount(currency, least, session.delta)
+        if currency.amount(least * Fraction(k, 64), session.delta) * part >= currency.amount(least, session.delta)
     )
     assert (allowed == least) == (part == 1)
     outcome(ask, session, allowed)
@@ -147,7 +144,7 @@ def test_an_error_that_needs_less_is_raised_and_says_so(currency: Currency) -> N
     said = "The wanted error needs an ε below the policy's least_epsilon, so ε was raised to 0.12345."
     assert said in quoted.notes
     assert said in answer.explanation
-    assert debits(session) == pytest.approx([float(compute_amount(currency, least, session.delta))])
+    assert debits(session) == pytest.approx([float(currency.amount(least, session.delta))])
     again = session.ask(COUNT, error=10_000)
     assert said in again.explanation
     assert again.rows == answer.rows

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet._numbers import Number, to_rational
-from discreet.accounting.currencies import Pure, Rdp, Zcdp, compute_cost
+from discreet.accounting.currencies import Pure, Rdp, Zcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.events import Composition
@@ -36,7 +36,7 @@ class Forgetful(MemoryAccount):
 def all_is_charged(asked: Session, question: str) -> bool:
     answer = asked.ask(question, error="5%", pilot=1, bits=seeded_bits(1))
     assert answer.cost is not None
-    owed, _ = compute_cost(asked.account.budget.currency, answer.event)
+    owed, _ = asked.account.budget.currency.cost(answer.event)
     kept = to_rational(owed)  # an account keeps 128 bits of it, rounded up
     return owed == answer.cost.amount and kept <= asked.account.budget.spent <= kept * (1 + Fraction(1, 1 << 100))
 

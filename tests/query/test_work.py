@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet import QueryRefused
 from discreet._numbers import smallest_where, sqrt_up
-from discreet.accounting.currencies import Currency, Rdp, Zcdp, compute_cost
+from discreet.accounting.currencies import Currency, Rdp, Zcdp
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.accuracy import find_smallest_epsilon
 from discreet.query.builder import col, count, select
@@ -195,7 +195,7 @@ def test_the_noise_is_the_one_that_a_plain_search_chooses(
     order = 1 if isinstance(currency, Zcdp) else currency.order  # type: ignore[union-attr]
     gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
     scale = smallest_where(
-        lambda s: compute_cost(currency, Laplace(s).event(moved))[0] <= share, float(gaussian.sigma), SCALE_TOLERANCE
+        lambda s: currency.cost(Laplace(s).event(moved))[0] <= share, float(gaussian.sigma), SCALE_TOLERANCE
     )
     laplace = Laplace(Fraction(scale))
     assert least_error_mechanism(moved, currency, share) == min(

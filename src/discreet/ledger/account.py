@@ -14,10 +14,7 @@ from discreet._numbers import Number, check_probability, read_decimal, to_ration
 from discreet.accounting.currencies import (
     Currency,
     Filter,
-    Pure,
-    compute_cost,
     create_budget,
-    find_fitting_epsilon,
     round_up,
 )
 from discreet.accounting.curve import epsilon as certified
@@ -105,7 +102,7 @@ class AccountState:
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
         """The same refusal with the largest ε that still fits here and in every parent."""
-        fitting = min(find_fitting_epsilon(account.budget, account.delta) for account in self.lineage)
+        fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
 
     @property
@@ -119,9 +116,9 @@ def compute_charge(
     currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
 ) -> tuple[Fraction | float, Fraction]:
     """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
-    if certified_delta != 0 and isinstance(currency, Pure):
+    if certified_delta != 0 and currency.counts_epsilon:
         return certified(event, check_probability(certified_delta, "at")).upper, certified_delta
-    return compute_cost(currency, event)
+    return currency.cost(event)
 
 
 def require_same_unit(known: str, unit: str, name: str) -> str:

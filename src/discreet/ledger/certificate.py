@@ -13,7 +13,7 @@ import msgspec
 from discreet import codec
 from discreet._numbers import ceil_float, floor_float
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Filter, currency_name, to_json_number
+from discreet.accounting.currencies import Filter, to_json_number
 from discreet.errors import BadEventEncoding, BadParameter
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import LedgerAccount
@@ -88,7 +88,7 @@ def stated_price(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
     return {
         "epsilon": {"lower": to_json_number(price.epsilon.lower), "upper": to_json_number(price.epsilon.upper)},
         "delta": ceil_float(price.delta),
-        "currency": currency_name(price.currency),
+        "currency": price.currency.name,
         "amount": to_json_number(ceil_float(price.amount)),
         "left": floor_float(price.remaining),
     }

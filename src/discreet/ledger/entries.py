@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from discreet.accounting.currencies import Filter, currency_name, parse_currency
+from discreet.accounting.currencies import Filter, parse_currency
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
@@ -49,7 +49,7 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True):
         """The entry that opens this account."""
         kept = account.budget
         return cls(
-            number=number, previous=previous.hex(), account=account.name, currency=currency_name(kept.currency),
+            number=number, previous=previous.hex(), account=account.name, currency=kept.currency.name,
             limit=kept.limit,
             leak_limit=kept.delta_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
         )  # fmt: skip

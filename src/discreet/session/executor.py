@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from discreet.accounting.currencies import find_fitting_epsilon
 from discreet.engines.base import Engine, OutOfResources
 from discreet.engines.owner import about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
@@ -271,9 +270,7 @@ class Executor:
     def _suggest_epsilon(self, refused: BudgetExceeded, least: Fraction) -> BudgetExceeded:
         """The same refusal, with the ε that would fit; none if that is below the policy's least one."""
         fitting = (
-            find_fitting_epsilon(self.account.budget, self.delta)
-            if refused.fitting_epsilon is None
-            else refused.fitting_epsilon
+            self.account.budget.fitting_epsilon(self.delta) if refused.fitting_epsilon is None else refused.fitting_epsilon
         )
         allowed = fitting if fitting >= least else Fraction(0)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)

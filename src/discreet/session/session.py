@@ -12,7 +12,6 @@ from typing import Any
 
 from discreet._numbers import Bounds, Number, format_rational, read_positive, to_rational
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import compute_cost
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
 from discreet.ledger.account import validate_name
@@ -284,7 +283,7 @@ class Session:
     def _discover_column(self, column: str, measurement: Measurement, options: RunOptions) -> DiscoveredBounds:
         answer = self.executor.run(measurement, options, IntervalOptions(PILOT_CONFIDENCE))
         assert answer.reference is not None
-        paid = to_rational(compute_cost(self.account.budget.currency, measurement.event)[0])
+        paid = to_rational(self.account.budget.currency.cost(measurement.event)[0])
         return DiscoveredBounds(column, read_bounds(measurement, answer), measurement.event, paid, answer.reference)
 
     def _run_pilot(
@@ -310,7 +309,7 @@ class Session:
         answer = self.executor.run(measurement, step, IntervalOptions(PILOT_CONFIDENCE), depends_on)
         assert answer.reference is not None
         rows, group = find_smallest_group(answer)
-        paid = to_rational(compute_cost(prices.budget.currency, measurement.event)[0])
+        paid = to_rational(prices.budget.currency.cost(measurement.event)[0])
         return Pilot(rows, group, cost, measurement.event, paid, answer.reference)
 
 

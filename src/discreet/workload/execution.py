@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Pure
 from discreet.ledger.certificate import encode_answer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import Debit, hash_measurement, privacy_unit_of
@@ -98,5 +97,5 @@ def _read_cost(solved: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
     with account.store.read_transaction() as pages:
         debit = pages.find_entry(entry)
     assert isinstance(debit, Debit)
-    delta = debit.at if isinstance(terms.currency, Pure) else terms.delta
+    delta = debit.at if terms.currency.counts_epsilon else terms.delta
     return Cost(solved.event, delta, terms.currency, debit.price, now.remaining), debit.at

@@ -17,7 +17,7 @@ from math import inf, log
 from discreet._numbers import Number, read_decimal, read_positive, smallest_where, to_rational
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, compute_amount, compute_cost
+from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
@@ -202,9 +202,9 @@ class ChargeTerms:
         """The terms of the session's account. Nothing of it depends on what was spent: a retry finds the same plan."""
         kept = session.account.budget
         epsilon, delta = read_positive(workload.epsilon, "epsilon"), read_decimal(workload.delta)
-        if isinstance(kept.currency, Pure):
+        if kept.currency.counts_epsilon:
             return cls(kept.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
-        most = compute_amount(kept.currency, epsilon, session.delta)
+        most = kept.currency.amount(epsilon, session.delta)
         return cls(kept.currency, session.delta, Fraction(0), most, kept.delta_limit * min(Fraction(1), most / kept.limit))
 
     def compute_charge(self, event: Composition) -> Fraction | float:
@@ -220,10 +220,7 @@ class ChargeTerms:
             here = event_at(noise)
             if not self.certified_delta:
                 return self.compute_charge(here) <= limit
-            return (
-                min(compute_cost(Pure(), here)[0], epsilon_from_zcdp(compute_cost(Zcdp(), here)[0], self.certified_delta))
-                <= limit
-            )
+            return min(Pure().cost(here)[0], epsilon_from_zcdp(Zcdp().cost(here)[0], self.certified_delta)) <= limit
 
         return smallest_where(surely, 1.0, 2.0**-5 if self.certified_delta else RELATIVE_TOLERANCE)
 
@@ -336,7 +333,7 @@ def _list_noise_choices(
     columns: Sequence[WorkloadColumn], terms: ChargeTerms, selection_delta: Fraction
 ) -> Iterator[tuple[list[ColumnNoise | None], Currency]]:
     """The noise of the columns with a wanted error, and the kind of noise of the others."""
-    curve, pure = terms.certified_delta > 0, isinstance(terms.currency, Pure)
+    curve, pure = terms.certified_delta > 0, terms.currency.counts_epsilon
     laplace = [calibrate_to_error(piece, Pure(), selection_delta) for piece in columns]
     if pure:
         yield laplace, Pure()
@@ -348,7 +345,7 @@ def _list_noise_choices(
     judge: Currency = Zcdp() if curve else terms.currency
 
     def cost(part: ColumnNoise) -> Fraction | float:
-        return compute_cost(judge, part.measurement.event)[0]
+        return judge.cost(part.measurement.event)[0]
 
     both = zip(laplace, gaussian, strict=True)
     yield [None if one is None or other is None else min(one, other, key=cost) for one, other in both], judge
@@ -366,7 +363,7 @@ class _Draft:
     def of(
         cls, skeleton: WorkloadPlan, fixed: Sequence[ColumnNoise | None], currency: Currency, selection_delta: Fraction
     ) -> "_Draft":
-        power = 1 if isinstance(currency, Pure) else 0.5  # ε is proportional to 1/scale; ρ, μ² and divergences to its square
+        power = 1 / currency.noise_power
         parts = (
             piece.calibrate_noise(currency, selection_delta).divide_noise(float(piece.share) ** power)
             if part is None

@@ -170,7 +170,7 @@ class Workload:
             return Session.of(self._open_source(), account, failing, relation, self.label)
         with prefix_errors("budget"):
             purse, failing = open_account(None, 0, None, self.ledger, self.account)
-            if read_decimal(self.delta) and not isinstance(purse.budget.currency, Pure):
+            if read_decimal(self.delta) and not purse.budget.currency.counts_epsilon:
                 raise BadParameter("delta", self.delta, "the account has its own, for life", "leave it out")
         return Session.of(self._open_source(), purse, failing, relation, self.label)
 
