@@ -8,7 +8,7 @@ from random import Random
 from discreet.accounting.currencies import Pure, Zcdp
 from discreet.auditor.replay import find_violations, trace_noise_inputs
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.calibrate import Measurement, calibrate_query
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.units import Neighbours
@@ -19,9 +19,10 @@ from tests.query.worlds import World, bounded, world
 AGGREGATES = {"CountRows", "CountUnits", "CountValues", "Sum", "Mean", "Variance", "Quantile", "Histogram"}
 PAY, PRICE = ast.Ref("pay"), ast.Ref("price")
 EVERYTHING: tuple[ast.Aggregate, ...] = (
-    ast.CountRows(), ast.CountUnits(), ast.CountValues(PAY), ast.Sum(PRICE), ast.Mean(PAY), ast.Variance(PAY),
-    ast.Variance(PRICE, root=True), ast.Quantile(PRICE, Fraction(1, 2)),
-    ast.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
+    aggregates.CountRows(), aggregates.CountUnits(), aggregates.CountValues(PAY), aggregates.Sum(PRICE),
+    aggregates.Mean(PAY), aggregates.Variance(PAY),
+    aggregates.Variance(PRICE, root=True), aggregates.Quantile(PRICE, Fraction(1, 2)),
+    aggregates.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
 )  # fmt: skip
 
 

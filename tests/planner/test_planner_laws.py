@@ -39,7 +39,7 @@ from discreet.planner.central import CENTRAL_MECHANISMS, root_mean_square
 from discreet.planner.local import LOCAL_MECHANISM, report_deviation_quantile
 from discreet.planner.search import Mechanism, round_up, solve_epsilon, solve_n
 from discreet.planner.task import ErrorMetric, Goal, Task, is_real, resolve_neighbours
-from discreet.query.accuracy import MAX_EPSILON
+from discreet.query.calibrate import MAX_EPSILON
 
 SIZED = [Proportion(), Mean(0, 100), Mean(-3, 5, whole=True)]
 ALL: list[PlannerQuery] = [*SIZED, Count(), Sum(-5, 10), Sum(0, 7, whole=True), Histogram(9)]

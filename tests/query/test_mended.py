@@ -16,9 +16,9 @@ from discreet.formats import to_arrow, to_polars
 from discreet.mechanisms import Laplace
 from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE
 from discreet.mechanisms.weighted_sums import weighted_sum_error
-from discreet.query import ast
-from discreet.query.accuracy import read_error
+from discreet.query import aggregates, ast
 from discreet.query.builder import to_number
+from discreet.query.calibrate import read_error
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import DUCKDB, parse_sql
 from discreet.query.policy import read_policy
@@ -93,11 +93,11 @@ QUESTIONS: list[tuple[Any, dict[str, Any], str]] = [
     (MEDIAN, {"confidence": 1e-300}, "confidence is 1e-300"),
     (MEDIAN, {"confidence": Fraction(1, 10**400)}, "confidence is 0.0"),
     (of(("n", 5)), {}, "the aggregates of Query"),
-    (of(("n", ast.Sum(None))), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
-    (of(("n", ast.CountRows()), where=5), {}, "the where of Query is an int"),
-    (of(("n", ast.CountRows()), where=ast.Not("x")), {}, "the part of Not is a str"),  # type: ignore[arg-type]
-    (of(("n", ast.CountRows()), groups=["dept"]), {}, "the groups of Query is a list"),
-    (select(n=ast.Sum(None)), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
+    (of(("n", aggregates.Sum(None))), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
+    (of(("n", aggregates.CountRows()), where=5), {}, "the where of Query is an int"),
+    (of(("n", aggregates.CountRows()), where=ast.Not("x")), {}, "the part of Not is a str"),  # type: ignore[arg-type]
+    (of(("n", aggregates.CountRows()), groups=["dept"]), {}, "the groups of Query is a list"),
+    (select(n=aggregates.Sum(None)), {}, "the value of Sum is missing"),  # type: ignore[arg-type]
 ]
 
 
@@ -213,7 +213,7 @@ def test_a_sample_is_no_population(function: str) -> None:
 
 @pytest.mark.parametrize("function", ["VAR_POP", "VARIANCE", "STDDEV", "STDDEV_POP"])
 def test_a_population_is_one(function: str) -> None:
-    assert isinstance(parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], ast.Variance)
+    assert isinstance(parse_sql(f"SELECT {function}(pay) AS v FROM people", PEOPLE).aggregates[0][1], aggregates.Variance)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_an_rdp_account_says_that_it_has_no_delta_to_give() -> None:
 
 def test_an_outline_needs_no_bounds_that_are_still_to_be_found() -> None:
     asked = session(bounds={"pay": "auto"})
-    assert asked.bound_with_placeholders("SELECT SUM(pay) AS s FROM people").max_groups == 1
+    assert asked.outline("SELECT SUM(pay) AS s FROM people").max_groups == 1
     assert asked.account.budget.spent == 0
     assert asked.ask("SELECT SUM(pay) AS s FROM people", epsilon=8, bits=seeded_bits(1)).rows
 

@@ -64,7 +64,7 @@ def test_plain_values_and_words() -> None:
     console.print(quoted)
     for text in (console.export_text(), quoted._repr_html_()):
         assert all(
-            word in text for word in ("every currency", "zCDP ρ = ", "GDP μ = ", "Rényi D(8) = ", "Keys are not known")
+            word in text for word in ("every currency", "zCDP ρ = ", "GDP μ = ", "Rényi D(8) = ", "Keys are not declared")
         )
     assert quoted._repr_html_().startswith("<table>")
 

@@ -185,10 +185,10 @@ def test_a_variance_that_collapsed_is_not_reliable() -> None:
 def test_counts_and_sums_on_the_impossible_side_are_not_reliable() -> None:
     """They are misses for sure, however narrow their intervals are beside them."""
     span = estimates.GridRange
-    assert not estimates._estimate_count(-100, 5).reliable
-    assert estimates._estimate_count(100, 5).reliable
+    assert not estimates.estimate_count(-100, 5).reliable
+    assert estimates.estimate_count(100, 5).reliable
     for n, bounds, sure in ((-100, (0, 9), False), (100, (-9, 0), False), (-100, (-9, 0), True), (-100, (-9, 9), True)):
-        assert estimates._estimate_sum(n, 5, span(*bounds)).reliable is sure
+        assert estimates.estimate_sum(n, 5, span(*bounds)).reliable is sure
 
 
 # -- post-processing --------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     answer = session().ask(question, epsilon=1, confidence=confidence)
     quoted = session().quote(question, epsilon=1, confidence=confidence)
     assert repr(float(answer.confidence)) == repr(quoted.to_dict()["confidence"]) == "0.95"
-    assert "at least 0.95;" in answer.explanation
+    assert "≥ 95%;" in answer.explanation
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from discreet.events import DiscreteLaplaceEvent, GaussianEvent
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
 from discreet.query.answer import ExactTotals, Keys, Receipt, release
-from discreet.query.calibrate import Measurement, Noise
+from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
+from discreet.query.estimates import Noise
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 

@@ -29,7 +29,7 @@ from discreet.planner.search import (
     solve_n,
 )
 from discreet.planner.task import ErrorMetric, Goal, PlannerQuery, Task, divides_by_n, resolve_neighbours
-from discreet.query.accuracy import MAX_EPSILON, read_error
+from discreet.query.calibrate import MAX_EPSILON, read_error
 from discreet.units import Neighbours
 
 

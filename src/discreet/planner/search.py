@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.planner.central import CENTRAL_MECHANISMS, CentralMechanism
 from discreet.planner.local import LOCAL_MECHANISM, LocalMechanism
 from discreet.planner.task import Accuracy, Goal, Task, reference_size
-from discreet.query.accuracy import MAX_EPSILON
+from discreet.query.calibrate import MAX_EPSILON
 
 MIN_EPSILON = Fraction(1, 10**9)
 MAX_N = 10**15

@@ -1,7 +1,7 @@
 """The aggregates: one frozen class for each, with everything that discreet knows about it.
 
-To add one, write a class here (the interface is `ast.Aggregate`), let `parser` read it from SQL and `builder` from Python. A new
-statistic, if it needs one, stands in `statistics`, with its SQL in `discreet.sql`.
+To add one, write a class here (the interface is `ast.Aggregate`), let `parser` read it from SQL and `builder` from Python.
+A new statistic, if it needs one, stands in `statistics`, with its SQL in `discreet.sql`.
 """
 
 from collections.abc import Iterator
@@ -247,7 +247,8 @@ class Variance(_OfNumbers):
 
     def predict(self, noise: StatisticNoise, sizes: tuple[int, ...]) -> PredictedError:
         """Return the half-width over each size; a relative one is a share of the largest possible value."""
-        average, errors = Average.of(self.value, noise.table), [noise.error(each, 3) for each in self.statistics(noise.table)]
+        average = Average.of(self.value, noise.table)
+        errors = [noise.error(each, 3) for each in self.statistics(noise.table)]
         halves = [(size, average.variance_half_width(size, *errors)) for size in sizes]
         half_widths = tuple((size, ceil_float(sqrt_up(half) if self.root else half)) for size, half in halves)
         largest = self._declared_width(noise.table) / 2

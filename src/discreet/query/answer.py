@@ -1,7 +1,7 @@
 """From exact statistics to an answer: partition selection, noise, estimates with intervals, and the words that explain them.
 
-An interval covers the *clipped* statistic: what the query computes after clipping values to their bounds, rounding to the grid
-and bounding each unit's contribution. The error that clipping makes is not included.
+An interval covers the *clipped* statistic: what the query computes after clipping values to their bounds, rounding to the
+grid and bounding each unit's contribution. The error that clipping makes is not included.
 
 Keys that are not declared pass partition selection as they come from the engine, and only the selected ones are stored: a
 million keys need no more memory than the ones that are shown. The exact integers are gone when `release` returns.
@@ -43,7 +43,8 @@ MAX_NODES_PER_CHUNK = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class ExactTotals:
-    """The exact statistics that an engine returns, read as they are needed: (totals, keys) per group, and (count, cell, keys) per cell."""
+    """The exact statistics that an engine returns, read as they are needed: (totals, keys) per group, and (count, cell,
+    keys) per cell."""
 
     totals: Iterable[tuple[tuple[int, ...], Keys]]
     cell_counts: Mapping[CellCounts, Iterable[tuple[int, int, Keys]]]
@@ -80,7 +81,7 @@ def add_noise(
     joint_intervals: int | None,
 ) -> Iterator[tuple[list[Keys], NoisyStatistics]]:
     """Yield the groups with their noisy statistics, as many at a time as there is room for."""
-    bounded, noises = measurement.bounded, dict(measurement.noises)
+    bounded, noises = measurement.bounded, measurement.noise_by_statistic
     cells = {counts: _SparseCells.of(exact.cell_counts[counts], keys, counts) for counts in bounded.cell_counts}
     size = max(1, MAX_NODES_PER_CHUNK // max([1, *(counts.nodes for counts in cells)]))
     for start in range(0, len(keys), size):
@@ -330,7 +331,8 @@ def release(
     """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
     if receipt.event != measurement.event:
         raise AssertionError("this receipt is for another measurement")
-    intervals, bounded, source = IntervalOptions(confidence, simultaneous), measurement.bounded, SYSTEM if bits is None else bits
+    bounded, source = measurement.bounded, SYSTEM if bits is None else bits
+    intervals = IntervalOptions(confidence, simultaneous)
     keys, totals = select_partitions(measurement, exact.totals, source)
     joint = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
     rows = []
@@ -356,7 +358,8 @@ def release(
 
 
 def _count_intervals(bounded: BoundedQuery) -> int:
-    """Return how many errors per group an answer leans on: one per scalar statistic, per cell of a histogram, per quantile."""
+    """Return how many errors per group an answer leans on: one per scalar statistic, per cell of a histogram, per
+    quantile."""
     quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
     return len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
 

@@ -1,10 +1,11 @@
 """Calibration: which noise each statistic gets, what that costs, and how far off it may be. No row is read here.
 
-**Theory of operation.** An analyst gives ε, or the error that the answer may have (`AccuracyTarget`). `Calibrator` turns an error
-into the smallest ε that meets it, and ε into an amount of the account's currency. `calibrate_query` divides the amount over the
-statistics (and partition selection, where keys are not declared): equally, unless columns are given weights, so that the noise
-of every statistic stands in the same relation to its sensitivity. Each gets Laplace or Gaussian noise, whichever has the smaller
-error at that cost in the account's currency. The result is a `Measurement`: frozen, with its event, before any row is read.
+**Theory of operation.** An analyst gives ε, or the error that the answer may have (`AccuracyTarget`). `Calibrator` turns an
+error into the smallest ε that meets it, and ε into an amount of the account's currency. `calibrate_query` divides the
+amount over the statistics (and partition selection, where keys are not declared): equally, unless columns are given
+weights, so that the noise of every statistic stands in the same relation to its sensitivity. Each gets Laplace or Gaussian
+noise, whichever has the smaller error at that cost in the account's currency. The result is a `Measurement`: frozen, with
+its event, before any row is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -72,7 +73,12 @@ class Measurement:
 
     def noise(self, statistic: Statistic) -> Noise:
         """Return the noise of one statistic."""
-        return dict(self.noises)[statistic]
+        return self.noise_by_statistic[statistic]
+
+    @cached_property
+    def noise_by_statistic(self) -> Mapping[Statistic, Noise]:
+        """The noise of each statistic."""
+        return dict(self.noises)
 
     def describe_noise(self, statistic: Statistic) -> str:
         """Return its mechanism in the unit of the column: the noise itself counts grid steps."""
@@ -91,15 +97,14 @@ class Measurement:
 
     def predict(self, name: str, confidence: float, sizes: tuple[int, ...]) -> "ColumnAccuracy":
         """Return the noise and the half-widths of one column."""
-        bounded = self.bounded.only(name)
-        [(_, aggregate)] = bounded.query.aggregates
-        noises = tuple((each.name, self.describe_noise(each)) for each in bounded.statistics)
-        predicted = aggregate.predict(self.statistic_noise(confidence), sizes)
+        i = self.bounded.column_names.index(name)
+        noises = tuple((each.name, self.describe_noise(each)) for each in self.bounded.statistics_by_column[i])
+        predicted = self.bounded.query.aggregates[i][1].predict(self.statistic_noise(confidence), sizes)
         return ColumnAccuracy(name, noises, *predicted)
 
     def statistic_noise(self, confidence: float) -> StatisticNoise:
         """Return the noise of all statistics, with their errors at this confidence."""
-        return StatisticNoise(self.bounded.table, dict(self.noises), confidence)
+        return StatisticNoise(self.bounded.table, self.noise_by_statistic, confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,9 @@ def calibrate_query(
         weight = Fraction(1) if weights is None else weights.get(name, Fraction(1))
         shares |= {each: max(shares.get(each, Fraction(0)), weight) for each in statistics}
     share = amount / (sum(shares.values()) + (bounded.keys is None))
-    noises = tuple((s, least_error_mechanism(bounded.sensitivity(s), currency, shares[s] * share)) for s in bounded.statistics)
+    noises = tuple(
+        (s, least_error_mechanism(bounded.sensitivity(s), currency, shares[s] * share)) for s in bounded.statistics
+    )
     selection = _calibrate_selection(bounded, currency, share, delta) if bounded.keys is None else None
     measurement = Measurement(bounded, noises, selection)
     check_drawable(measurement)
@@ -226,7 +233,8 @@ def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Frac
             reason = f"the keys of {keys} are not declared, and an account in {currency.family} has no δ to discover them"
             raise QueryRefused(reason, f"{declare}, or use an account in zcdp")
         raise QueryRefused(
-            f"the keys of {keys} are not declared", f"{declare}, or set --delta 1e-6 to discover them (partition selection)"
+            f"the keys of {keys} are not declared",
+            f"{declare}, or set --delta 1e-6 to discover them (partition selection costs δ)",
         )
     sensitivity = bounded.selection_sensitivity
     if currency.counts_epsilon:

@@ -1,15 +1,16 @@
 """Contribution bounding: how much one unit can change the exact statistics behind a query, and so their sensitivity.
 
-Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that sum and
-count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the order of a salted
-hash of itself and the group, which depends on no other unit.
+Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that sum
+and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the order of a
+salted hash of itself and the group, which depends on no other unit.
 
-**Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most that
-one unit adds to one group (`max_contribution`: r for a count of rows, 1 for distinct units, r·(largest |value|) for a sum), and
-nothing else. A replaced unit takes its contributions away and brings others: the same groups may then move by the whole range
-of a signed sum, or twice as many groups by one contribution each. Where contributions have one sign, as counts, squares and
-sums of values on one side of their centre do, a group moves by the difference of two numbers between 0 and the largest, so by
-at most the largest; and no more groups move than there are. One count over all rows so moves by one contribution, not by two.
+**Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most
+that one unit adds to one group (`max_contribution`: r for a count of rows, 1 for distinct units, r·(largest |value|) for a
+sum), and nothing else. A replaced unit takes its contributions away and brings others: the same groups may then move by the
+whole range of a signed sum, or twice as many groups by one contribution each. Where contributions have one sign, as counts,
+squares and sums of values on one side of their centre do, a group moves by the difference of two numbers between 0 and the
+largest, so by at most the largest; and no more groups move than there are. One count over all rows so moves by one
+contribution, not by two.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
 counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
@@ -32,13 +33,14 @@ from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
 MAX_CELL_COUNTS = 100_000_000
-MAX_SQUARE_EXPONENT = 400  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
+MAX_SQUARED_STEP = 1 << 800  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
 
 MAX_STATISTICS = 300
 MAX_SEARCHED_STATISTICS = 24
 STATISTICS_PER_QUANTILE = 6
-"""A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long to
-compute as that of six statistics; and where an error is given instead of an ε, a search calibrates the query several times."""
+"""A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long
+to compute as that of six statistics; and where an error is given instead of an ε, a search calibrates the query several
+times."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class BoundedQuery:
     max_groups: int  # at most this many groups per unit
     max_rows: int  # at most this many rows per unit and group
     keys: tuple[tuple[Key, ...], ...] | None  # None: not declared
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the aggregates."""
+        return tuple(name for name, _ in self.query.aggregates)
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -106,7 +113,7 @@ class BoundedQuery:
 
     def only(self, name: str) -> "BoundedQuery":
         """Return the same query with one of its columns."""
-        i = [column for column, _ in self.query.aggregates].index(name)
+        i = self.column_names.index(name)
         query = replace(self.query, aggregates=self.query.aggregates[i : i + 1])
         return replace(self, query=query, statistics_by_column=self.statistics_by_column[i : i + 1])
 
@@ -123,9 +130,9 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     bounded = BoundedQuery(query, table, neighbours, by_column, groups, 1 if table.unique else table.max_rows, keys)
     check_work(bounded)
     for statistic in bounded.statistics:
-        if isinstance(statistic, CentredSum) and statistic.power == 2:
-            if bounded.grid_range(statistic).exponent > MAX_SQUARE_EXPONENT:
-                raise QueryRefused("squares of these values leave what doubles can hold", "measure them in another unit")
+        squares = isinstance(statistic, CentredSum) and statistic.power == 2
+        if squares and statistic.step_size(table) > MAX_SQUARED_STEP:
+            raise QueryRefused("squares of these values leave what doubles can hold", "measure them in another unit")
         if bounded.max_contribution(statistic) >= MAX_PRODUCT:
             raise QueryRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded

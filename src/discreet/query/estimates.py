@@ -3,26 +3,27 @@
 An estimate's interval holds everything that its statistics can be if each lies within its own error of the noisy one;
 divisions are floored below and raised above, at 2^-40 of a grid step, and the last step to a double goes outward too.
 
-What `reliable` promises. An estimate is reliable if its half-width is at most a tenth of its value, the value lies in its own
-interval and is one that the statistic can have, and, for averages, variances and quantiles, the noisy row count behind it is
-at least ten times its own error. All of it is computed from noisy numbers, so the flag is post-processing and costs nothing.
+What `reliable` promises. An estimate is reliable if its half-width is at most a tenth of its value, the value lies in its
+own interval and is one that the statistic can have, and, for averages, variances and quantiles, the noisy row count behind
+it is at least ten times its own error. All of it is computed from noisy numbers, so the flag is post-processing and costs
+nothing.
 
 **Proof** that an estimate is flagged and wrong with probability at most 1 − confidence, whatever the data. Where the
 statistic exists, a wrong estimate is one whose interval misses it, which happens no more often than that. Where it does not
 exist (the average or a quantile of no rows), every flag is wrong; but a flag needs a noisy count of at least 10e, where the
 noise X of the count exceeds e with probability at most (1 − confidence)/2. Flags on tiny groups are in fact far rarer: X is
-symmetric with a log-concave distribution, so ln P(X ≥ x) is concave, and a group of m ≤ e rows is flagged with probability at
-most P(X ≥ 9e) ≤ ½·(1 − confidence)^(9e/(e+1)). No rule on noisy numbers can promise that *of the flagged estimates* few are
-wrong, whatever the data: where the truth is just too small for a flag, only noise raises one.
+symmetric with a log-concave distribution, so ln P(X ≥ x) is concave, and a group of m ≤ e rows is flagged with probability
+at most P(X ≥ 9e) ≤ ½·(1 − confidence)^(9e/(e+1)). No rule on noisy numbers can promise that *of the flagged estimates* few
+are wrong, whatever the data: where the truth is just too small for a flag, only noise raises one.
 
 How a quantile is read off a tree of noisy counts. For a share q let D(b) = (1−q)·(rows in cells up to b) − q·(rows in cells
-above b). It only grows with b, and the quantile's cell b* is the first where D ≥ 0. Going down the tree to b, every level has
-one node's siblings to the left, which are below, and to the right, which are above; so D(b) is a weighted sum of noises that
-are few, independent and never reused, and its error e(b) at a fixed b is known.
+above b). It only grows with b, and the quantile's cell b* is the first where D ≥ 0. Going down the tree to b, every level
+has one node's siblings to the left, which are below, and to the right, which are above; so D(b) is a weighted sum of noises
+that are few, independent and never reused, and its error e(b) at a fixed b is known.
 
 **Proof** of the interval of a quantile. It takes cells from the left while D̃ < −e and from the right while D̃(·−1) > e. It
-misses b* only if D̃ is wrong by more than e at b* itself, or at b*−1: two fixed places, each with half of the probability that
-is allowed, however many cells there are. (A sequence of tests in a fixed order needs no correction for its length.)
+misses b* only if D̃ is wrong by more than e at b* itself, or at b*−1: two fixed places, each with half of the probability
+that is allowed, however many cells there are. (A sequence of tests in a fixed order needs no correction for its length.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,7 +201,8 @@ class Average:
         return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
 
     def mean_half_width(self, size: int, total_error: int, count_error: int) -> Fraction:
-        """Return the half-width of a mean over a noisy count of `size`, for the worst mean: (e_sum + R/2·e_n)/(size − e_n)."""
+        """Return the half-width of a mean over a noisy count of `size`, for the worst mean: (e_sum + R/2·e_n)/(size −
+        e_n)."""
         return self._mean_half_width_steps(size, total_error, count_error) * self.grid
 
     def variance_half_width(self, size: int, total_error: int, squares_error: int, count_error: int) -> Fraction:

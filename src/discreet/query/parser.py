@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.builder import Select
 from discreet.query.edges import check_edges, compute_edges
 from discreet.query.schema import Kind, PublicTable, Table
@@ -288,30 +288,31 @@ class AggregateReader(ExpressionReader):
                 return self._read_count(node)
             case exp.Sum():
                 allow_only(node, "this")
-                return ast.Sum(self.read_value(node.this))
+                return aggregates.Sum(self.read_value(node.this))
             case exp.Avg():
                 allow_only(node, "this")
-                return ast.Mean(self.read_value(node.this))
+                return aggregates.Mean(self.read_value(node.this))
             case exp.VariancePop() | exp.Variance():
                 allow_only(node, "this")
-                return ast.Variance(self.read_value(node.this))
+                return aggregates.Variance(self.read_value(node.this))
             case exp.StddevPop() | exp.Stddev():
                 allow_only(node, "this")
-                return ast.Variance(self.read_value(node.this), root=True)
+                return aggregates.Variance(self.read_value(node.this), root=True)
             case exp.Min() | exp.Max():
                 allow_only(node, "this")
-                return ast.Quantile(
-                    self.read_value(node.this), ast.MIN_QUANTILE if isinstance(node, exp.Min) else ast.MAX_QUANTILE
+                return aggregates.Quantile(
+                    self.read_value(node.this),
+                    aggregates.MIN_QUANTILE if isinstance(node, exp.Min) else aggregates.MAX_QUANTILE,
                 )
             case exp.Median():
                 allow_only(node, "this")
-                return ast.Quantile(self.read_value(node.this), Fraction(1, 2))
+                return aggregates.Quantile(self.read_value(node.this), Fraction(1, 2))
             case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
                 allow_only(node, "this", "quantile")
-                return ast.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("quantile")))
+                return aggregates.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("quantile")))
             case exp.PercentileCont() | exp.PercentileDisc():
                 allow_only(node, "this", "expression")
-                return ast.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("expression")))
+                return aggregates.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("expression")))
             case exp.WithinGroup():
                 return self._read_within_group(node)
             case exp.Anonymous():
@@ -325,13 +326,13 @@ class AggregateReader(ExpressionReader):
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
         if isinstance(node.this, exp.Star):
             allow_only(node.this)
-            return ast.CountRows()
+            return aggregates.CountRows()
         if not isinstance(node.this, exp.Distinct):
-            return ast.CountValues(self.read_value(node.this))
+            return aggregates.CountValues(self.read_value(node.this))
         allow_only(node.this, "expressions")
         if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(self.table.unit)]:
             raise make_refusal(node, "only distinct units can be counted", f"write COUNT(DISTINCT {self.table.unit})")
-        return ast.CountUnits()
+        return aggregates.CountUnits()
 
     def _read_share(self, node: exp.Expr, literal: exp.Expr | None) -> Fraction:
         share = read_number(literal) if isinstance(literal, exp.Literal) else None
@@ -339,7 +340,7 @@ class AggregateReader(ExpressionReader):
             raise make_refusal(node, "a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
         return share
 
-    def _read_within_group(self, node: exp.WithinGroup) -> ast.Quantile:
+    def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
         """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
         allow_only(node, "this", "expression")
         order = node.expression
@@ -350,9 +351,9 @@ class AggregateReader(ExpressionReader):
         if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
             raise make_refusal(node, "a percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
         allow_only(order.expressions[0], "this")
-        return ast.Quantile(self.read_value(order.expressions[0].this), self._read_share(node, node.this.this))
+        return aggregates.Quantile(self.read_value(order.expressions[0].this), self._read_share(node, node.this.this))
 
-    def _read_histogram(self, node: exp.Anonymous) -> ast.Histogram:
+    def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
         if not is_histogram(node):
             raise make_refusal(node, "this function is not in the language", AGGREGATES_HINT)
         allow_only(node, "this", "expressions")
@@ -364,8 +365,8 @@ class AggregateReader(ExpressionReader):
         numbers = [read_signed_number(part) for part in node.expressions[1:]]
         try:
             if len(numbers) > 1:
-                return ast.Histogram(value, check_edges(numbers))
-            return ast.Histogram(value, compute_edges(value, numbers[0], self.table))
+                return aggregates.Histogram(value, check_edges(numbers))
+            return aggregates.Histogram(value, compute_edges(value, numbers[0], self.table))
         except QueryRefused as refusal:
             raise make_refusal(node, refusal.reason, refusal.hint) from None
 

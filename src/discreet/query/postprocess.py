@@ -1,7 +1,7 @@
 """Post-processing of answers: no negative counts, whole numbers, groups that add up to their total.
 
-It sees the noisy answer and nothing else, so it is free, and the answer's explanation says that it was done. Values move; what
-an interval covers, the clipped statistic, stays what it was.
+It sees the noisy answer and nothing else, so it is free, and the answer's explanation says that it was done. Values move;
+what an interval covers, the clipped statistic, stays what it was.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -76,7 +76,16 @@ def policy_hash(table: Table) -> str:
     `least_epsilon`, which refuses queries and changes no measurement."""
     public = {name: [each.digest, _list_columns(each.columns)] for name, each in sorted(table.public.items())}
     return _hash_repr(
-        [table.name, table.unit, _list_columns(table.columns), table.max_groups, table.max_rows, table.unique, table.salt, public]
+        [
+            table.name,
+            table.unit,
+            _list_columns(table.columns),
+            table.max_groups,
+            table.max_rows,
+            table.unique,
+            table.salt,
+            public,
+        ]
     )
 
 

@@ -24,18 +24,21 @@ from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.mechanisms.calibrate import find_smallest_scale
-from discreet.query.accuracy import (
+from discreet.query.calibrate import (
+    COMPARISON_CONFIDENCE,
     MAX_EPSILON,
     AccuracyTarget,
+    Measurement,
+    calibrate_query,
+    check_drawable,
     explain_raised_epsilon,
     make_least_epsilon_error,
     smallest_amount,
 )
-from discreet.query.calibrate import COMPARISON_CONFIDENCE, Measurement, Noise, calibrate_query, check_scale
 from discreet.query.contribution import BoundedQuery
-from discreet.query.statistics import Statistic, statistics_of
+from discreet.query.estimates import Noise
+from discreet.query.statistics import Statistic
 from discreet.session.session import Session
-from discreet.units import Sensitivity
 from discreet.workload.spec import Workload, WorkloadQuery, prefix_errors
 
 # The columns of a workload one by one: what each is by itself, and with how much noise.
@@ -96,21 +99,16 @@ class ColumnNoise:
     @property
     def refusal(self) -> QueryRefused | None:
         """Why they are not."""
-        found = self.measurement
-        widths = [noise.sigma if isinstance(noise, Gaussian) else noise.scale for _, noise in found.noises]
         try:
-            for width in (*widths, *([] if found.selection is None else [found.selection.scale])):
-                check_scale(width)
+            check_drawable(self.measurement)
         except QueryRefused as refused:
             return refused
         return None
 
     def _scale_selection(self, rule: Threshold, by: Fraction) -> Threshold:
         bounded = self.base.bounded
-        moved = Sensitivity(l0=bounded.max_groups * bounded.neighbours.differing_units, linf=1)
-        return Threshold.for_epsilon(
-            bounded.max_groups * bounded.neighbours.differing_units * by / rule.scale, self.selection_delta, moved
-        )
+        changed_groups = bounded.max_groups * bounded.neighbours.differing_units
+        return Threshold.for_epsilon(changed_groups * by / rule.scale, self.selection_delta, bounded.selection_sensitivity)
 
 
 def _divide_noise(noise: Noise, by: Fraction) -> Noise:
@@ -120,7 +118,7 @@ def _divide_noise(noise: Noise, by: Fraction) -> Noise:
 def bound_query(query: WorkloadQuery, session: Session) -> BoundedQuery:
     """The question with what one unit can do to it, if what is wanted of it makes sense."""
     with prefix_errors(query.toml_key("sql")):
-        found = session.bound_with_placeholders(query.sql)
+        found = session.outline(query.sql)
     columns = [name for name, _ in found.query.aggregates]
     for name in query.error if isinstance(query.error, Mapping) else ():
         if name not in columns:
@@ -142,12 +140,12 @@ def split_columns(
 ) -> Iterator[WorkloadColumn]:
     """The columns of one question."""
     size, columns = min(query.sizes, default=None), bounded.query.aggregates
-    for name, aggregate in columns:
-        only = replace(bounded.query, aggregates=((name, aggregate),))
-        alone = replace(bounded, query=only, statistics=statistics_of(aggregate, bounded.table))
+    for name, _ in columns:
         error = query.get_error(name)
         wanted = None if error is None else AccuracyTarget(None, error, size, check_confidence(confidence))
-        yield WorkloadColumn(query_index, query, name, alone, wanted, read_positive(query.weight, "weight") / len(columns))
+        yield WorkloadColumn(
+            query_index, query, name, bounded.only(name), wanted, read_positive(query.weight, "weight") / len(columns)
+        )
 
 
 def calibrate_to_error(column: WorkloadColumn, currency: Currency, selection_delta: Fraction) -> ColumnNoise | None:

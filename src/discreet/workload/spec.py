@@ -17,9 +17,8 @@ from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.paths import read_text
-from discreet.query.accuracy import read_error
+from discreet.query.calibrate import check_size, read_error
 from discreet.query.parser import QueryLike
-from discreet.query.quote import check_size
 from discreet.query.schema import Key, Table
 from discreet.session.connect import open_account
 from discreet.session.session import Session
