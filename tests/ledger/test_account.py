@@ -9,9 +9,8 @@ from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, parse
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Claim, Event, GaussianEvent, ThresholdEvent, compose
-from discreet.ledger.account import AccountState
+from discreet.ledger.account import Account, AccountState
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.ledger.store import Account
 from discreet.units import to_sensitivity
 
 CURRENCIES: list[Currency] = [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))]

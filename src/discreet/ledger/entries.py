@@ -7,7 +7,7 @@ holds a time: no clock has a say in a budget.
 import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -104,6 +104,35 @@ class KeyRotated(_Entry, frozen=True, tag="rotate", kw_only=True):
 
 
 Entry: TypeAlias = AccountOpened | Debit | AnswerRecorded | FailureRecorded | QuarantineLifted | KeyRotated
+
+
+class EntryKeys(NamedTuple):
+    """The keys by which a store finds an entry without decoding it."""
+
+    kind: str
+    account: str = ""
+    id: str | None = None
+    measurement: str | None = None
+    debit: int | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> "EntryKeys":
+        """Return the keys of an entry; its kind is its tag on the wire."""
+        match entry:
+            case AccountOpened():
+                return cls("open", entry.account)
+            case Debit():
+                return cls("debit", entry.account, entry.id, entry.measurement)
+            case AnswerRecorded():
+                return cls("answer", entry.account, debit=entry.debit)
+            case FailureRecorded():
+                return cls("failure")
+            case QuarantineLifted():
+                return cls("lift")
+            case KeyRotated():
+                return cls("rotate")
+            case _:
+                assert_never(entry)
 
 
 def encode(entry: Entry) -> bytes:

@@ -15,12 +15,11 @@ from discreet._numbers import Bounds, Number
 from discreet.accounting.cost import Cost
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
-from discreet.ledger.account import validate_name
+from discreet.ledger.account import Account, validate_name
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey as SecretKey
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, open_quarantine
-from discreet.ledger.store import Account
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql

@@ -1,4 +1,4 @@
-"""The campaigns of kills and of failing disks: `python -m tests.ledger.killing kills EVERY SEED ASKS`.
+"""The campaigns of kills and of failing disks: `python -m tests.support.crash_harness kills EVERY SEED ASKS`.
 
 A child asks questions of a ledger and tells, in a file, what it paid for and what it showed. It is killed just before its
 k-th system call that changes a file, for every k; or from its k-th such call on the disk fails. Then the ledger is checked
@@ -21,11 +21,11 @@ from typing import Any
 from discreet.errors import LedgerUnavailable
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
+from discreet.ledger.account import CachedAnswer
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit, FailureRecorded
 from discreet.ledger.quarantine import FailureKind
-from discreet.ledger.store import CachedAnswer
-from tests.ledger.tracer import Fault, traced
+from tests.support.system_calls import Fault, traced
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 PRICE = Fraction(1, 1000)

@@ -1,6 +1,8 @@
-"""One history that holds every kind of entry, statistic, relation and currency; `golden/schema4` is what it once wrote.
+"""The history of the golden ledger, with every kind of entry, statistic, neighbouring relation and currency.
 
-`python -m tests.ledger.wire_history FOLDER` writes such a folder again, with new noise, for a new version of the schema.
+`tests/ledger/golden/schema4` is what it wrote before the classes got their present names.
+
+`python -m tests.support.golden_ledger FOLDER` writes such a folder again, with new noise, for a new version of the schema.
 """
 
 import json
