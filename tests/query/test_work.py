@@ -17,12 +17,12 @@ from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.accuracy import find_smallest_epsilon
 from discreet.query.builder import col, count, select
 from discreet.query.calibrate import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, least_error_mechanism
+from discreet.query.parser import MAX_TOKENS
 from discreet.query.validate import (
     MAX_COLUMNS,
     MAX_GROUPINGS,
     MAX_SEARCHED_STATISTICS,
     MAX_STATISTICS,
-    MAX_TOKENS,
     STATISTICS_PER_QUANTILE,
 )
 from discreet.session.session import Session

@@ -15,7 +15,6 @@ from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.scope import apply_joins
 from discreet.query.statistics import (
     CellCounts,
     CentredSum,
@@ -26,7 +25,7 @@ from discreet.query.statistics import (
     ValueCount,
     statistics_of,
 )
-from discreet.query.validate import check_query, check_statistics
+from discreet.query.validate import apply_joins, check_query, check_statistics
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
