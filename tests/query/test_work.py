@@ -17,10 +17,10 @@ from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.builder import col, count, select
 from discreet.query.calibrate import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, find_smallest_epsilon, least_error_mechanism
 from discreet.query.contribution import MAX_SEARCHED_STATISTICS, MAX_STATISTICS, STATISTICS_PER_QUANTILE
+from discreet.query.parser import MAX_TOKENS
 from discreet.query.validate import (
     MAX_COLUMNS,
     MAX_GROUPINGS,
-    MAX_TOKENS,
 )
 from discreet.session.session import Session
 from discreet.units import Sensitivity

@@ -13,7 +13,6 @@ from typing import ClassVar
 from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
 from discreet.query.ast import Aggregate, Ref, Value, format_number, format_value, quote_name
-from discreet.query.edges import MAX_CONSTANT, check_edges
 from discreet.query.estimates import (
     Average,
     Estimate,
@@ -38,7 +37,7 @@ from discreet.query.statistics import (
     build_quantile_tree,
     midpoint_of,
 )
-from discreet.query.validate import check_ref, check_value
+from discreet.query.validate import MAX_CONSTANT, check_edges, check_ref, check_value
 
 
 class _Count(Aggregate):

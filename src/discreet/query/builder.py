@@ -10,17 +10,15 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from discreet._numbers import Number, parse_rational, read_decimal
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query import aggregates, ast
-from discreet.query.edges import MAX_CONSTANT, check_edges, compute_edges
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.scope import Scope, resolve_columns
-from discreet.query.validate import MAX_BIN_WIDTH
+from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, MAX_DEPTH, Scope, check_edges, compute_edges
 
 # Constants that are given in Python, as a question holds them.
 
@@ -360,13 +358,13 @@ class Select:
         return replace(self, joins=(*self.joins, ast.Join(table, here, there, left)))
 
     def to_query(self, table: Table) -> ast.Query:
-        """The question about this table, with every name resolved."""
+        """Return the query about this table, with every name resolved."""
         scope = Scope(table)
         for join in self.joins:
-            scope = scope.with_join(replace(join, here=resolve_columns(ast.Ref(join.here), scope).column))
-        where = None if self.condition is None else resolve_columns(self.condition.node, scope)
-        aggregates = tuple((name, _resolve(aggregate, scope)) for name, aggregate in self.aggregates)
-        groups = tuple(replace(group, value=resolve_columns(group.value, scope)) for group in self.groups)
+            scope = scope.add_join(replace(join, here=_resolve_name(join.here, scope)))
+        where = None if self.condition is None else _resolve_names(self.condition.node, scope)
+        aggregates = tuple((name, _resolve_aggregate(aggregate, scope)) for name, aggregate in self.aggregates)
+        groups = tuple(replace(group, value=_resolve_names(group.value, scope)) for group in self.groups)
         return ast.Query(table.name, aggregates, where, groups, scope.joins)
 
 
@@ -375,11 +373,38 @@ def select(**aggregates: AggregateLike) -> Select:
     return Select().select(**aggregates)
 
 
-def _resolve(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
+def _resolve_aggregate(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
     if isinstance(aggregate, EvenHistogram):
-        value = resolve_columns(aggregate.value, scope)
+        value = _resolve_names(aggregate.value, scope)
         return aggregates.Histogram(value, compute_edges(value, aggregate.width, scope.table))
-    return resolve_columns(aggregate, scope)
+    return _resolve_names(aggregate, scope)
+
+
+Part = TypeVar("Part")
+
+
+def _resolve_names(part: Part, scope: Scope, room: int = MAX_DEPTH) -> Part:
+    """Return a part of a query with the column that each name means in place of the name."""
+    if room == 0:
+        raise QueryRefused("this is nested too deeply", "ask something simpler")
+    resolved: Any = part
+    if isinstance(part, ast.Ref) and isinstance(part.column, str):
+        resolved = ast.Ref(_resolve_name(part.column, scope))
+    elif isinstance(part, tuple):
+        resolved = tuple(_resolve_names(each, scope, room) for each in part)
+    elif is_dataclass(part) and not isinstance(part, type):
+        resolved = replace(part, **{f.name: _resolve_names(getattr(part, f.name), scope, room - 1) for f in fields(part)})
+    return resolved  # type: ignore[no-any-return]
+
+
+def _resolve_name(name: str, scope: Scope) -> str:
+    table, _, column = name.partition(".")
+    found = scope.find_columns(name) or (scope.find_columns(column, table) if column else [])
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise QueryRefused(f"{name} is not declared", f"take one of {', '.join(scope.table.columns)}")
+    raise QueryRefused(f"two columns are called {name}", f"write one of {', '.join(found)}")
 
 
 def _to_group_value(column: object, name: str | None) -> ast.Ref | ast.Bin:

@@ -26,9 +26,8 @@ from discreet.query import ast
 from discreet.query.aggregates import Quantile
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.scope import apply_joins
 from discreet.query.statistics import CellCounts, CentredSum, ScalarStatistic, Statistic, UnitCount
-from discreet.query.validate import check_query
+from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000

@@ -28,11 +28,6 @@ class Kind(Enum):
     DATE = "date"
     TIMESTAMP = "timestamp"
 
-    @property
-    def is_numeric(self) -> bool:
-        """Whether it can be added up."""
-        return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
-
 
 LARGEST_KEY = 1 << 63
 DEFAULT_SALT = "discreet"
