@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from discreet._numbers import (
     Number,
+    check_confidence,
     check_positive,
     format_down,
     format_up,
@@ -18,7 +19,6 @@ from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Currency, Filter, compute_amount, compute_cost
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.query import ast
 from discreet.query.calibrate import Measurement, calibrate_query
 from discreet.query.contribution import BoundedQuery

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, format_down
+from discreet._numbers import Number, check_confidence, format_down
 from discreet.accounting.cost import Cost
 from discreet.events import Composition, compose
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import SYSTEM, Bits
 from discreet.query import ast, postprocess
 from discreet.query.calibrate import Measurement

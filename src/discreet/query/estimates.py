@@ -27,9 +27,8 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import nearest_float
+from discreet._numbers import nearest_float, read_decimal
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms._tail_bounds import read_confidence
 from discreet.mechanisms.weighted_sums import weighted_sum_error
 from discreet.query import ast
 from discreet.query.calibrate import Measurement
@@ -111,7 +110,7 @@ class QuantileEstimator:
 
     def rank_error(self, noise: Laplace | Gaussian, confidence: float) -> float:
         """How many rows the noisy rank of a fixed value may be off, at the worst place."""
-        return float(self.errors(noise, float((1 - read_confidence(confidence)) / 2)).max())
+        return float(self.errors(noise, float((1 - read_decimal(confidence, "confidence")) / 2)).max())
 
     def sizes(self, noisy: Ints) -> Ints:
         """The noisy number of rows of every group: the sum of the root's children, the fewest noises that add up to it."""
@@ -197,7 +196,7 @@ class NoisyStatistics:
     @property
     def tail(self) -> float:
         """How often one interval, or one of those that hold together, may miss on one side."""
-        return float((1 - read_confidence(self.confidence)) / (self.joint_intervals or 1) / 2)
+        return float((1 - read_decimal(self.confidence, "confidence")) / (self.joint_intervals or 1) / 2)
 
 
 def estimate(aggregate: ast.Aggregate, noisy: NoisyStatistics) -> Iterator[tuple[Estimate, ...]]:

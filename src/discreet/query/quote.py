@@ -10,13 +10,21 @@ from math import inf, isfinite
 from typing import Any, assert_never
 
 from discreet import formats
-from discreet._numbers import ceil_float, check_int, format_down, format_rational, nearest_float, sqrt_up
+from discreet._numbers import (
+    ceil_float,
+    check_confidence,
+    check_int,
+    format_down,
+    format_rational,
+    nearest_float,
+    read_decimal,
+    sqrt_up,
+)
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import CurrencyCost, compare_costs
 from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.mechanisms import Laplace
-from discreet.mechanisms._tail_bounds import check_confidence, read_confidence
 from discreet.query import ast
 from discreet.query.answer import explain_sensitivity
 from discreet.query.calibrate import Measurement
@@ -185,7 +193,7 @@ def row_count_error(measurement: Measurement, aggregate: ast.Aggregate, confiden
             return noise.error(confidence, len(measures))
         case ast.Quantile(q=q):
             return QuantileEstimator(_require_cell_counts(measures[-1]), q).size_error(
-                noise, float((1 - read_confidence(confidence)) / 2)
+                noise, float((1 - read_decimal(confidence, "confidence")) / 2)
             )
         case _:
             return None

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from discreet._numbers import check_confidence
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Pure
 from discreet.ledger.certificate import encode_answer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import Debit, hash_measurement, privacy_unit_of
 from discreet.ledger.store import CachedAnswer
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import Bits
 from discreet.query.answer import Answer, Receipt
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
 
-from discreet._numbers import ceil_float, nearest_float
+from discreet._numbers import ceil_float, check_confidence, nearest_float
 from discreet.accounting.currencies import certified_epsilon, to_json_number
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.query import ast
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import column_names, is_reliable_count
