@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from discreet import Neighbours, col, count, select
-from discreet._numbers import check_positive, parse_rational, to_rational
+from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_positive, parse_rational, to_rational
 from discreet.accounting.currencies import Zcdp, parse_currency
 from discreet.errors import BadParameter, DiscreetError, QueryRefused
 from discreet.formats import to_arrow, to_polars
 from discreet.mechanisms import Laplace
-from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE
 from discreet.mechanisms.weighted_sums import weighted_sum_error
 from discreet.query import aggregates, ast
 from discreet.query.builder import to_number

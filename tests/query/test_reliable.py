@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from discreet import connect
-from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_confidence
+from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_decimal
 from discreet.query import estimates
 from discreet.query.answer import Answer, ExactTotals, Receipt, release
 from discreet.query.estimates import Average, Estimate
@@ -306,5 +306,5 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     [Fraction(1, 3), Fraction(2, 3), Fraction(19, 20), 1 - Fraction(3, 10**11), MAX_CONFIDENCE, MIN_CONFIDENCE, 0.999],
 )
 def test_a_confidence_is_never_taken_for_less(confidence: Any) -> None:
-    assert read_confidence(check_confidence(confidence)) >= read_confidence(confidence)
+    assert read_decimal(check_confidence(confidence), "confidence") >= read_decimal(confidence, "confidence")
     assert check_confidence(check_confidence(confidence)) == check_confidence(confidence)

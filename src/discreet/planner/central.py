@@ -16,8 +16,7 @@ from discreet.accounting.pld.gaussian import gaussian_epsilon, gaussian_mu
 from discreet.accounting.pure import pure
 from discreet.errors import BadParameter
 from discreet.mechanisms import DiscreteGaussian, Gaussian, Laplace, calibrate
-from discreet.mechanisms._additive_noise import calibrate_scale, default_grid, l2_norm
-from discreet.mechanisms._tail_bounds import SAFETY_FACTOR
+from discreet.mechanisms._additive_noise import L2, SAFETY_FACTOR, default_grid, fit_scale_to_grid
 from discreet.mechanisms.gaussian import classical_ratio
 from discreet.mechanisms.textbook_accuracy import gaussian_linf_bound, laplace_linf_bound
 from discreet.planner.task import Accuracy, ErrorMetric, Task, is_real
@@ -111,7 +110,8 @@ def _calibrate_noise(mechanism: CentralMechanism, task: Task, epsilon: Fraction)
     reals = is_real(task.query)
     if mechanism.kind is Laplace:
         return Laplace.for_epsilon(epsilon, task.sensitivity, reals=reals)
-    gaussian = Gaussian(calibrate_scale(task.sensitivity, l2_norm, 1 / _exact_mu(epsilon, task.delta), reals=reals))
+    ratio = 1 / _exact_mu(epsilon, task.delta)
+    gaussian = Gaussian(fit_scale_to_grid(task.sensitivity, L2, ratio) if reals else task.sensitivity.l2 * ratio)
     return gaussian if mechanism.kind is Gaussian else _calibrate_discrete_gaussian(task, epsilon, gaussian)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms import RandomizedResponse
-from discreet.mechanisms._tail_bounds import SAFETY_FACTOR, tail_per_error
+from discreet.mechanisms._additive_noise import SAFETY_FACTOR, tail_per_error
 from discreet.planner.task import Accuracy, ErrorMetric, Histogram, Mean, Sum, Task
 
 MAX_EXHAUSTIVE_N, MAX_NINE_SHARES_N = 64, 10_000

@@ -6,6 +6,7 @@ from fractions import Fraction
 from discreet._numbers import (
     Number,
     ceil_float,
+    check_confidence,
     check_int,
     check_positive,
     format_rational,
@@ -15,7 +16,6 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.errors import BadParameter
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.planner.central import CENTRAL_MECHANISMS
 from discreet.planner.local import LOCAL_MECHANISM
 from discreet.planner.result import Plan, Row, Unknown

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, format_down
+from discreet._numbers import Number, check_confidence, format_down
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
 from discreet.events import Composition, compose
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from discreet._numbers import (
     Number,
+    check_confidence,
     check_int,
     check_positive,
     format_down,
@@ -33,7 +34,6 @@ from discreet.accounting.currencies import Currency, Filter
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise.laplace import check_sampler_scale
 from discreet.query.aggregates import Quantile
 from discreet.query.contribution import BoundedQuery, check_work

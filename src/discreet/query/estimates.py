@@ -36,8 +36,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._numbers import read_decimal
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms._tail_bounds import read_confidence
 from discreet.mechanisms.weighted_sums import weighted_sum_error
 from discreet.query import ast
 from discreet.query.grid import GridRange, grid_range_of
@@ -87,7 +87,7 @@ class StatisticNoise:
     @property
     def tail(self) -> float:
         """How often one interval, or one of those that hold together, may miss on one side."""
-        return float((1 - read_confidence(self.confidence)) / (self.joint_intervals or 1) / 2)
+        return float((1 - read_decimal(self.confidence, "confidence")) / (self.joint_intervals or 1) / 2)
 
 
 @dataclass(frozen=True, kw_only=True)

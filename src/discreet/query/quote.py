@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import formats
-from discreet._numbers import format_down
+from discreet._numbers import check_confidence, format_down
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import CurrencyCost, compare_costs
 from discreet.events import Composition
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.query.answer import explain_sensitivity
 from discreet.query.calibrate import ColumnAccuracy, Measurement, check_size
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet._numbers import check_confidence
 from discreet.accounting.cost import Cost
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import Debit
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.record import LedgerReference

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet._numbers import check_confidence
 from discreet.accounting.currencies import certified_epsilon, to_json_number
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import is_reliable_count
 from discreet.workload.planning import WorkloadColumn, WorkloadPlan

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import inf, log
 
-from discreet._numbers import Number, read_decimal, read_positive, smallest_where, to_rational
+from discreet._numbers import Number, check_confidence, read_decimal, read_positive, smallest_where, to_rational
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp
@@ -22,7 +22,6 @@ from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.mechanisms.calibrate import find_smallest_scale
 from discreet.query.calibrate import (
     COMPARISON_CONFIDENCE,

@@ -11,11 +11,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet._numbers import Number, read_decimal, read_positive
+from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.paths import read_text
 from discreet.query.calibrate import check_size, read_error
 from discreet.query.parser import QueryLike
