@@ -1,15 +1,15 @@
-"""Boxes that other processes find by name. Few imports: some are started hundreds of times."""
+"""Functions to audit that other processes import by name. Few imports: some processes are started hundreds of times."""
 
 import os
 import time
 from random import Random
 from typing import Any
 
-NOISE = Random(7)  # the fault: the same whenever a program starts
+NOISE = Random(7)  # the fault: the same in every new process
 
 
 def seeded_at_start(xs: Any) -> int:
-    """In one process nothing is wrong with it."""
+    """Within one process its noise is correct."""
     return len(xs) + NOISE.randint(-1000, 1000)
 
 
@@ -18,7 +18,7 @@ def hangs(xs: Any) -> int:
         time.sleep(0.01)
 
 
-def deaf(xs: Any) -> int:
+def ignores_alarm(xs: Any) -> int:
     """Hangs, and catches the alarm."""
     while True:
         try:
@@ -27,15 +27,14 @@ def deaf(xs: Any) -> int:
             continue
 
 
-def leaves(xs: Any) -> int:
+def exits(xs: Any) -> int:
     os._exit(3)
 
 
-def talks(xs: Any) -> str:
+def prints_and_raises(xs: Any) -> str:
     print("a secret")
     raise KeyError(len(xs))
 
 
-def unsendable(xs: Any) -> Any:
-    """What cannot be pickled is an answer too."""
+def returns_unpicklable(xs: Any) -> Any:
     return lambda: xs
