@@ -73,6 +73,14 @@ def test_a_path_that_does_not_exist_is_noticed() -> None:
     assert missing_paths(text) == {"src/discreet/nowhere.py", "src/discreet/nowhere/"}
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda page: page.stem)
+def test_a_decision_names_paths_and_tests_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert missing_paths(text) == set()
+    assert [name for name in re.findall(r"`(test_\w+)`", text) if f"def {name}(" not in tests] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     assert broken_links(read(page), (ROOT / page).parent) == []
