@@ -35,7 +35,7 @@ check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The marker alone decides what runs when: tests/campaigns has long tests with the marker `nightly`, and a short round of each without it.
+# The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
 test: check  ## Run make check, then every test except the nightly campaigns.
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
 

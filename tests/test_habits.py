@@ -23,7 +23,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 DISTRIBUTIONS = {"lint-imports": "import-linter"}
 """Programs that are not called as their distribution is."""
 
-NOT_YET = {"src/discreet/query/aggregates.py", "tests/campaigns/", "tests/support/"}
+NOT_YET = {"src/discreet/query/aggregates.py", "tests/campaigns/", "tests/support/", "tests/support/jsonl_store.py"}
 """Paths that the pages name before they exist. Exactly those: take a path out when the file is there."""
 
 
