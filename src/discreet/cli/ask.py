@@ -69,8 +69,7 @@ def run(question: QueryArguments, confidence: float, form: AnswerOptions, kept: 
     session, price = question.open_session(confidence)
     if form.consistent:
         outline = session.outline(question.sql)
-        additive = [aggregate.is_additive(outline.max_groups) for _, aggregate in outline.query.aggregates]
-        check_additive(outline.query.groups, additive)
+        check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
     place = kept.open_certificate(question.ledger)
     try:
         with show_progress("asking …") as told:

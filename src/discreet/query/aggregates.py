@@ -14,6 +14,7 @@ from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
 from discreet.query.ast import Aggregate, Ref, Value, format_number, format_value, quote_name
 from discreet.query.estimates import (
+    AnswerColumn,
     Average,
     Estimate,
     NoisyStatistics,
@@ -44,7 +45,6 @@ class _Count(Aggregate):
     """What counts have in common: one statistic, whose noisy value is the estimate."""
 
     __slots__ = ()
-    is_count: ClassVar[bool] = True
 
     def check(self, table: Table) -> None:
         """Accept: nothing but rows is looked at."""
@@ -64,11 +64,8 @@ class _Count(Aggregate):
     def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
         return (size / 10,)
 
-    def is_additive(self, max_groups: int) -> bool:
-        return True
-
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return Fraction(0)
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +109,9 @@ class CountUnits(_Count):
     def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
         return (UnitCount(),)
 
-    def is_additive(self, max_groups: int) -> bool:
-        """Return whether each unit is counted in one group only."""
-        return max_groups == 1
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        """Return one column; it adds up if each unit is counted in one group only."""
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1),)
 
 
 class _OfNumbers(Aggregate):
@@ -141,10 +138,6 @@ class _OfNumbers(Aggregate):
     def _declared_width(self, table: Table) -> Fraction:
         grid_range = grid_range_of(self.value, table)
         return max(grid_range.upper - grid_range.lower, 1) * grid_range.grid
-
-    def _declared_minimum(self, table: Table) -> Fraction:
-        grid_range = grid_range_of(self.value, table)
-        return grid_range.lower * grid_range.grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +170,9 @@ class Sum(_OfNumbers):
         low, high = self._declared_ends(table)
         return (size * abs(low + high) / 20,)
 
-    def is_additive(self, max_groups: int) -> bool:
-        return True
-
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return Fraction(0) if grid_range_of(self.value, table).lower >= 0 else None
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        limit = Fraction(0) if grid_range_of(self.value, table).lower >= 0 else None
+        return (AnswerColumn(name, limit, is_additive=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +209,9 @@ class Mean(_OfNumbers):
     def row_count_error(self, noise: StatisticNoise) -> float | None:
         return float(noise.noises[ValueCount(self.value)].error(noise.confidence, 2))
 
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return self._declared_minimum(table)
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        grid_range = grid_range_of(self.value, table)
+        return (AnswerColumn(name, grid_range.lower * grid_range.grid),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +253,8 @@ class Variance(_OfNumbers):
     def row_count_error(self, noise: StatisticNoise) -> float | None:
         return float(noise.noises[ValueCount(self.value)].error(noise.confidence, 3))
 
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return Fraction(0)
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        return (AnswerColumn(name, Fraction(0)),)
 
 
 MIN_QUANTILE, MAX_QUANTILE = Fraction(1, 100), Fraction(99, 100)
@@ -308,8 +300,9 @@ class Quantile(_OfNumbers):
         estimator = self._estimator(noise.table)
         return estimator.size_error(noise.noises[estimator.tree], noise.tail)
 
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return self._declared_minimum(table)
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        grid_range = grid_range_of(self.value, table)
+        return (AnswerColumn(name, grid_range.lower * grid_range.grid),)
 
     def _estimator(self, table: Table) -> QuantileEstimator:
         [tree] = self.statistics(table)
@@ -322,7 +315,6 @@ class Histogram(Aggregate):
 
     value: Value
     edges: tuple[Fraction, ...]
-    is_count: ClassVar[bool] = True
     has_cells: ClassVar[bool] = True
 
     def to_sql(self, unit: str) -> str:
@@ -349,21 +341,17 @@ class Histogram(Aggregate):
     def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
         return (size / 10 / (len(self.edges) - 1),)
 
-    def is_additive(self, max_groups: int) -> bool:
-        return True
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        """Return one column per cell.
 
-    def lower_limit(self, table: Table) -> Fraction | None:
-        return Fraction(0)
-
-    def column_names(self, name: str) -> tuple[str, ...]:
-        """Return one name per cell.
-
-        >>> Histogram(Ref("age"), (Fraction(0), Fraction(18), Fraction(65, 2))).column_names("h")
-        ('h[0,18)', 'h[18,32.5]')
+        >>> histogram = Histogram(Ref("age"), (Fraction(0), Fraction(18), Fraction(65, 2)))
+        >>> [column.name for column in histogram.columns("h", Table("people", "id", {}), 1)]
+        ['h[0,18)', 'h[18,32.5]']
         """
         edges = [f"{nearest_float(edge):.12g}" for edge in self.edges]
         last = len(edges) - 2
-        return tuple(f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
+        names = (f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
+        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True) for each in names)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         return () if isinstance(self.value, Ref) else (self.value,)

@@ -26,8 +26,8 @@ from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.estimates import NoisyStatistics, sum_tree_levels
-from discreet.query.postprocess import AnswerColumn, AnswerRows
+from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
+from discreet.query.postprocess import AnswerRows
 from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
@@ -340,13 +340,7 @@ def release(
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
     return Answer(
         groups=tuple(group.name for group in bounded.query.groups),
-        schema=tuple(
-            AnswerColumn(
-                column, aggregate.lower_limit(bounded.table), aggregate.is_count, aggregate.is_additive(bounded.max_groups)
-            )
-            for name, aggregate in bounded.query.aggregates
-            for column in aggregate.column_names(name)
-        ),
+        schema=bounded.columns,
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 from discreet.query.schema import Key, Table
 
 if TYPE_CHECKING:
-    from discreet.query.estimates import Estimate, NoisyStatistics, PredictedError, StatisticNoise
+    from discreet.query.estimates import AnswerColumn, Estimate, NoisyStatistics, PredictedError, StatisticNoise
     from discreet.query.statistics import Statistic
 
 
@@ -136,7 +136,6 @@ class Aggregate(ABC):
     """
 
     __slots__ = ()
-    is_count: ClassVar[bool] = False  # whether it counts something
     depends_on_size: ClassVar[bool] = False  # whether its error depends on how many rows it is taken over
     has_cells: ClassVar[bool] = False  # whether it becomes several columns of the answer
 
@@ -157,6 +156,11 @@ class Aggregate(ABC):
         """Yield its estimates, group by group: one for each of its columns."""
 
     @abstractmethod
+    def columns(self, name: str, table: Table, max_groups: int) -> "tuple[AnswerColumn, ...]":
+        """Return the columns of the answer that it becomes, with what is public about each; a unit is in at most
+        `max_groups` groups."""
+
+    @abstractmethod
     def predict(self, noise: "StatisticNoise", sizes: tuple[int, ...]) -> "PredictedError":
         """Return its half-widths: outright, or for groups of these sizes."""
 
@@ -168,18 +172,6 @@ class Aggregate(ABC):
     def row_count_error(self, noise: "StatisticNoise") -> float | None:
         """Return the error of the noisy row count that it divides by; None if it divides by none."""
         return None
-
-    def is_additive(self, max_groups: int) -> bool:
-        """Return whether the groups add up to the same aggregate over all rows."""
-        return False
-
-    def lower_limit(self, table: Table) -> Fraction | None:
-        """Return a lower bound of the exact answer that is public, if there is one."""
-        return None
-
-    def column_names(self, name: str) -> tuple[str, ...]:
-        """Return the columns of the answer that it becomes."""
-        return (name,)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         """Return the expressions in it whose columns need declared bounds."""
@@ -231,7 +223,10 @@ def to_sql(query: Query, unit: str = "unit") -> str:
     >>> to_sql(Query("people", (("n", CountRows()),), older, (Grouping("dept", Ref("dept")),)))
     'SELECT dept, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY dept'
     """
-    items = [_format_item(format_value(group.value), group.name) for group in query.groups]
+    items = []
+    for group in query.groups:
+        text, name = format_value(group.value), quote_name(group.name)
+        items.append(text if text == name else f"{text} AS {name}")
     items += [f"{aggregate.to_sql(unit)} AS {quote_name(name)}" for name, aggregate in query.aggregates]
     joins = "".join(_format_join(join, query.table) for join in query.joins)
     where = "" if query.where is None else f" WHERE {_format_condition(query.where)}"
@@ -242,10 +237,6 @@ def to_sql(query: Query, unit: str = "unit") -> str:
 def quote_name(name: str) -> str:
     plain = name.isidentifier() and name.upper() not in ("TRUE", "FALSE", "NULL")
     return name if plain else '"' + name.replace('"', '""') + '"'
-
-
-def _format_item(text: str, name: str) -> str:
-    return text if text == quote_name(name) else f"{text} AS {quote_name(name)}"
 
 
 def _format_join(join: Join, table: str) -> str:

@@ -82,7 +82,7 @@ class Measurement:
 
     def describe_noise(self, statistic: Statistic) -> str:
         """Return its mechanism in the unit of the column: the noise itself counts grid steps."""
-        noise, step = self.noise(statistic), statistic.step_size(self.bounded.table)
+        noise, step = self.noise_by_statistic[statistic], statistic.step_size(self.bounded.table)
         if isinstance(noise, Laplace):
             return f"Laplace(scale={nearest_float(noise.scale * step):.6g})"
         return f"Gaussian(sigma={nearest_float(noise.sigma * step):.6g})"
@@ -97,7 +97,7 @@ class Measurement:
 
     def predict(self, name: str, confidence: float, sizes: tuple[int, ...]) -> "ColumnAccuracy":
         """Return the noise and the half-widths of one column."""
-        i = self.bounded.column_names.index(name)
+        i = [column for column, _ in self.bounded.query.aggregates].index(name)
         noises = tuple((each.name, self.describe_noise(each)) for each in self.bounded.statistics_by_column[i])
         predicted = self.bounded.query.aggregates[i][1].predict(self.statistic_noise(confidence), sizes)
         return ColumnAccuracy(name, noises, *predicted)
@@ -338,15 +338,10 @@ class AccuracyTarget:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonChoice:
-    """The ε of a query, and whether it is the policy's `least_epsilon` because the allowed error needs less."""
+    """The ε of a query, and what a quote and an answer say about it."""
 
     epsilon: Fraction
-    was_raised: bool = False
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a quote and an answer say about it."""
-        return (explain_raised_epsilon(self.epsilon),) if self.was_raised else ()
+    notes: tuple[str, ...] = ()
 
 
 def explain_raised_epsilon(least: Fraction) -> str:
@@ -423,7 +418,7 @@ class Calibrator:
             return largest
 
         found, least = find_smallest_epsilon(largest_ratio), bounded.table.least_epsilon
-        return EpsilonChoice(max(found, least), was_raised=found < least)
+        return EpsilonChoice(least, (explain_raised_epsilon(least),)) if found < least else EpsilonChoice(found)
 
     def cost_of(self, event: Composition, remaining: Fraction | None = None) -> Cost:
         """Return what an event costs in this account, with what remains after it or now."""

@@ -17,13 +17,13 @@ counts with sum r: squares add up to at most r², when all rows share a node. Fo
 vectors, both non-negative, has at most the squares of both.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.aggregates import Quantile
+from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.statistics import CellCounts, CentredSum, ScalarStatistic, Statistic, UnitCount
@@ -44,46 +44,36 @@ times."""
 
 @dataclass(frozen=True)
 class BoundedQuery:
-    """A query with the exact statistics it needs, and how far one unit can move each."""
+    """A query with the exact statistics it needs, and how far one unit can move each: all of it computed once."""
 
     query: ast.Query
     table: Table
     neighbours: Neighbours
-    statistics_by_column: tuple[tuple[Statistic, ...], ...]  # of each aggregate, in order
     max_groups: int  # at most this many groups per unit
     max_rows: int  # at most this many rows per unit and group
     keys: tuple[tuple[Key, ...], ...] | None  # None: not declared
+    statistics_by_column: tuple[tuple[Statistic, ...], ...] = field(init=False)  # of each aggregate, in order
+    statistics: tuple[Statistic, ...] = field(init=False)  # of all columns, each once
+    scalars: tuple[ScalarStatistic, ...] = field(init=False)  # those that are one number per group
+    cell_counts: tuple[CellCounts, ...] = field(init=False)  # those that are many counts per group
+    totals: tuple[ScalarStatistic, ...] = field(init=False)
+    """What the engine adds up per group: the scalars, and the distinct units where keys are selected by them."""
+    changed_groups: int = field(init=False)
+    """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
 
-    @cached_property
-    def column_names(self) -> tuple[str, ...]:
-        """The names of the aggregates."""
-        return tuple(name for name, _ in self.query.aggregates)
-
-    @cached_property
-    def statistics(self) -> tuple[Statistic, ...]:
-        """The statistics of all columns, each once."""
-        return tuple(dict.fromkeys(each for column in self.statistics_by_column for each in column))
-
-    @cached_property
-    def scalars(self) -> tuple[ScalarStatistic, ...]:
-        """The statistics that are one number per group."""
-        return tuple(each for each in self.statistics if not isinstance(each, CellCounts))
-
-    @cached_property
-    def cell_counts(self) -> tuple[CellCounts, ...]:
-        """The statistics that are many counts per group."""
-        return tuple(each for each in self.statistics if isinstance(each, CellCounts))
-
-    @property
-    def totals(self) -> tuple[ScalarStatistic, ...]:
-        """What the engine adds up per group: the scalars, and the distinct units where keys are selected by them."""
-        return (*self.scalars, UnitCount()) if self.keys is None else self.scalars
-
-    @property
-    def changed_groups(self) -> int:
-        """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
-        most = self.max_groups * self.neighbours.differing_units
-        return most if self.keys is None else min(most, len(self.keys))
+    def __post_init__(self) -> None:
+        by_column = tuple(aggregate.statistics(self.table) for _, aggregate in self.query.aggregates)
+        statistics = tuple(dict.fromkeys(statistic for column in by_column for statistic in column))
+        scalars = tuple(each for each in statistics if not isinstance(each, CellCounts))
+        changed_groups = self.max_groups * self.neighbours.differing_units
+        vars(self).update(
+            statistics_by_column=by_column,
+            statistics=statistics,
+            scalars=scalars,
+            cell_counts=tuple(each for each in statistics if isinstance(each, CellCounts)),
+            totals=(*scalars, UnitCount()) if self.keys is None else scalars,
+            changed_groups=changed_groups if self.keys is None else min(changed_groups, len(self.keys)),
+        )
 
     @property
     def selection_sensitivity(self) -> Sensitivity:
@@ -110,11 +100,16 @@ class BoundedQuery:
             return Sensitivity(l0=self.changed_groups, l1=l1, l2_squared=l2_squared, linf=2 * most)
         return Sensitivity(l0=self.changed_groups, linf=most)
 
+    @property
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The columns of the answer beside the group keys."""
+        by_name = (one.columns(name, self.table, self.max_groups) for name, one in self.query.aggregates)
+        return tuple(chain(*by_name))
+
     def only(self, name: str) -> "BoundedQuery":
         """Return the same query with one of its columns."""
-        i = self.column_names.index(name)
-        query = replace(self.query, aggregates=self.query.aggregates[i : i + 1])
-        return replace(self, query=query, statistics_by_column=self.statistics_by_column[i : i + 1])
+        aggregates = tuple(column for column in self.query.aggregates if column[0] == name)
+        return replace(self, query=replace(self.query, aggregates=aggregates))
 
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
@@ -125,8 +120,7 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
         groups = min(groups, len(keys))
-    by_column = tuple(aggregate.statistics(table) for _, aggregate in query.aggregates)
-    bounded = BoundedQuery(query, table, neighbours, by_column, groups, 1 if table.unique else table.max_rows, keys)
+    bounded = BoundedQuery(query, table, neighbours, groups, 1 if table.unique else table.max_rows, keys)
     check_work(bounded)
     for statistic in bounded.statistics:
         squares = isinstance(statistic, CentredSum) and statistic.power == 2

@@ -71,6 +71,22 @@ class Estimate:
         return Estimate(value, lower, upper, self.reliable and is_close(value, lower, upper))
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerColumn:
+    """What is public about a column of an answer: what post-processing may lean on."""
+
+    name: str
+    lower_limit: Fraction | None = None  # the exact value is at least this
+    is_count: bool = False
+    is_additive: bool = False  # whether the groups add up to the whole
+    fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
+
+    @property
+    def is_non_negative(self) -> bool:
+        """Whether the exact value cannot be negative."""
+        return self.lower_limit is not None and self.lower_limit >= 0
+
+
 @dataclass(frozen=True)
 class StatisticNoise:
     """The noise of a query's statistics, and how far off each may be. Known before any row is read."""

@@ -5,33 +5,17 @@ what an interval covers, the clipped statistic, stays what it was.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple, Protocol, TypeAlias
 
 from discreet._numbers import Number, format_rational, to_rational
 from discreet.errors import BadParameter
-from discreet.query.estimates import Estimate
+from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Key
 
 AnswerRows: TypeAlias = tuple[tuple[tuple[Key, ...], tuple[Estimate, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerColumn:
-    """What is public about a column of an answer: what post-processing may lean on."""
-
-    name: str
-    lower_limit: Fraction | None = None  # the exact value is at least this
-    is_count: bool = False
-    is_additive: bool = False  # whether the groups add up to the whole
-    fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
-
-    @property
-    def is_non_negative(self) -> bool:
-        """Whether the exact value cannot be negative."""
-        return self.lower_limit is not None and self.lower_limit >= 0
 
 
 class AnswerLike(Protocol):

@@ -16,8 +16,7 @@ from discreet.mechanisms import Gaussian
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
-from discreet.query.estimates import Estimate
-from discreet.query.postprocess import AnswerColumn
+from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
 
 
@@ -133,12 +132,12 @@ def to_record(answer: Answer) -> dict[str, Any]:
     """Return an answer as plain values."""
     return {
         "groups": list(answer.groups),
-        "columns": list(answer.columns),
+        "columns": [each.name for each in answer.schema],
         "rows": [
             [[*map(key_to_json, keys)], [[e.value, e.lower, e.upper, e.reliable] for e in row]] for keys, row in answer.rows
         ],
-        "confidence": float(answer.confidence),
-        "simultaneous": answer.simultaneous,
+        "confidence": answer.intervals.confidence,
+        "simultaneous": answer.intervals.simultaneous,
         "tainted": answer.tainted,
         "explanation": answer.explanation,
         "known_least": [None if each.lower_limit is None else str(each.lower_limit) for each in answer.schema],

@@ -201,7 +201,8 @@ class Discovery:
         some."""
         if bounds is None and (missing := self.find_missing(query)):
             raise _bounds_missing_error(missing)
-        table = self._build_table(self.state.bounds if bounds is None else bounds)
+        bounds = self.state.bounds if bounds is None else bounds
+        table = self._build_table(bounds) if bounds else self.table
         return bound_contributions(read_query(query, table), table, self.neighbours)
 
     def outline(self, query: QueryLike) -> BoundedQuery:

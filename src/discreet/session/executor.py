@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -86,9 +86,12 @@ class RunOptions:
     progress: ProgressCallback | None = None
     id: str | None = None
     fresh: bool = False
+    tainted: bool = field(init=False)
+    """Whether the noise may be repeatable: with any bits but the system's it is, whatever they say of themselves."""
 
     def __post_init__(self) -> None:
         bits = self.bits
+        object.__setattr__(self, "tainted", bits is not None and bits is not SYSTEM)
         has_bits = callable(getattr(bits, "words", None)) and isinstance(getattr(bits, "tainted", None), bool)
         if bits is not None and not has_bits:
             raise BadParameter("bits", repr(bits), "not a source of bits", "leave it out, or in tests give seeded ones")
@@ -97,14 +100,13 @@ class RunOptions:
         if self.id is not None and not isinstance(self.id, str):
             raise BadParameter("id", repr(self.id), "not a text", "give a text that is used for this query only")
 
-    @property
-    def tainted(self) -> bool:
-        """Whether the noise may be repeatable: any bits but the system's are, whatever they say of themselves."""
-        return self.bits is not None and self.bits is not SYSTEM
-
     def for_step(self, name: str) -> "RunOptions":
         """Return the options of a step on the way to an answer, under an id of its own."""
         return self if self.id is None else replace(self, id=f"{self.id}/{name}")
+
+
+SEEDED: dict[bool, dict[str, str]] = {False: {}, True: {"bits": "seeded"}}
+"""What a specification says of its bits: an answer of seeded bits never passes for a real one."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class Executor:
             "plan": [measurement_spec(each, self.engine.identity, self.label) for each in measurements],
         }
         event = compose(*(each.event for each in measurements))
-        job = Job(tuple(measurements), event, _mark_seeded(spec, options), certified_delta=certified_delta)
+        job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], certified_delta=certified_delta)
         return self.execute(job, options, intervals)
 
     def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
@@ -256,7 +258,7 @@ class Executor:
 
     def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> Job:
         """Return the job of one measurement; the answers that it rests on are part of what is hashed."""
-        spec = _mark_seeded(measurement_spec(measurement, self.engine.identity, self.label), options)
+        spec = measurement_spec(measurement, self.engine.identity, self.label) | SEEDED[options.tainted]
         if depends_on:
             spec["after"] = [hash_measurement(reference.measurement) for reference in depends_on]
         return Job((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))
@@ -311,11 +313,6 @@ class Executor:
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
         allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
-
-
-def _mark_seeded(spec: dict[str, Any], options: RunOptions) -> dict[str, Any]:
-    """Say in a specification that its bits are seeded: such an answer never passes for a real one."""
-    return spec | {"bits": "seeded"} if options.tainted else spec
 
 
 def _redact_salt(bounded: BoundedQuery) -> BoundedQuery:

@@ -166,7 +166,7 @@ class Session:
             target = replace(target, size=found.size)
             steps.append(found)
             depends_on.append(found.reference)
-        calibrator = self.calibrator
+        calibrator = self.executor.calibrator
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, target.column_weights(bounded), rest)
         answer = self.executor.run(measurement, options, intervals, depends_on)

@@ -68,7 +68,7 @@ def _forecast_column(solved: WorkloadPlan, column: WorkloadColumn) -> ForecastRo
     aggregate, sizes = column.bounded.query.aggregates[0][1], column.query.sizes
     accuracy = measurement.predict(column.name, confidence, (min(sizes, default=DEFAULT_SIZE),))
     size, half_width = accuracy.half_widths[0]
-    width, keys = len(aggregate.column_names(column.name)), column.bounded.keys
+    width, keys = len(column.bounded.columns), column.bounded.keys
     groups = len(sizes) if keys is None else len(keys)
     each = sizes * groups if len(sizes) == 1 else sizes
     reliable = sum(width * predict_reliable(measurement, column, n, confidence) for n in each) if sizes else None
