@@ -62,7 +62,7 @@ def test_the_size_is_the_lower_end_and_the_price_follows_from_it(question: str, 
     assert answer.cost.amount == 1000 + asked.find_epsilon(question, "5%", size=size)
     assert f"at least {size:,} rows" in answer.explanation
     assert "found by a private pilot count" in answer.explanation
-    assert ("that could be told, c" in answer.explanation) == ("GROUP BY" in question)
+    assert ("smallest reliable group, c" in answer.explanation) == ("GROUP BY" in question)
 
 
 def test_groups_that_cannot_be_told_are_passed_over() -> None:
