@@ -10,9 +10,8 @@ import msgspec
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Pure
 from discreet.ledger.account import CachedAnswer
-from discreet.ledger.certificate import encode_answer
 from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.entries import Debit, hash_measurement, privacy_unit_of
+from discreet.ledger.entries import Debit, encode_answer, hash_measurement, privacy_unit_of
 from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import Bits
 from discreet.query.answer import Answer, Receipt
