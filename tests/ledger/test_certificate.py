@@ -19,9 +19,9 @@ from discreet.accounting.currencies import Currency, Gdp, Pure, Zcdp
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.events import DiscreteLaplaceEvent, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.certificate import encode_answer, make_certificate
+from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import Ledger
-from discreet.ledger.entries import decode, encode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.entries import decode, encode, encode_answer, hash_measurement, privacy_unit_of, to_canonical_json
 from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.ledger.verify import Verification, verify
 from discreet.query.answer import Receipt

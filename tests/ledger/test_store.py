@@ -18,7 +18,7 @@ from discreet.ledger import open_ledger, register_store
 from discreet.ledger.account import AccountState
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import GENESIS, AccountOpened, AnswerRecorded, Debit, EntryKeys, compute_hash, decode, encode
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, Store, Transaction, decode_stored, read_account
 from tests.support.jsonl_store import SCHEME, JsonLinesStore
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger

@@ -12,8 +12,7 @@ import pytest
 
 import discreet
 from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
-from discreet.ledger.failures import FailureKind
-from discreet.ledger.quarantine import FileQuarantine, default_state_path
+from discreet.ledger.quarantine import FailureKind, FileQuarantine, default_state_path
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from tests.query.people import BY_DEPARTMENT, COUNTS, people, session

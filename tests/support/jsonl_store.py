@@ -29,7 +29,7 @@ from discreet.ledger.entries import (
     decode,
     encode,
 )
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, StoredEntry
 
 SCHEME = "jsonl"

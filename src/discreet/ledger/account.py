@@ -21,7 +21,7 @@ from discreet.accounting.currencies import (
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
-from discreet.ledger.failures import Quarantine
+from discreet.ledger.quarantine import Quarantine
 from discreet.query.answer import Receipt
 
 MAX_NAME_LENGTH = 200

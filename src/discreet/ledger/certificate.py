@@ -22,6 +22,7 @@ from discreet.ledger.entries import (
     Debit,
     decode,
     encode,
+    encode_answer,
     hash_measurement,
     privacy_unit_of,
     to_canonical_json,
@@ -34,11 +35,6 @@ NEIGHBOUR_PHRASES = {
     Neighbours.ADD_REMOVE.definition: "added or removed",
     Neighbours.REPLACE.definition: "replaced by another",
 }
-
-
-def encode_answer(answer: Mapping[str, Any]) -> bytes:
-    """A release as the bytes that a ledger records and a certificate is checked against."""
-    return to_canonical_json(answer)
 
 
 def make_certificate(

@@ -21,8 +21,8 @@ from discreet.ledger.entries import (
     compute_hash,
     decode,
 )
-from discreet.ledger.failures import FailureCounts
 from discreet.ledger.keys import is_signed
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import StoredEntry, Transaction, read_account
 
 COST_TOLERANCE = Fraction(1, 1 << 40)
@@ -59,7 +59,7 @@ def check_ledger(ledger: Ledger) -> Report:
         problem = problem or str(found)
     accounts = tuple(replay.state_of(name) for name in replay.accounts)
     unanswered = tuple(debit.id for debit in replay.open_debits.values() if debit.measurement)
-    quarantined = tuple(sorted(source for source, counts in replay.sources.items() if counts.quarantined))
+    quarantined = tuple(sorted(source for source, counts in replay.sources.items() if counts.is_quarantined))
     return Report(replay.last_number, replay.last_hash.hex(), accounts, unanswered, quarantined, problem)
 
 
@@ -131,7 +131,7 @@ class Replay:
                 self.sources[entry.source] = self.sources.get(entry.source, FailureCounts()).add_failure(entry.failure)
             case QuarantineLifted():
                 lifted = self.sources.get(entry.source, FailureCounts())
-                self._require(lifted.quarantined, row, "lifts the quarantine of a source that has none")
+                self._require(lifted.is_quarantined, row, "lifts the quarantine of a source that has none")
                 self.sources[entry.source] = FailureCounts()
             case KeyRotated():
                 self._require(is_signed(entry), row, "rotates a key without the signatures of both keys")

@@ -15,7 +15,7 @@ from discreet.accounting.currencies import Filter, parse_currency
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
-from discreet.ledger.failures import FailureKind
+from discreet.ledger.quarantine import FailureKind
 
 GENESIS = bytes(32)
 """What the first entry holds in place of a hash before it."""
@@ -190,9 +190,14 @@ def to_canonical_json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
+def encode_answer(answer: Mapping[str, Any]) -> bytes:
+    """Encode an answer as the bytes that a ledger records and a certificate is checked against."""
+    return to_canonical_json(answer)
+
+
 def hash_measurement(measurement: Mapping[str, Any]) -> str:
-    """The hash that an id is bound to: of all that says what is measured, and nothing that says what is in the data."""
-    return compute_hash(to_canonical_json(measurement)).hex()
+    """Hash all that decides what is measured, and nothing of what is in the data. An id belongs to this hash."""
+    return hashlib.sha256(to_canonical_json(measurement)).hexdigest()
 
 
 def privacy_unit_of(measurement: Mapping[str, Any]) -> str:

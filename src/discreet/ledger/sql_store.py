@@ -26,7 +26,7 @@ from discreet.ledger.entries import (
     encode,
     read_event_bytes,
 )
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, StoredEntry
 
 RunStatement: TypeAlias = Callable[[str, tuple[Any, ...]], Any]

@@ -11,7 +11,6 @@ from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded
 from discreet.ledger.certificate import (
     compute_debit_cost,
     describe_guarantee,
-    encode_answer,
     is_based_on,
     make_guarantee,
     read_certificate,
@@ -26,6 +25,7 @@ from discreet.ledger.entries import (
     Debit,
     compute_hash,
     encode,
+    encode_answer,
     hash_measurement,
     privacy_unit_of,
     to_canonical_json,
