@@ -97,5 +97,5 @@ def _read_cost(solved: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
     with account.store.read_transaction() as pages:
         debit = pages.find_entry(entry)
     assert isinstance(debit, Debit)
-    delta = debit.at if isinstance(terms.currency, Pure) else terms.delta
-    return Cost(solved.event, delta, terms.currency, debit.price, now.remaining), debit.at
+    delta = debit.certified_delta if isinstance(terms.currency, Pure) else terms.delta
+    return Cost(solved.event, delta, terms.currency, debit.cost, now.remaining), debit.certified_delta
