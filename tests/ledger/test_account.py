@@ -95,7 +95,7 @@ def test_a_family_speaks_of_one_unit_and_one_change() -> None:
     sibling = replace(other, parent=paid.parent)
     assert sibling.charge_cost(Fraction(1), Fraction(0), "id: replace one unit").privacy_unit == "id: replace one unit"
     for purse in (paid, sibling):
-        with pytest.raises(BadParameter, match="open another one"):
+        with pytest.raises(BadParameter, match="open another account"):
             purse.charge_cost(Fraction(1), Fraction(0), "id: add or remove one unit")
 
 

@@ -122,7 +122,7 @@ def test_debits_are_found_by_id_and_by_measurement(location: str) -> None:
     with ledger.store.read_transaction() as transaction:
         found = transaction.find_debit_by_id("hr", "q1")
         assert isinstance(found, Debit)
-        assert (found.id, found.measurement, bytes(found.facts)) == ("q1", "m1", codec.encode(THIRD))
+        assert (found.id, found.measurement, bytes(found.encoded_event)) == ("q1", "m1", codec.encode(THIRD))
         assert transaction.find_answer(found.number) == b"about 40"
         assert transaction.find_debit_by_id("all", "q1") is transaction.find_debit_by_id("hr", "q7") is None
         assert transaction.find_debit_by_measurement("all", "m1") is None

@@ -117,7 +117,7 @@ class JsonLinesTransaction:
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""
-        return dict(list(Counter(bytes(debit.facts) for debit in self._debits(account)).items())[:limit])
+        return dict(list(Counter(bytes(debit.encoded_event) for debit in self._debits(account)).items())[:limit])
 
     def read_failures(self, source: str) -> FailureCounts:
         """As in `Transaction`."""

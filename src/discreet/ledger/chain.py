@@ -53,7 +53,7 @@ class Ledger:
         with self.store.write_transaction() as transaction:
             if transaction.read_opening(validate_name(name, "account")) is not None:
                 raise BadParameter(
-                    "account", repr(name), "it is open already", "the budget of an account is for life; take another name"
+                    "account", repr(name), "it is open already", "its budget cannot be changed; take another name"
                 )
             above = None if parent is None else self._require_account(transaction, parent)
             account = AccountState.open(name, epsilon, delta, currency, above)
@@ -218,12 +218,12 @@ class LedgerAccount:
         if (
             id is not None
             and debit is not None
-            and (debit.measurement != measurement or bytes(debit.facts) != encoded_event)
+            and (debit.measurement != measurement or bytes(debit.encoded_event) != encoded_event)
         ):
             raise id_taken_error(id)
         if debit is None and not fresh:
             debit = transaction.find_debit_by_measurement(self.initial_state.name, measurement)
-        if debit is None or bytes(debit.facts) != encoded_event:
+        if debit is None or bytes(debit.encoded_event) != encoded_event:
             return None
         answer = transaction.find_answer(debit.number)
         if answer is not None:
@@ -242,10 +242,9 @@ class LedgerAccount:
         transaction.append(
             Debit(
                 number=head.number + 1, previous=head.hash.hex(), account=after.name, id=id, measurement=measurement,
-                facts=msgspec.Raw(encoded_event), price=amount, leak=delta,
-                spent=after.budget.spent, leaked=after.budget.delta_spent,
-                at=certified_delta,
-                about=after.privacy_unit or msgspec.UNSET,
+                encoded_event=msgspec.Raw(encoded_event), cost=amount, delta=delta, spent=after.budget.spent,
+                delta_spent=after.budget.delta_spent, certified_delta=certified_delta,
+                unit=after.privacy_unit or msgspec.UNSET,
             )
         )  # fmt: skip
         transaction.save_totals(after)

@@ -105,7 +105,7 @@ class MemoryAccount:
 
     def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
         self._budget = self._budget.charge_cost(
-            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "at"))
+            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))
         ).shorten()
         self._entries += 1
         return Receipt(self._entries, event, self._budget.remaining)

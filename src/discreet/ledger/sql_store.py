@@ -158,7 +158,7 @@ class SqlTransaction:
                     (entry.account, entry.number),
                 )
             case Debit():
-                _count_event(self.run, entry.account, bytes(entry.facts))
+                _count_event(self.run, entry.account, bytes(entry.encoded_event))
             case FailureRecorded():
                 self._save_failures(entry.source, self.read_failures(entry.source).add_failure(entry.failure))
             case QuarantineLifted():
