@@ -131,14 +131,14 @@ def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, wid
 
 
 MISTAKES: dict[str, Callable[[], Any]] = {
-    "use & and |": lambda: (col("a") > 1) and (col("a") < 3),
+    "use &, | and ~": lambda: (col("a") > 1) and (col("a") < 3),
     "in place of and": lambda: 1 if (col("a") > 1) | (col("b") > 1) else 2,
     "between": lambda: 1 < col("a") < 3,
     "for if": lambda: 1 if col("a") else 2,
     "is_in": lambda: col("a") in [1, 2],
     "division": lambda: col("a") / 2,
-    "whole width": lambda: col("a") // 1.5,
-    "missing value": lambda: col("a") == None,  # noqa: E711
+    "not an integer above 0": lambda: col("a") // 1.5,
+    "No value equals None": lambda: col("a") == None,  # noqa: E711
     "is_null": lambda: (col("a") + 1).is_null(),
     "list of constants": lambda: col("a").is_in("abc"),
     "at least one": lambda: col("a").is_in([]),
@@ -146,15 +146,15 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "list is not": lambda: col("a") * [1],
     "too fine": lambda: col("a") + 1e-300,
     "not a condition": lambda: col("a") > 1 & col("b") > 1,
-    "no aggregate": lambda: select(n=col("a")),
+    "`n` is not an aggregate": lambda: select(n=col("a")),
     "needs a name": lambda: select(n=count()).group_by(col("a") // 10),
-    "grouped by a column": lambda: select(n=count()).group_by(x=col("a") + 1),
-    "keys are given for": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
+    "by columns and bins only": lambda: select(n=count()).group_by(x=col("a") + 1),
+    "given for `b`": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
     "between 0 and 1": lambda: col("a").quantile(1),
     "must increase": lambda: col("a").histogram(1, 1),
     "at least two edges": lambda: col("a").histogram(),
     "no open case": lambda: when(col("a") > 1).then(1).otherwise(0).otherwise(1),
-    "has a name": lambda: col(""),
+    "the name of a column, not ''": lambda: col(""),
 }
 
 
@@ -167,22 +167,24 @@ def test_mistakes_are_named(said: str) -> None:
 
 AGE = ast.Ref("age")
 WRONG: dict[str, ast.Query] = {
-    "not known": ast.Query("other", (("n", aggregates.CountRows()),)),
-    "nothing is counted": ast.Query("people", ()),
-    "are called n": ast.Query("people", (("n", aggregates.CountRows()), ("n", aggregates.CountRows()))),
+    "`other` is not known": ast.Query("other", (("n", aggregates.CountRows()),)),
+    "no aggregate": ast.Query("people", ()),
+    "are called `n`": ast.Query("people", (("n", aggregates.CountRows()), ("n", aggregates.CountRows()))),
     "grouped twice": ast.Query("people", (("n", aggregates.CountRows()),), groups=tuple(ast.Grouping(x, AGE) for x in "ab")),
-    "empty or repeated": ast.Query("people", (("n", aggregates.CountRows()),), groups=(ast.Grouping("a", AGE, (1, 1)),)),
-    "not declared": ast.Query("people", (("n", aggregates.CountValues(ast.Ref("x"))),)),
+    "of `a` are empty or repeated": ast.Query(
+        "people", (("n", aggregates.CountRows()),), groups=(ast.Grouping("a", AGE, (1, 1)),)
+    ),
+    "`x` is not declared": ast.Query("people", (("n", aggregates.CountValues(ast.Ref("x"))),)),
     "share between": ast.Query("people", (("n", aggregates.Quantile(AGE, Fraction(1))),)),
     "a share": ast.Query("people", (("n", aggregates.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
     "must increase": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
     "two edges": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(1),))),)),
     "1,000 cells": ast.Query("people", (("n", aggregates.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
-    "an edge is": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
+    "An edge is": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
     "too large": ast.Query("people", (("n", aggregates.Sum(ast.Number(Fraction(10**16)))),)),
     "width above 0": ast.Query("people", (("n", aggregates.Sum(ast.Bin(AGE, 0))),)),
     "is empty": ast.Query("people", (("n", aggregates.CountRows()),), ast.All(())),
-    "not a public table": ast.Query("people", (("n", aggregates.CountRows()),), joins=(ast.Join("x", "age", "age"),)),
+    "`x` is not a public table": ast.Query("people", (("n", aggregates.CountRows()),), joins=(ast.Join("x", "age", "age"),)),
 }
 
 

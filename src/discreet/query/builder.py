@@ -28,7 +28,7 @@ def to_constant(value: Any) -> ast.Number | ast.Constant:
     if any(accepts(kind, value) for kind in Kind if kind is not Kind.INTEGER):
         return ast.Constant(value)
     if value is None:
-        raise QueryRefused("nothing equals a missing value", 'write col("age").is_null()')
+        raise QueryRefused("No value equals None", 'write col("age").is_null()')
     return ast.Number(to_number(value))
 
 
@@ -37,9 +37,9 @@ def to_number(value: Any) -> Fraction:
     try:
         exact = parse_rational(value) if isinstance(value, str) else read_decimal(value)
     except BadParameter:
-        raise QueryRefused(f"{type(value).__name__} is not a finite number here", "give a number such as 1.5") from None
+        raise QueryRefused(f"A {type(value).__name__} is not a finite number", "give a number such as 1.5") from None
     if abs(exact) > MAX_CONSTANT or exact.denominator > MAX_CONSTANT:
-        raise QueryRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
+        raise QueryRefused("A number is too large or too fine", "give at most 10^15, with at most 15 decimals")
     return exact
 
 
@@ -82,8 +82,8 @@ class Condition:
 
     def __bool__(self) -> NoReturn:
         raise QueryRefused(
-            "a condition is neither true nor false before it meets a row",
-            "use & and | and ~ in place of and, or, not; between() for a < x < b; when() for if; is_in() for in",
+            "A condition has no truth value in Python",
+            "use &, | and ~ in place of and, or, not; between() for a < x < b; when() for if; is_in() for in",
         )
 
 
@@ -116,11 +116,14 @@ class Expression:
 
     def __floordiv__(self, width: Any) -> "Expression":
         if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width < MAX_BIN_WIDTH:
-            raise QueryRefused("a bin has a whole width of at least 1", 'write col("age") // 10')
+            raise QueryRefused("The width of a bin is not an integer above 0", 'write col("age") // 10')
         return Expression(ast.Bin(self.node, width))
 
     def __truediv__(self, other: Any) -> NoReturn:
-        raise QueryRefused("a division can fail on somebody's row", "divide the answers, or bin with // and a whole width")
+        raise QueryRefused(
+            "A division is not supported, because it can fail on a row",
+            "divide the answers, multiply by a constant, or bin with // and an integer width",
+        )
 
     __rtruediv__ = __truediv__
 
@@ -156,7 +159,9 @@ class Expression:
     def is_in(self, among: Iterable[Any]) -> Condition:
         """Whether a column's value is one of these constants."""
         if isinstance(among, str) or not isinstance(among, Iterable):
-            raise QueryRefused("is_in takes a list of constants", 'write col("dept").is_in(["a", "b"])')
+            raise QueryRefused(
+                f"is_in takes a list of constants, not a {type(among).__name__}", 'write col("dept").is_in(["a", "b"])'
+            )
         listed = tuple(to_constant(each) for each in among)
         if not listed:
             raise QueryRefused("is_in takes at least one constant", 'write col("dept").is_in(["a", "b"])')
@@ -172,7 +177,7 @@ class Expression:
 
     def _ref(self, what: str) -> ast.Ref:
         if not isinstance(self.node, ast.Ref):
-            raise QueryRefused(f"{what} is asked of a column, not of an expression", f'write col("name").{what}(…)')
+            raise QueryRefused(f"{what} works on a column, not on an expression", f'write col("name").{what}(…)')
         return self.node
 
     def __and__(self, other: Any) -> Condition:
@@ -191,7 +196,7 @@ class Expression:
         return ~to_condition(self)
 
     def __bool__(self) -> NoReturn:
-        raise QueryRefused("a column has no value before it meets a row", "use & and | and ~, when() for if")
+        raise QueryRefused("A column has no truth value in Python", "use &, | and ~ in place of and, or, not; when() for if")
 
     def when(self, condition: "Condition | Expression") -> "When":
         """Another case, for rows where no condition before it holds."""
@@ -203,7 +208,7 @@ class Expression:
 
     def _open_cases(self) -> tuple[tuple[ast.Condition, ast.Value], ...]:
         if not isinstance(self.node, ast.Case) or self.node.default is not None:
-            raise QueryRefused("there is no open case here", "write when(…).then(…).when(…).then(…).otherwise(…)")
+            raise QueryRefused("There is no open case to continue", "write when(…).then(…).when(…).then(…).otherwise(…)")
         return self.node.branches
 
     def count(self) -> aggregates.CountValues:
@@ -234,7 +239,7 @@ class Expression:
         """The value below which a share q of the rows lies. As a text, "0.9" is exactly nine tenths; so is the float 0.9."""
         share = to_number(q)
         if not 0 < share < 1:
-            raise QueryRefused("a quantile takes a share between 0 and 1", "write .quantile(0.9)")
+            raise QueryRefused(f"A quantile takes a share between 0 and 1, not {q}", "write .quantile(0.9)")
         return aggregates.Quantile(self.node, share)
 
     def min(self) -> aggregates.Quantile:
@@ -270,7 +275,7 @@ class When:
 def col(name: str) -> Expression:
     """A column by its name; one of a joined table as "cities.region"."""
     if not isinstance(name, str) or not name:
-        raise QueryRefused("a column has a name", 'write col("age")')
+        raise QueryRefused(f"col takes the name of a column, not {name!r}", 'write col("age")')
     return Expression(ast.Ref(name))
 
 
@@ -286,7 +291,8 @@ def to_condition(condition: Any) -> Condition:
     if isinstance(condition, Expression) and isinstance(condition.node, ast.Ref):
         return Condition(ast.Compare(ast.Order.EQUAL, condition.node, ast.Constant(True)))
     raise QueryRefused(
-        f"{type(condition).__name__} is not a condition", 'compare something: col("age") >= 18, and mind the parentheses'
+        f"A {type(condition).__name__} is not a condition",
+        'compare a column, in parentheses: (col("age") >= 18) & (col("age") < 65)',
     )
 
 
@@ -322,7 +328,7 @@ class Select:
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, AggregateLike):
                 raise QueryRefused(
-                    f"{name} is no aggregate", f"write {name}=count(), {name}=col(…).sum(), .mean(), .quantile(0.9) …"
+                    f"`{name}` is not an aggregate", f"write {name}=count(), {name}=col(…).sum(), .mean(), .quantile(0.9) …"
                 )
         return replace(self, aggregates=(*self.aggregates, *aggregates.items()))
 
@@ -341,9 +347,11 @@ class Select:
         new = [ast.Grouping(name, _to_group_value(value, name)) for name, value in (*found, *named.items())]
         for name, listed in (keys or {}).items():
             if isinstance(listed, str) or not isinstance(listed, Sequence):
-                raise QueryRefused(f"the keys of {name} are no list", f'write keys={{"{name}": ["a", "b"]}}')
+                raise QueryRefused(f"The keys of `{name}` are not a list", f'write keys={{"{name}": ["a", "b"]}}')
             if name not in [group.name for group in new]:
-                raise QueryRefused(f"keys are given for {name}, which is not grouped by", "name a grouping of this call")
+                raise QueryRefused(
+                    f"The keys are given for `{name}`, which is not grouped by", "name a grouping of this call"
+                )
         new = [replace(group, keys=tuple(keys[group.name])) if keys and group.name in keys else group for group in new]
         return replace(self, groups=(*self.groups, *new))
 
@@ -352,7 +360,8 @@ class Select:
         ends = (on, on) if isinstance(on, str) else on
         if not isinstance(ends, tuple) or [type(end) for end in ends] != [str, str] or not isinstance(table, str):
             raise QueryRefused(
-                "a join is by one column of either table", 'write join("cities", on="city"), or on=("home", "city")'
+                "A join takes the name of a public table, and `on` one column of either table",
+                'write join("cities", on="city"), or on=("home", "city")',
             )
         here, there = ends
         return replace(self, joins=(*self.joins, ast.Join(table, here, there, left)))
@@ -386,7 +395,7 @@ Part = TypeVar("Part")
 def _resolve_names(part: Part, scope: Scope, room: int = MAX_DEPTH) -> Part:
     """Return a part of a query with the column that each name means in place of the name."""
     if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
+        raise QueryRefused("The query is nested too deeply", "simplify it")
     resolved: Any = part
     if isinstance(part, ast.Ref) and isinstance(part.column, str):
         resolved = ast.Ref(_resolve_name(part.column, scope))
@@ -400,19 +409,17 @@ def _resolve_names(part: Part, scope: Scope, room: int = MAX_DEPTH) -> Part:
 def _resolve_name(name: str, scope: Scope) -> str:
     table, _, column = name.partition(".")
     found = scope.find_columns(name) or (scope.find_columns(column, table) if column else [])
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise QueryRefused(f"{name} is not declared", f"take one of {', '.join(scope.table.columns)}")
-    raise QueryRefused(f"two columns are called {name}", f"write one of {', '.join(found)}")
+    if len(found) != 1:
+        raise QueryRefused(*scope.explain_name(name, found))
+    return found[0]
 
 
 def _to_group_value(column: object, name: str | None) -> ast.Ref | ast.Bin:
     value = ast.Ref(column) if isinstance(column, str) else column.node if isinstance(column, Expression) else None
     if name is None and isinstance(value, ast.Bin):
-        raise QueryRefused("a bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
+        raise QueryRefused("A bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
     if not isinstance(value, ast.Ref | ast.Bin):
-        raise QueryRefused("rows are grouped by a column or by column // width", 'write group_by("dept")')
+        raise QueryRefused("Rows can be grouped by columns and bins only", 'write group_by("dept")')
     return value
 
 

@@ -69,7 +69,7 @@ def grid_range_of(value: ast.Value, table: Table) -> GridRange:
     if found is None:
         found = _compute_range(value, table)
         if found.magnitude >= MAX_STEPS:
-            raise QueryRefused("this expression can grow past 2^51 grid steps", "declare tighter bounds, or multiply less")
+            raise QueryRefused("An expression can exceed 2^51 steps of its grid", "declare tighter bounds, or multiply less")
         if len(table.grid_ranges) >= MAX_CACHED_RANGES:
             table.grid_ranges.clear()
         table.grid_ranges[value] = found
@@ -109,18 +109,23 @@ def column_grid_range(name: str, column: Column) -> GridRange:
     """Return a column's declared bounds in steps. Reals are cut so finely that rounding to a step is far below the noise."""
     if column.kind is Kind.BOOLEAN:
         return GridRange(0, 1)
-    if column.kind not in (Kind.INTEGER, Kind.REAL) or column.lower is None or column.upper is None:
+    if column.kind not in (Kind.INTEGER, Kind.REAL):
         raise QueryRefused(
-            f"{name} has no declared bounds",
-            f"declare them, for example --bounds {name}=0:100: they are never read off the data",
+            f"The column `{name}` holds a {column.kind.value}, which cannot be computed with",
+            "count it, group by it, or compare it with constants",
+        )
+    if column.lower is None or column.upper is None:
+        raise QueryRefused(
+            f"The bounds of `{name}` are not declared, and clipping needs them",
+            f"declare them, for example --bounds {name}=0:100; they are never taken from the data",
         )
     if column.kind is Kind.INTEGER:
         if ceil(column.lower) > floor(column.upper):
-            raise QueryRefused(f"no whole number lies within the bounds of {name}", "declare wider bounds")
+            raise QueryRefused(f"No integer lies within the bounds of `{name}`", "declare wider bounds")
         return GridRange(ceil(column.lower), floor(column.upper))
     largest = max(abs(column.lower), abs(column.upper))
     if not SMALLEST_REAL <= largest <= 1 / SMALLEST_REAL:
-        raise QueryRefused(f"the bounds of {name} are outside what doubles can scale", "measure it in another unit")
+        raise QueryRefused(f"The bounds of `{name}` are outside of what doubles can scale", "use another unit of measure")
     exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - REAL_BITS
     grid = Fraction(2) ** exponent
     return GridRange(floor(column.lower / grid), ceil(column.upper / grid), exponent)
@@ -138,7 +143,9 @@ def _bin_range(inner: GridRange, width: int | Fraction) -> GridRange:
     """Return the range of ⌊value/width⌋, refused if the integers that compute it have no room."""
     factor, divisor = bin_factors(inner, width)
     if inner.magnitude * factor + divisor >= MAX_PRODUCT:
-        raise QueryRefused("this bin is far too fine or too wide for the values", "choose a width nearer to the bounds")
+        raise QueryRefused(
+            "The width of a bin is far too small or too large for its values", "choose a width nearer to the bounds"
+        )
     return GridRange(floor(inner.lower * inner.grid / width), floor(inner.upper * inner.grid / width))
 
 
@@ -158,4 +165,4 @@ def check_comparable(left: ast.Value, right: ast.Value, table: Table) -> None:
     """Refuse to compare two expressions if no common grid has room for both."""
     a, b = align(grid_range_of(left, table), grid_range_of(right, table))
     if max(a.magnitude, b.magnitude) >= MAX_PRODUCT:
-        raise QueryRefused("these values are too different in size to be compared", "compare each with a number")
+        raise QueryRefused("Two expressions are too different in size to be compared", "compare each with a number")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
@@ -23,8 +24,16 @@ from sqlglot.tokens import Tokenizer
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
-from discreet.query.schema import Kind, PublicTable, Table
-from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, Scope, check_edges, check_types, compute_edges
+from discreet.query.schema import Kind, PublicTable, Table, suggest_name
+from discreet.query.validate import (
+    MAX_BIN_WIDTH,
+    MAX_CONSTANT,
+    Scope,
+    check_edges,
+    check_types,
+    compute_edges,
+    suggest_table,
+)
 
 QueryLike: TypeAlias = str | Select | ast.Query
 """A query as SQL text, as it is built in Python, or as it is."""
@@ -32,6 +41,7 @@ QueryLike: TypeAlias = str | Select | ast.Query
 MAX_CHARACTERS = 20_000
 MAX_TOKENS = 10_000
 MAX_SQL_DEPTH = 60
+MAX_QUOTED = 60  # characters of the query in a message
 HIDDEN_CATEGORIES = ("Cc", "Cs", "Cf", "Cn", "Co")
 """Control characters, halves of pairs, invisible and bidirectional formatting, unassigned and private characters."""
 
@@ -77,8 +87,105 @@ AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
 }
 """Aggregates of one value."""
 
+FUNCTION_NAMES = [
+    *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
+    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM"),
+]
 AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
+VALUES_HINT = "use columns, numbers, +, -, *, // and CASE"
+CONDITIONS_HINT = "use comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT"
 JOIN_HINT = "write JOIN cities ON people.city = cities.city, or JOIN cities USING (city)"
+COUNT_HINT = "count each value: SELECT x, COUNT(*) AS n FROM … GROUP BY x"
+DATE_HINT = "compare the column with dates: day BETWEEN '2024-01-01' AND '2024-12-31'"
+SUBQUERY_HINT = "ask two queries, or join a public table"
+TEXT_HINT = "compare the column with texts: dept = 'a', or dept IN ('a', 'b')"
+INSTEAD = {
+    name: hint
+    for names, hint in {
+        "/": "divide the answers, multiply by a constant (x * 0.5), or bin with x // 10: a division can fail on a row",
+        "% MOD": "bin with x // 10",
+        "^ ** POW POWER": "multiply: x * x",
+        "ABS": "write CASE WHEN x < 0 THEN -x ELSE x END",
+        "COALESCE IFNULL NVL": "write CASE WHEN x IS NULL THEN 0 ELSE x END",
+        "NULLIF": "write CASE WHEN x <> 0 THEN x END",
+        "IF": "write CASE WHEN … THEN … ELSE … END",
+        "LEAST GREATEST": "write CASE WHEN x < y THEN x ELSE y END",
+        "ROUND FLOOR CEIL CEILING TRUNC": "bin with x // 10, and round the answers",
+        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row",
+        "NULL": "write column IS NULL; a CASE without ELSE is NULL where no condition holds",
+        "INTERVAL EXTRACT YEAR MONTH DAY DATE_PART DATE_TRUNC CURRENT_DATE NOW": DATE_HINT,
+        "LIKE ILIKE GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE STARTS_WITH || LENGTH LOWER UPPER SUBSTRING": TEXT_HINT,
+        "SUBQUERY EXISTS ANY ALL": SUBQUERY_HINT,
+        "FILTER": "write WHERE …, or SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
+        "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
+        "APPROX_COUNT_DISTINCT": "count the units: COUNT(DISTINCT …) with the privacy unit's column",
+        "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
+        "CORR COVAR_POP COVAR_SAMP REGR_SLOPE": "ask for AVG(x * y), AVG(x) and AVG(y), and compute it from the answers",
+        "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
+        "OVER": "group the rows with GROUP BY",
+        "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
+        "DISTINCT": "leave it out, or count privacy units with COUNT(DISTINCT …)",
+        "=": "use a comparison in WHERE or CASE only; for a < x < b write a < x AND x < b",
+    }.items()
+    for name in names.split()
+}
+"""What to write instead of SQL that is not supported, by its name or sign."""
+
+CLAUSES = {
+    "distinct": ("DISTINCT", "name the columns in GROUP BY"),
+    "order": ("ORDER BY", "sort the answer: post-processing is free"),
+    "limit": ("LIMIT", "cut the answer: post-processing is free"),
+    "offset": ("OFFSET", "cut the answer: post-processing is free"),
+    "having": ("HAVING", "filter the answer: post-processing is free"),
+    "qualify": ("QUALIFY", "filter the answer: post-processing is free"),
+    "with_": ("WITH", "write one SELECT, with its conditions in WHERE"),
+    "alias": ("An alias of a table", "write the table's own name"),
+    "db": ("A schema before a table", "write the table's name alone"),
+    "method": ("A method of joining such as NATURAL or ASOF", JOIN_HINT),
+    "query": ("A subquery", SUBQUERY_HINT),
+    "expressions": ("A second argument", "leave it out"),
+    "count": ("A second argument", "leave it out"),
+    "sample": ("A sample of the rows", "leave it out: every row can be counted"),
+    "desc": ("DESC", "write ORDER BY column, and QUANTILE at 0.1 instead of 0.9"),
+    "symmetric": ("SYMMETRIC", "write the smaller bound first"),
+}
+"""Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
+
+SIGNS: dict[type[exp.Expr], str] = {
+    **dict.fromkeys(COMPARISONS, "="),
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Neg: "-",
+    exp.Mul: "*",
+    exp.Paren: "( )",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+    exp.Star: "*",
+    exp.Bracket: "[ ]",
+    exp.Tuple: "( , )",
+    exp.Placeholder: "?",
+    exp.Window: "OVER",
+    exp.TryCast: "CAST",
+    exp.SimilarTo: "SIMILAR",
+    exp.Subquery: "(SELECT …)",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+"""Nodes that do not know what they were written as."""
+
+EXAMPLES = {
+    Kind.INTEGER: "3",
+    Kind.REAL: "1.5",
+    Kind.BOOLEAN: "TRUE",
+    Kind.TEXT: "'a'",
+    Kind.DATE: "'2024-12-31'",
+    Kind.TIMESTAMP: "'2024-12-31 12:00:00'",
+}
+"""How a constant of each kind is written."""
 
 
 def read_query(query: QueryLike, table: Table) -> ast.Query:
@@ -100,11 +207,15 @@ def parse_sql(text: str, table: Table) -> ast.Query:
     (('n', CountRows()),)
     """
     if not isinstance(text, str):
-        raise QueryRefused("a question is a text, a select(…) or a Query", "write SELECT … FROM …, or select(n=count())")
+        raise QueryRefused(
+            f"A query is a text, a select(…) or a Query, not {type(text).__name__}",
+            "write 'SELECT … FROM …', or select(n=count())",
+        )
     if len(text) > MAX_CHARACTERS:
-        raise QueryRefused(f"the question is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
+        raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
     if not text.isprintable() and any(category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t" for each in text):
-        raise QueryRefused("the question holds characters that cannot be printed", "write plain text")
+        hidden = next(each for each in text if category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t")
+        raise QueryRefused(f"The query holds the invisible character U+{ord(hidden):04X}", "delete it")
     return _Reader(Scope(table)).read_query(_parse_select(text))
 
 
@@ -113,7 +224,7 @@ def _parse_select(text: str) -> exp.Select:
     try:
         tokens = DUCKDB.tokenize(text)
         if len(tokens) > MAX_TOKENS:
-            raise QueryRefused(f"the question has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
+            raise QueryRefused(f"The query has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
         kinds = [token.token_type for token in tokens]
         is_select = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
         statements: list[exp.Expr | None] = []
@@ -124,20 +235,26 @@ def _parse_select(text: str) -> exp.Select:
                 parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
             except AttributeError:
                 raise QueryRefused(
-                    "the compiled sqlglot would lose arguments, and cannot be taught not to", "pip uninstall sqlglotc"
+                    "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
+                    "pip uninstall sqlglotc",
                 ) from None
             statements = parser.parse(tokens, text)
     except QueryRefused:
         raise
     except Exception as error:  # the text is at fault, however sqlglot fails on it
         first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        near = f" near `{_shorten(first['highlight'])}`" if first.get("highlight") else ""
         raise QueryRefused(
-            "this is not SQL that can be read", "check the spelling and the commas", first.get("line"), first.get("col")
+            f"The SQL cannot be parsed{near}",
+            "check commas, parentheses and quotes",
+            first.get("line"),
+            first.get("col"),
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryRefused(
-            "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
+            "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
         )
+    statements[0].meta["text"] = text  # so that a refusal can quote it
     return statements[0]
 
 
@@ -153,13 +270,39 @@ def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
     return QueryRefused(reason, hint)
 
 
+def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
+    """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
+    written = quote(node)
+    instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
+    if instead is None and isinstance(node, exp.Anonymous):
+        close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
+        instead = f"did you mean {close[0]}?" if close else None
+    return make_refusal(node, f"`{written}` is not supported", instead or hint)
+
+
+def quote(node: exp.Expr) -> str:
+    """Return what was written: a name, a constant, the name of a function, or a sign."""
+    text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
+    places = [part.meta for part in named if "start" in part.meta]
+    if type(node) in SIGNS:
+        return SIGNS[type(node)]
+    if isinstance(node, exp.Boolean):
+        return str(node.this).upper()
+    if text and places:
+        return _shorten(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
+    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
 def allow_only(node: exp.Expr, *allowed: str) -> None:
     """Refuse a node that carries any argument besides the allowed ones."""
     for name, value in node.args.items():
         if value not in (None, False, [], "") and name not in allowed:
-            raise make_refusal(
-                node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out"
-            )
+            clause, hint = CLAUSES.get(name, (f"`{quote(node)}` with {name.rstrip('_').upper()}", "leave it out"))
+            raise make_refusal(node, f"{clause} is not supported", hint)
 
 
 def strip_parentheses(node: exp.Expr) -> exp.Expr:
@@ -179,13 +322,14 @@ def read_number(node: exp.Expr | None) -> Fraction:
 
 
 def _read_numeral(node: exp.Expr | None) -> Fraction:
-    if not isinstance(node, exp.Literal) or node.is_string or not NUMERAL.fullmatch(node.this):
-        raise make_refusal(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
+    if not isinstance(node, exp.Literal) or node.is_string:
+        written = "Nothing" if node is None else f"`{quote(node)}`"
+        raise make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
     allow_only(node, "this", "is_string")
-    value = Fraction(node.this)
-    if abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
+    value = Fraction(node.this) if NUMERAL.fullmatch(node.this) else None
+    if value is None or abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
         raise make_refusal(
-            node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
+            node, f"The number `{quote(node)}` is too large or too fine", "write at most 10^15, with at most 15 decimals"
         )
     return value
 
@@ -216,23 +360,27 @@ class _Reader:
             value = self.read_aggregate(node) if is_aggregate else self.read_value(node)
             if not is_aggregate and value not in groups:
                 raise make_refusal(
-                    node, "this column is neither grouped by nor added up", "put it in GROUP BY, or aggregate it"
+                    node,
+                    f"`{quote(node)}` is neither in GROUP BY nor aggregated",
+                    "add it to GROUP BY, or aggregate it, for example with AVG(…)",
                 )
             # only what has been understood is written out again: writing out anything else may fail
             name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="duckdb").lower()
             if name in aggregates or name in [other for group, other in groups.items() if group != value]:
                 raise make_refusal(
-                    item, f"two columns of the answer are called {name}", "give one of them another name with AS"
+                    item, f"Two columns of the answer are called `{name}`", "give one of them another name with AS"
                 )
             if value in shown:
-                raise make_refusal(item, f"{name} is the same as another column", "show each grouping once")
+                raise make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
             if isinstance(value, ast.Ref | ast.Bin):
                 shown.append(value)
                 groups[value] = name
             elif isinstance(value, ast.Aggregate):
                 aggregates[name] = value
         if not aggregates:
-            raise make_refusal(select, "nothing is counted or added up", "add COUNT(*), SUM(column) or AVG(column)")
+            raise make_refusal(
+                select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
+            )
         where = select.args.get("where")
         if where is not None:
             allow_only(where, "this")
@@ -248,13 +396,14 @@ class _Reader:
         """Refuse a statement that is not about the table."""
         name, source = self.scope.table.name, select.args.get("from_")
         if source is None:
-            raise make_refusal(select, "there is no FROM", f"write FROM {_format_name(name)}")
+            raise make_refusal(select, "The query has no FROM", f"write FROM {_format_name(name)}")
         allow_only(source, "this")
         if not isinstance(source.this, exp.Table):
-            raise make_refusal(source, "FROM takes one table by name", f"write FROM {_format_name(name)}")
+            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {_format_name(name)}")
         allow_only(source.this, "this")
         if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
-            raise make_refusal(source.this, "this table is not known", f"write FROM {_format_name(name)}")
+            written = source.this.name or quote(source.this.this)
+            raise make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
 
     def _read_groups(self, select: exp.Select) -> dict[ast.Ref | ast.Bin, str]:
         """Return what rows are grouped by, with the name of each: a column, a bin, or the alias of one."""
@@ -263,14 +412,16 @@ class _Reader:
             return {}
         allow_only(group, "expressions")
         if not group.expressions:
-            raise make_refusal(group, "GROUP BY names nothing", "name a column, or leave it out")
+            raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         groups: dict[ast.Ref | ast.Bin, str] = {}
         for node in group.expressions:
             is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
             value = self.read_value(aliases.get(node.name, node) if is_alias else node)
             if not isinstance(value, ast.Ref | ast.Bin):
-                raise make_refusal(node, "rows are grouped by a column or by column // width", "name one of these")
+                raise make_refusal(
+                    node, "Rows can be grouped by columns and bins only", "write GROUP BY column, or column // 10"
+                )
             groups[value] = node.name or node.sql()
         return groups
 
@@ -281,47 +432,52 @@ class _Reader:
         allow_only(node, "this", "on", "using", "side", "kind")
         public, side = self._find_public_table(node), node.args.get("side") or ""
         if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
-            raise make_refusal(node, "only JOIN and LEFT JOIN are in the language", JOIN_HINT)
+            raise make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
         here, there = self._read_join_columns(node, public)
-        self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
+        try:
+            self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
+        except QueryRefused as refusal:
+            raise make_refusal(node, refusal.reason, refusal.hint) from None
 
     def _find_public_table(self, join: exp.Expr) -> PublicTable:
         tables = self.scope.table.public
-        hint = f"public tables: {', '.join(tables) or 'none is declared'}"
         if not isinstance(join.this, exp.Table):
-            raise make_refusal(join, "JOIN takes a public table by name", hint)
+            raise make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
         allow_only(join.this, "this")
         if isinstance(join.this.this, exp.Identifier):
             for public in tables.values():
                 if public.name.lower() == join.this.name.lower():
                     return public
-        raise make_refusal(join.this, "this is not a public table", hint)
+        name = join.this.name or quote(join.this.this)
+        raise make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
 
     def _read_join_columns(self, join: exp.Expr, public: PublicTable) -> tuple[str, str]:
         """Return the columns here and there that must be equal."""
         on, using = join.args.get("on"), join.args.get("using") or []
         if (on is None) == (not using):
-            raise make_refusal(join, "a join needs ON or USING", JOIN_HINT)
+            raise make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
         if on is None:
             if len(using) != 1 or not isinstance(using[0], exp.Identifier):
-                raise make_refusal(join, "tables are joined by one column", JOIN_HINT)
+                raise make_refusal(join, "USING takes one column", JOIN_HINT)
             column = exp.Column(this=using[0].copy())
             return self._find_own_column(column), _find_public_column(column, public)
         equal = strip_parentheses(on)
         if not isinstance(equal, exp.EQ):
-            raise make_refusal(join, "ON takes one column that equals another", JOIN_HINT)
+            raise make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
         allow_only(equal, "this", "expression")
         left, right = strip_parentheses(equal.this), strip_parentheses(equal.expression)
         left_is_public, right_is_public = (self._is_public_column(each, public) for each in (left, right))
         if left_is_public == right_is_public:
-            raise make_refusal(join, f"ON compares a column of {self.scope.table.name} with one of {public.name}", JOIN_HINT)
+            raise make_refusal(
+                join, f"ON must compare a column of `{self.scope.table.name}` with one of `{public.name}`", JOIN_HINT
+            )
         own, other = (right, left) if left_is_public else (left, right)
         return self._find_own_column(own), _find_public_column(other, public)
 
     def _is_public_column(self, node: exp.Expr, public: PublicTable) -> bool:
         """Return whether it names a column of the public table: by its prefix, or because no other is called so."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise make_refusal(node, "ON takes columns, no expressions", JOIN_HINT)
+            raise make_refusal(node, f"ON takes columns, and `{quote(node)}` is none", JOIN_HINT)
         allow_only(node, "this", "table")
         if node.table:
             return bool(node.table.lower() == public.name.lower())
@@ -330,7 +486,7 @@ class _Reader:
     def _find_own_column(self, node: exp.Expr) -> str:
         found = self.scope.find_columns(node.name, node.text("table") or None, exact=bool(node.this.args.get("quoted")))
         if len(found) != 1:
-            raise make_refusal(node, "this column is not known, or two are called so", "write table.column")
+            raise make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
         return found[0]
 
     # -- aggregates --------------------------------------------------------------------------------------------------------
@@ -352,16 +508,9 @@ class _Reader:
                 return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
             case exp.WithinGroup():
                 return self._read_within_group(node)
-            case exp.Anonymous():
-                name = node.this.upper() if isinstance(node.this, str) else ""
-                if name == "HISTOGRAM":
-                    return self._read_histogram(node)
-                if name in SAMPLE_FUNCTIONS:
-                    raise make_refusal(
-                        node, "variances here are the population's, not a sample's", "write VAR_POP or STDDEV_POP"
-                    )
-                raise make_refusal(node, "this function is not in the language", AGGREGATES_HINT)
-        raise make_refusal(node, f"{node.key.upper()} is not in the language", AGGREGATES_HINT)
+            case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
+                return self._read_histogram(node)
+        raise refuse_node(node, AGGREGATES_HINT)
 
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
         if isinstance(node.this, exp.Star):
@@ -372,7 +521,9 @@ class _Reader:
         allow_only(node.this, "expressions")
         unit = self.scope.table.unit
         if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(unit)]:
-            raise make_refusal(node, "only distinct units can be counted", f"write COUNT(DISTINCT {unit})")
+            raise make_refusal(
+                node, "COUNT(DISTINCT …) counts privacy units only", f"write COUNT(DISTINCT {_format_name(unit)})"
+            )
         return aggregates.CountUnits()
 
     def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
@@ -380,11 +531,15 @@ class _Reader:
         allow_only(node, "this", "expression")
         order = node.expression
         if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
-            raise make_refusal(node, "WITHIN GROUP goes with PERCENTILE_CONT or PERCENTILE_DISC only", AGGREGATES_HINT)
+            raise make_refusal(
+                node,
+                "WITHIN GROUP goes with PERCENTILE_CONT and PERCENTILE_DISC only",
+                "write QUANTILE(column, 0.9) or MEDIAN(column)",
+            )
         allow_only(node.this, "this")
         allow_only(order, "expressions")
         if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
-            raise make_refusal(node, "a percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
+            raise make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
         allow_only(order.expressions[0], "this")
         return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
 
@@ -392,7 +547,7 @@ class _Reader:
         allow_only(node, "this", "expressions")
         if len(node.expressions) < 2:
             raise make_refusal(
-                node, "a histogram needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
+                node, "HISTOGRAM needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
             )
         value = self.read_value(node.expressions[0])
         numbers = [read_number(part) for part in node.expressions[1:]]
@@ -407,9 +562,9 @@ class _Reader:
     def read_value(self, node: exp.Expr | None, room: int = MAX_SQL_DEPTH) -> ast.Value:
         """Return a number, a column, or an expression of them."""
         if node is None:
-            raise make_refusal(None, "a function has nothing in its parentheses", "name a column in them")
+            raise make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
         if room == 0:
-            raise make_refusal(node, "this is nested too deeply", "ask something simpler")
+            raise make_refusal(node, "The expression is nested too deeply", "simplify it")
         match node:
             case exp.Paren():
                 allow_only(node, "this")
@@ -430,22 +585,42 @@ class _Reader:
                 return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
             case exp.Case():
                 return self._read_case(node, room)
-        raise make_refusal(node, f"{node.key.upper()} is not in the language", "use columns, numbers, +, -, *, // and CASE")
+            case exp.Literal():
+                name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                raise make_refusal(
+                    node,
+                    f"{quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
+                    f"write {name}, without single quotes",
+                )
+            case exp.AggFunc():
+                raise make_refusal(
+                    node,
+                    f"The aggregate `{quote(node)}` stands inside of an expression",
+                    "ask for the aggregate alone, and compute with the answer: post-processing is free",
+                )
+        raise refuse_node(node, VALUES_HINT)
 
     def _read_column(self, node: exp.Column) -> ast.Ref:
         allow_only(node, "this", "table")
         table, joins = self.scope.table, self.scope.joins
         tables = (table.name, *(join.table for join in joins))
         if node.table and node.table.lower() not in [name.lower() for name in tables]:
-            raise make_refusal(node, "this table is not known", f"leave out the prefix, or write {' or '.join(tables)}")
+            raise make_refusal(
+                node,
+                f"The table `{node.table}` is not known here",
+                f"write {' or '.join(f'{name}.{node.name}' for name in tables)}, or {node.name} alone",
+            )
         if not isinstance(node.this, exp.Identifier):
-            raise make_refusal(node, "a column by name is expected", f"take one of {', '.join(table.columns)}")
-        found = self.scope.find_columns(node.name, node.table or None, exact=bool(node.this.args.get("quoted")))
-        if not found:
-            raise make_refusal(node, "this column is not declared", f"take one of {', '.join(table.columns)}")
-        if len(found) > 1:
-            raise make_refusal(node, "two columns are called so", f"write one of {', '.join(found)}")
-        return ast.Ref(found[0])
+            raise refuse_node(node, VALUES_HINT)
+        is_quoted = bool(node.this.args.get("quoted"))
+        found = self.scope.find_columns(node.name, node.table or None, exact=is_quoted)
+        if len(found) == 1:
+            return ast.Ref(found[0])
+        reason, hint = self.scope.explain_name(f"{node.table}.{node.name}".strip("."), found)
+        if is_quoted and not found and not node.table:
+            reason = f'"{node.name}" is in double quotes, which name a column, and no such column is declared'
+            hint = f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
+        raise make_refusal(node, reason, hint)
 
     def _read_case(self, node: exp.Case, room: int) -> ast.Case:
         allow_only(node, "ifs", "default")
@@ -464,7 +639,7 @@ class _Reader:
     def read_condition(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Condition:
         """Return something that is true, false or unknown of a row."""
         if room == 0:
-            raise make_refusal(node, "this is nested too deeply", "ask something simpler")
+            raise make_refusal(node, "The condition is nested too deeply", "simplify it")
         match node:
             case exp.Paren():
                 allow_only(node, "this")
@@ -479,7 +654,11 @@ class _Reader:
             case exp.Is():
                 allow_only(node, "this", "expression")
                 if not isinstance(node.expression, exp.Null):
-                    raise make_refusal(node, "IS takes NULL only", "write column IS NULL, or column = value")
+                    raise make_refusal(
+                        node,
+                        f"IS takes NULL only, not `{quote(node.expression)}`",
+                        "write column IS NULL, or column = value",
+                    )
                 return ast.Missing(self._read_ref(node.this, room))
             case exp.In():
                 allow_only(node, "this", "expressions")
@@ -494,20 +673,21 @@ class _Reader:
             case exp.Column():
                 column = self._read_ref(node, room)
                 if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
-                    raise make_refusal(node, "this column is not true or false", "compare it with something")
+                    raise make_refusal(
+                        node, f"The column `{column.column}` is not true or false", f"compare it: {quote(node)} = …"
+                    )
                 return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
         if type(node) in COMPARISONS:
             allow_only(node, "this", "expression")
             return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
-        raise make_refusal(
-            node, f"{node.key.upper()} is not in the language", "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT"
-        )
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+            raise make_refusal(node, f"`{quote(node)}` is not a condition", "compare a column with it: column = …")
+        raise refuse_node(node, CONDITIONS_HINT)
 
     def _read_ref(self, node: exp.Expr, room: int) -> ast.Ref:
         value = self.read_value(node, room - 1)
         if not isinstance(value, ast.Ref):
-            columns = ", ".join(self.scope.table.columns)
-            raise make_refusal(node, "a column by name is expected here", f"take one of {columns}")
+            raise make_refusal(node, "IS NULL and IN take a column, not an expression", "write column IS NULL")
         return value
 
     def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
@@ -530,8 +710,14 @@ class _Reader:
             return ast.Constant(bool(node.this))
         if is_text and kind in (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
             allow_only(node, "this", "is_string")
-            return ast.Constant(node.this if kind is Kind.TEXT else _read_moment(node, kind))
-        raise make_refusal(node, f"this is not a {kind.value}, which {column.column} holds", "compare like with like")
+            moment = None if kind is Kind.TEXT else _read_moment(node.this, kind)
+            if kind is Kind.TEXT or moment is not None:
+                return ast.Constant(node.this if kind is Kind.TEXT else moment)
+        raise make_refusal(
+            node,
+            f"The column `{column.column}` holds {kind.value} values, and `{quote(node)}` is not one",
+            f"write a constant such as {EXAMPLES[kind]}",
+        )
 
 
 # -- parts of nodes --------------------------------------------------------------------------------------------------------
@@ -558,32 +744,32 @@ def _list_operands(node: exp.Expr) -> list[exp.Expr]:
 def _read_width(node: exp.Expr) -> int:
     width = read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
     if width is None or width.denominator != 1 or not 1 <= width < MAX_BIN_WIDTH:
-        raise make_refusal(node, "a bin has a whole width of at least 1", "write column // 10")
+        raise make_refusal(node, f"The width `{quote(node)}` of a bin is not an integer above 0", "write column // 10")
     return int(width)
 
 
 def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
     share = read_number(literal) if isinstance(literal, exp.Literal) else None
     if share is None or not 0 < share < 1:
-        raise make_refusal(node, "a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
+        written = "nothing" if literal is None else f"`{quote(literal)}`"
+        raise make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
     return share
 
 
-def _read_moment(node: exp.Expr, kind: Kind) -> date | datetime:
+def _read_moment(text: str, kind: Kind) -> date | datetime | None:
+    """Return a date, or a time without a time zone; None if the text is neither."""
     try:
-        moment = date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
+        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
     except ValueError:
-        raise make_refusal(node, "this is not a date", "write '2024-12-31'") from None
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        raise make_refusal(node, "a time zone is not in the language", "write '2024-12-31 12:00:00'")
-    return moment
+        return None
+    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
 
 
 def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
     alike = [name for name in public.columns if name == node.name]
     alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
     if len(alike) != 1:
-        raise make_refusal(node, f"{public.name} has no such column", f"take one of {', '.join(public.columns)}")
+        raise make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
     return alike[0]
 
 

@@ -24,7 +24,7 @@ from discreet._numbers import nearest_float
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.grid import check_comparable, grid_range_of
-from discreet.query.schema import Kind, PublicTable, Table, accepts
+from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_name
 
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
@@ -56,7 +56,7 @@ class Scope:
     def add_join(self, join: ast.Join) -> "Scope":
         """Return the scope with one join more, refused if it could match a row twice."""
         if join.table in [earlier.table for earlier in self.joins]:
-            raise QueryRefused(f"{join.table} is joined twice", "join each public table once")
+            raise QueryRefused(f"`{join.table}` is joined twice", "join each public table once")
         return Scope(_join_columns(self.table, join), (*self.joins, join))
 
     def find_columns(self, name: str, table: str | None = None, *, exact: bool = True) -> list[str]:
@@ -73,6 +73,18 @@ class Scope:
                 named.append((bare, column))
         found = [column for bare, column in named if bare == name]
         return found if found or exact else [column for bare, column in named if bare.lower() == name.lower()]
+
+    def explain_name(self, name: str, found: list[str]) -> tuple[str, str]:
+        """Return what is wrong with a name that means none of the columns, or several, and what to write."""
+        if found:
+            return f"The name `{name}` means {len(found)} columns", f"write {' or '.join(found)}"
+        return f"The column `{name}` is not declared", suggest_name(name, self.table.columns)
+
+
+def suggest_table(name: str, tables: Iterable[str]) -> str:
+    """Return a hint that names the public tables."""
+    known = list(tables)
+    return suggest_name(name, known) if known else "declare one first: --public cities=cities.csv"
 
 
 def apply_joins(joins: Iterable[ast.Join], table: Table) -> Table:
@@ -94,13 +106,12 @@ def apply_joins(joins: Iterable[ast.Join], table: Table) -> Table:
 def _join_columns(table: Table, join: ast.Join) -> Table:
     public = table.public.get(join.table)
     if public is None:
-        known = ", ".join(table.public) or "none is declared: connect(…, public={…})"
-        raise QueryRefused(f"{join.table} is not a public table", f"join to one of these: {known}")
+        raise QueryRefused(f"`{join.table}` is not a public table", suggest_table(join.table, table.public))
     _check_matches_once(join, table, public)
     columns = {f"{public.name}.{name}": column for name, column in public.columns.items()}
     for name, column in columns.items():
         if name in table.columns:
-            raise QueryRefused(f"there are two columns called {name}", f"rename the public table {public.name}")
+            raise QueryRefused(f"There are two columns called `{name}`", f"rename the public table `{public.name}`")
         if join.left and column.keys is not None and None not in column.keys:  # NULL where no row matches
             columns[name] = replace(column, keys=(*column.keys, None))
     return replace(table, columns={**table.columns, **columns})
@@ -109,18 +120,18 @@ def _join_columns(table: Table, join: ast.Join) -> Table:
 def _check_matches_once(join: ast.Join, table: Table, public: PublicTable) -> None:
     here, there = table.columns.get(join.here), public.columns.get(join.there)
     if here is None:
-        raise QueryRefused(f"{join.here} is not declared", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"The column `{join.here}` is not declared", suggest_name(join.here, table.columns))
     if there is None:
-        raise QueryRefused(f"{public.name} has no column {join.there}", f"take one of {', '.join(public.columns)}")
+        raise QueryRefused(f"`{public.name}` has no column `{join.there}`", suggest_name(join.there, public.columns))
     if here.kind is not there.kind or here.kind is Kind.REAL:
         raise QueryRefused(
-            f"{join.here} ({here.kind.value}) cannot be matched with {public.name}.{join.there} ({there.kind.value})",
-            "join columns of one kind that are not reals",
+            f"`{join.here}` ({here.kind.value}) cannot be matched with `{public.name}.{join.there}` ({there.kind.value})",
+            "join columns of the same kind, not real",
         )
     if join.there not in public.unique:
         raise QueryRefused(
-            f"some value occurs twice in {public.name}.{join.there}, so one row could become two",
-            "join by a column whose values are unique in the public table",
+            f"A value occurs twice in `{public.name}.{join.there}`, so one row could become two",
+            f"join by a column of unique values: {', '.join(sorted(public.unique)) or f'`{public.name}` has none'}",
         )
 
 
@@ -130,17 +141,17 @@ def _check_matches_once(join: ast.Join, table: Table, public: PublicTable) -> No
 def check_query(query: ast.Query, table: Table) -> None:
     """Refuse a query that is not a total function of every possible row of the table, which has the joined columns."""
     if query.table != table.name:
-        raise QueryRefused(f"the table {query.table} is not known", f"ask about {table.name}")
+        raise QueryRefused(f"The table `{query.table}` is not known", f"query `{table.name}`")
     if not query.aggregates:
-        raise QueryRefused("nothing is counted or added up", "add a count, a sum or an average")
+        raise QueryRefused("The query has no aggregate, and rows are private", "add a count, a sum or an average")
     if len(query.aggregates) > MAX_COLUMNS:
-        raise QueryRefused(f"the answer has {len(query.aggregates):,} columns", f"ask for at most {MAX_COLUMNS} at once")
+        raise QueryRefused(f"The answer has {len(query.aggregates):,} columns", f"ask for at most {MAX_COLUMNS} at once")
     if len(query.groups) > MAX_GROUPINGS:
-        raise QueryRefused(f"the rows are grouped by {len(query.groups):,} columns", f"group by at most {MAX_GROUPINGS}")
+        raise QueryRefused(f"Rows are grouped by {len(query.groups):,} columns", f"group by at most {MAX_GROUPINGS}")
     names = Counter([*(name for name, _ in query.aggregates), *(group.name for group in query.groups)])
     for name, times in names.items():
         if not isinstance(name, str) or times > 1:
-            raise QueryRefused(f"two columns of the answer are called {name}", "give each its own name")
+            raise QueryRefused(f"Two columns of the answer are called `{name}`", "give each its own name")
     for name, aggregate in query.aggregates:
         parts = [f"{name}{suffix}" for suffix in INTERVAL_SUFFIXES]
         if aggregate.has_cells:
@@ -148,15 +159,15 @@ def check_query(query: ast.Query, table: Table) -> None:
         for part in parts:
             if part in names:
                 raise QueryRefused(
-                    f"{part} is also what a part of {name} is called in a table", "give one of the two another name"
+                    f"The column `{part}` is called like a part of `{name}` in a table", "give one of the two another name"
                 )
         aggregate.check(table)
     for group in query.groups:
         check_ref(group.value, table) if isinstance(group.value, ast.Ref) else check_value(group.value, table)
         if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
-            raise QueryRefused(f"the keys of {group.name} are empty or repeated", "list each key once")
+            raise QueryRefused(f"The keys of `{group.name}` are empty or repeated", "list each key once")
     if len({group.value for group in query.groups}) < len(query.groups):
-        raise QueryRefused("rows are grouped twice by the same", "name each grouping once")
+        raise QueryRefused("Rows are grouped twice by the same column", "name each grouping once")
     if query.where is not None:
         check_condition(query.where, table)
 
@@ -164,13 +175,13 @@ def check_query(query: ast.Query, table: Table) -> None:
 def check_ref(ref: ast.Ref, table: Table) -> None:
     """Refuse a column that is not declared."""
     if ref.column not in table.columns:
-        raise QueryRefused(f"{ref.column} is not declared", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"The column `{ref.column}` is not declared", suggest_name(ref.column, table.columns))
 
 
 def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
     """Refuse an expression without bounds, with results that could grow too large, or nested more than `room` deep."""
     if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
+        raise QueryRefused("The expression is nested too deeply", "simplify it")
     match value:
         case ast.Ref():
             check_ref(value, table)
@@ -181,7 +192,7 @@ def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
             check_value(right, table, room - 1)
         case ast.Bin(value=inner, width=width):
             if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < MAX_BIN_WIDTH:
-                raise QueryRefused("a bin has a width above 0", "write column // 10")
+                raise QueryRefused("A bin has a width above 0", "write column // 10")
             check_value(inner, table, room - 1)
         case ast.Case(branches=branches, default=default):
             _check_not_empty(branches)
@@ -198,13 +209,15 @@ def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
 def check_condition(condition: ast.Condition, table: Table, room: int = MAX_DEPTH) -> None:
     """Refuse a comparison of unlike things, or conditions nested more than `room` deep."""
     if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
+        raise QueryRefused("The condition is nested too deeply", "simplify it")
     match condition:
         case ast.Compare(left=ast.Ref() as ref, right=ast.Constant() | ast.Number() as constant):
             _check_constant(ref, constant, table)
         case ast.Compare(left=left, right=right):
             if isinstance(right, ast.Constant):
-                raise QueryRefused("a text, date or truth value is compared with a column only", "name the column")
+                raise QueryRefused(
+                    f"An expression is compared with {_name_type(right.value)}", "compare that with a column alone"
+                )
             check_value(left, table, room - 1)
             check_value(right, table, room - 1)
             check_comparable(left, right, table)
@@ -234,17 +247,20 @@ def _check_constant(ref: ast.Ref, constant: ast.Number | ast.Constant, table: Ta
     else:
         fits = accepts(kind, constant.value)
     if not fits:
-        raise QueryRefused(f"this is not a {kind.value}, which {ref.column} holds", "compare like with like")
+        raise QueryRefused(
+            f"The column `{ref.column}` holds a {kind.value}, and is compared with {_name_type(constant.value)}",
+            f"compare it with a constant of kind {kind.value}",
+        )
 
 
 def _check_number(number: Fraction) -> None:
     if not isinstance(number, Fraction) or abs(number) > MAX_CONSTANT or number.denominator > MAX_CONSTANT:
-        raise QueryRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
+        raise QueryRefused("A number is too large or too fine", "write at most 10^15, with at most 15 decimals")
 
 
 def _check_not_empty(parts: tuple[object, ...]) -> None:
     if not parts:
-        raise QueryRefused("a list of conditions or constants is empty", "leave it out")
+        raise QueryRefused("A list of conditions or constants is empty", "leave it out")
 
 
 # -- the cells of a histogram ----------------------------------------------------------------------------------------------
@@ -259,7 +275,7 @@ def compute_edges(value: ast.Value, width: Fraction, table: Table) -> tuple[Frac
     ['0', '20', '40', '60', '80']
     """
     if width <= 0:
-        raise QueryRefused("a cell of a histogram has a width above 0", "write HISTOGRAM(column, 10)")
+        raise QueryRefused("The width of a histogram's cells is not above 0", "write HISTOGRAM(column, 10)")
     grid_range = grid_range_of(value, table)
     lower, upper = grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid
     if isinstance(value, ast.Ref):
@@ -269,23 +285,23 @@ def compute_edges(value: ast.Value, width: Fraction, table: Table) -> tuple[Frac
     first = floor(lower / width)
     last = max(ceil(upper / width), first + 1)
     if last - first > MAX_CELLS:
-        raise QueryRefused(f"this histogram has more than {MAX_CELLS:,} cells", "make them wider")
+        raise QueryRefused(f"The histogram has more than {MAX_CELLS:,} cells", "make them wider")
     return check_edges(tuple(n * width for n in range(first, last + 1)))
 
 
 def check_edges(edges: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Return the edges, refused unless there are at least two and each lies above the one before."""
     if len(edges) < 2:
-        raise QueryRefused("a histogram needs a width, or at least two edges", "write HISTOGRAM(column, 0, 10, 20)")
+        raise QueryRefused("A histogram needs a width, or at least two edges", "write HISTOGRAM(column, 0, 10, 20)")
     if len(edges) > MAX_CELLS + 1:
-        raise QueryRefused(f"this histogram has more than {MAX_CELLS:,} cells", "give fewer edges")
+        raise QueryRefused(f"The histogram has more than {MAX_CELLS:,} cells", "give fewer edges")
     for edge in edges:
         if not isinstance(edge, Fraction) or abs(edge) > MAX_CONSTANT or edge.denominator > MAX_CONSTANT:
-            raise QueryRefused("an edge is too large or too fine", "keep edges below 10^15, with at most 15 decimals")
+            raise QueryRefused("An edge is too large or too fine", "write at most 10^15, with at most 15 decimals")
     if any(a >= b for a, b in pairwise(edges)):
-        raise QueryRefused("the edges of a histogram must increase", "write them in order, each once")
+        raise QueryRefused("The edges of a histogram must increase", "write them in order, each once")
     if len({f"{nearest_float(edge):.12g}" for edge in edges}) < len(edges):
-        raise QueryRefused("two edges look the same in 12 digits, and so would their cells", "put them further apart")
+        raise QueryRefused("Two edges are the same in 12 digits, and so would be their columns", "put them further apart")
     return tuple(edges)
 
 
@@ -298,7 +314,7 @@ def check_types(query: ast.Query) -> None:
     >>> from discreet.query.aggregates import CountRows
     >>> check_types(ast.Query("people", (("n", CountRows()),), where=5))
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: the where of Query is an int, which does not belong there; ask in SQL, or with select(…)
+    discreet.errors.QueryRefused: The where of Query is an int, which does not belong there; ask in SQL, or with select(…)
     """
     _check_fields(query, MAX_DEPTH + 3)  # the query, an aggregate in it, and the name of a column are levels too
 
@@ -306,15 +322,13 @@ def check_types(query: ast.Query) -> None:
 def _check_fields(part: Any, room: int) -> None:
     """Refuse a part that has a wrong field, or is nested more than `room` deep."""
     if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
+        raise QueryRefused("The query is nested too deeply", "simplify it")
     whole: Any = type(part)
     for name, hint in _field_types(whole):
         value = getattr(part, name)
         if not _fits_type(value, hint, room):
-            kind = type(value).__name__
-            found = "missing" if value is None else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
             raise QueryRefused(
-                f"the {name} of {whole.__name__} is {found}, which does not belong there",
+                f"The {name} of {whole.__name__} is {_name_type(value)}, which does not belong there",
                 "ask in SQL, or with select(…)",
             )
 
@@ -323,6 +337,11 @@ def _check_fields(part: Any, room: int) -> None:
 def _field_types(whole: Any) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(whole)
     return tuple((field.name, hints[field.name]) for field in fields(whole))
+
+
+def _name_type(value: object) -> str:
+    kind = type(value).__name__
+    return "missing" if value is None else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _fits_type(value: Any, hint: Any, room: int) -> bool:
