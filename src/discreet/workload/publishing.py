@@ -91,8 +91,12 @@ def publish(
         else plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
     )
     if not solved.fits:
-        unit = f"{solved.terms.currency.name}, of budget.epsilon"
-        raise BudgetExceeded(unit, cost=solved.charge, remaining=solved.terms.limit)
+        raise BudgetExceeded(
+            solved.terms.currency.symbol,
+            cost=solved.charge,
+            remaining=solved.terms.limit,
+            hint="raise budget.epsilon, or allow larger errors",
+        )
     workload = solved.workload
     if fresh and (workload.ledger is None or workload.id is None):
         raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")
