@@ -67,7 +67,7 @@ def test_calibrate_meets_its_target(name: str) -> None:
         (("account", "gaussian(sigma=1)", "--delta", "nope"), "not a number"),
         (("account", "gaussian(sigma=0)", "--delta", "1e-6"), "column"),
         (("account", "subsampled(gaussian(sigma=1), rate=2)", "--delta", "1e-6"), "rate"),
-        (("calibrate", "poisson", "--epsilon", "1", "--delta", "1e-6"), "take one of"),
+        (("calibrate", "poisson", "--epsilon", "1", "--delta", "1e-6"), "Take one of"),
         (("calibrate", "gaussian", "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
         (("calibrate", "gaussian", "--epsilon", "1", "--delta", "0"), "delta"),
         (("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "0"), "sensitivity"),

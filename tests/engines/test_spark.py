@@ -308,7 +308,7 @@ def test_without_java_it_says_so(tmp_path: Path) -> None:
     )
     environment = {"PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert said == "Spark needs Java 17 or later, and there is none; install it, or set JAVA_HOME\n"
+    assert said == "Spark needs Java 17 or later, and there is none. Install it, or set JAVA_HOME.\n"
 
 
 KILLED = """
@@ -348,7 +348,7 @@ def test_a_killed_jvm_is_asked_again_by_another_process(tmp_path: Path) -> None:
         return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
 
     assert ran("killed") == [
-        str(EngineFailed()), "Spark's Java process is gone; start this program again, and ask again"
+        str(EngineFailed()), "Spark's Java process is gone. Start this program again, and ask again."
     ]  # fmt: skip
     paid = ledger.spent
     assert ledger.kinds == ["AccountOpened", "Debit", "FailureRecorded"]  # one of the three that a source may have

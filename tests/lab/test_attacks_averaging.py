@@ -49,7 +49,7 @@ def test_with_discreet_the_second_answer_is_the_first() -> None:
     found = played().numbers
     assert found["different_answers"] == 1
     assert found["refused"]
-    assert "0 is left" in found["refusal"]
+    assert "ε = 0 remains" in found["refusal"]
 
 
 def test_thinning_buys_nothing() -> None:

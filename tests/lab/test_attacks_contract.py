@@ -57,7 +57,7 @@ def test_numbers_are_json_and_words_tell_both_sides(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_what_cannot_be_played_is_refused(name: str) -> None:
-    with pytest.raises(BadParameter, match=r"none of that name; it has .*seed"):
+    with pytest.raises(BadParameter, match=r"none of that name\. It has .*seed"):
         run(name, speed=3)
     for option, value in ATTACKS[name].options.items():
         for wrong in ("many", float("nan"), -1, None, True):
@@ -69,7 +69,7 @@ def test_what_cannot_be_played_is_refused(name: str) -> None:
 
 
 def test_an_unknown_attack_is_refused() -> None:
-    with pytest.raises(BadParameter, match="take one of averaging"):
+    with pytest.raises(BadParameter, match="Take one of averaging"):
         run("bribery")
     assert Attack("x", "y", lambda: played("averaging")).play() == played("averaging")
 

@@ -68,13 +68,13 @@ def test_an_attack_is_played() -> None:
 def test_mistakes_name_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments, words in (
-        (("show", "countes"), "did you mean counties?"),
-        (("show", "zzz"), "see discreet lab list"),
+        (("show", "countes"), "Did you mean counties?"),
+        (("show", "zzz"), "See discreet lab list"),
         (("show", "float-grid"), "discreet lab attack float-grid"),
         (("show", "erratum-1", "--save", "x.png"), "is no figure"),
         (("show", "noise-l1", "--save", tmp_path / "no" / "x.png"), "folder that is there"),
         (("all", "--out", tmp_path / "file" / "x"), "folder that can be made"),
-        (("attack", "zzz"), "take one of"),
+        (("attack", "zzz"), "Take one of"),
     ):
         done = run(*arguments)
         assert done.returncode == 2

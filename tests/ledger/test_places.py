@@ -125,10 +125,10 @@ def test_a_newer_schema_is_refused_also_by_those_who_are_at_work(place: str) -> 
     ledger = small(place)
     with ledger.store.write_transaction() as pages:
         pages.run(f"UPDATE discreet_schema SET version = {LATEST_VERSION + 1}", ())
-    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
+    with pytest.raises(LedgerUnavailable, match="Use a newer discreet"):
         ask(ledger, 60)
     ledger.close()
-    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
+    with pytest.raises(LedgerUnavailable, match="Use a newer discreet"):
         open_ledger(place)
 
 
@@ -213,9 +213,9 @@ def test_accounts_are_opened_once_and_found_by_name(place: str) -> None:
     ledger = small(place)
     with pytest.raises(BadParameter, match="for life"):
         ledger.open_account("hr", 100)
-    with pytest.raises(BadParameter, match="the accounts are: 'all', 'hr'"):
+    with pytest.raises(BadParameter, match="The accounts are: 'all', 'hr'"):
         ledger.get_account("nobody")
-    with pytest.raises(BadParameter, match="name one of: 'all', 'hr'"):
+    with pytest.raises(BadParameter, match="Name one of: 'all', 'hr'"):
         ledger.get_account()
     with pytest.raises(BadParameter, match="not in"):
         ledger.open_account("new", 1, parent="nobody")

@@ -89,7 +89,8 @@ class Filter:
     Fraction(0, 1)
     >>> budget.charge(release * 3)
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 0.015 (zCDP ρ) but 0.01 is left; ask for less, or for a coarser answer
+    discreet.errors.BudgetExceeded: This costs zCDP ρ = 0.015, and zCDP ρ = 0.01 remains. \
+Ask for less, or for a coarser answer.
     """
 
     currency: Currency
@@ -115,7 +116,7 @@ class Filter:
     def charge_cost(self, amount: Fraction | float, delta: Fraction) -> "Filter":
         """The filter once a known price is paid."""
         if amount > self.remaining:
-            raise BudgetExceeded(_SYMBOLS[type(self.currency)], cost=amount, remaining=self.remaining)
+            raise BudgetExceeded(SYMBOLS[type(self.currency)], cost=amount, remaining=self.remaining)
         if delta > self.delta_remaining:
             raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
         return replace(self, spent=self.spent + to_rational(amount), delta_spent=self.delta_spent + delta)
@@ -213,7 +214,7 @@ def to_epsilon(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> 
             assert_never(currency)
 
 
-_SYMBOLS = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}
+SYMBOLS = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}
 
 
 # The currencies by name, and what one and the same release costs in each of them.

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from discreet import codec
-from discreet._numbers import Bounds, ceil_float, floor_float, format_down, format_up
+from discreet._numbers import Bounds, ceil_float, decimal_down, format_down, format_up
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import currency_name
 from discreet.cli.output import print_json, print_line, print_styled
@@ -55,8 +55,8 @@ def _to_dict(account: AccountState, price: Cost) -> dict[str, Any]:
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
         "whose": account.privacy_unit or None,
-        "limit": floor_float(kept.limit),
-        "leak": {"limit": floor_float(kept.delta_limit), "left": floor_float(kept.delta_remaining)},
+        "limit": decimal_down(kept.limit),
+        "leak": {"limit": decimal_down(kept.delta_limit), "left": decimal_down(kept.delta_remaining)},
         "price": price.to_dict(),
     }
 

@@ -38,7 +38,7 @@ class AccountState:
     Fraction(0, 1)
     >>> hr.charge(half).charge_together([half, half])
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 1 (ε) but 0.5 is left; epsilon=0.5 would fit
+    discreet.errors.BudgetExceeded: This costs ε = 1, and ε = 0.5 remains. epsilon=0.5 would fit.
     """
 
     name: str

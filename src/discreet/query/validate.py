@@ -227,7 +227,7 @@ def check_types(query: ast.Query) -> None:
 
     >>> check_types(ast.Query("people", (("n", ast.CountRows()),), where=5))
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: the where of Query is an int, which does not belong there; ask in SQL, or with select(…)
+    discreet.errors.QueryRefused: the where of Query is an int, which does not belong there. Ask in SQL, or with select(…).
     """
     _check_fields(query, MAX_DEPTH)
 

@@ -319,7 +319,7 @@ def read_label(label: str) -> str:
 
     >>> read_label(202611)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: label is 202611: it is not a text; name the state of the source, label="2026-11"
+    discreet.errors.BadParameter: label is 202611: it is not a text. Name the state of the source, label="2026-11".
     """
     if not isinstance(label, str):
         raise BadParameter("label", repr(label), "it is not a text", 'name the state of the source, label="2026-11"')

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import currency_name
+from discreet.accounting.currencies import SYMBOLS
 from discreet.addresses import is_postgres
 from discreet.engines.owner import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
@@ -92,8 +92,12 @@ def publish(
         else plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
     )
     if not solved.fits:
-        unit = f"{currency_name(solved.terms.currency)}, of budget.epsilon"
-        raise BudgetExceeded(unit, cost=solved.charge, remaining=solved.terms.limit)
+        raise BudgetExceeded(
+            SYMBOLS[type(solved.terms.currency)],
+            cost=solved.charge,
+            remaining=solved.terms.limit,
+            hint="raise budget.epsilon, or allow larger errors",
+        )
     workload = solved.workload
     if fresh and (workload.ledger is None or workload.id is None):
         raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")

@@ -35,7 +35,7 @@ def prefix_errors(key: str) -> Iterator[None]:
     >>> with prefix_errors("questions.pay"):
     ...     raise BadParameter("error", "0", "must be positive", "give more")
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.pay.error is 0: must be positive; give more
+    discreet.errors.BadParameter: questions.pay.error is 0: must be positive. Give more.
     """
     try:
         yield
@@ -109,7 +109,7 @@ class Workload:
     >>> everybody = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20)
     >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(everybody, everybody))
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.all is given twice: a name names files; take another
+    discreet.errors.BadParameter: questions.all is given twice: a name names files. Take another.
     """
 
     source: Any
@@ -246,7 +246,7 @@ def parse_workload(text: str, beside: Path) -> Workload:
 
     >>> parse_workload('source = "people.csv"\\n[budget]\\nepsilon = 1\\n[questions.all]\\nsquel = "SELECT 1"', Path())
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.all.squel is given: there is no such key; take error, size, sql or weight
+    discreet.errors.BadParameter: questions.all.squel is given: there is no such key. Take error, size, sql or weight.
     """
     try:
         plan = tomllib.loads(text, parse_float=Decimal)

@@ -49,7 +49,7 @@ def averaging(answers: int = 500, epsilon: Number = 1, seed: int = 500) -> Attac
             f"With discreet: asked {m} times in a row, it says {_format_values(again)} each time, for ε = "
             f"{format_rational(eps)} in all. "
             "The mean of equal numbers tells what the first one told.",
-            f"New noise must be asked for, and paid for. The ledger, opened with ε = {format_rational(eps)}, says: {fresh}.",
+            f"New noise must be asked for, and paid for. The ledger, opened with ε = {format_rational(eps)}, says: {fresh}",
             f"Who thins the budget to ε = {format_rational(eps / m)} for each of {m} new answers gets a mean with a "
             "standard error of "
             f"{thin:.3g}: worse than the {noise_deviation(noise.scale):.3g} of one answer for the same price.",

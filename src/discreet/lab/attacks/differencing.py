@@ -59,7 +59,7 @@ def differencing(epsilon: Number = 1, rehearsals: int = 20_000, seed: int = 17) 
             f"rehearsals such a difference, read as sick if it is above 0, was right {right / times:.1%} of the time; "
             f"exactly {expected:.1%} is to be expected, a coin is right 50%, and no use of ε = {format_rational(eps)} can "
             f"exceed {most:.1%}.",
-            f"The third question is not answered. The ledger, opened with ε = {format_rational(eps)}, says: {third}.",
+            f"The third question is not answered. The ledger, opened with ε = {format_rational(eps)}, says: {third}",
         ),
         {
             "people": PEOPLE, "target": target, "secret": int(sick[target]), "known_without": known,

@@ -121,7 +121,7 @@ def reconstruction(
             f"than {surely} of {n} come with probability below {FAILURE_PROBABILITY:g}.",
             f"The ledger, opened with ε = {format_rational(eps)}, answered {answered} of the {m:,} questions and "
             "says to the next: "
-            f"{refused}.",
+            f"{refused}",
         ),
         {
             "people": n, "questions": m, "epsilon": float(eps), "recovered_exact": exact / n,
