@@ -286,11 +286,7 @@ def test_bounds_are_found_of_a_column(column: Any) -> None:
 
 def test_an_rdp_account_says_that_it_has_no_delta_to_give() -> None:
     asked = session(delta=1e-6, currency="rdp(16)", keys={})
-<<<<<<< ours
     with pytest.raises(QueryRefused, match=r"an account in rdp has no δ to discover them\. Declare them"):
-=======
-    with pytest.raises(QueryRefused, match=r"an rdp account has none to give\. List the keys"):
->>>>>>> theirs
         asked.quote(BY_DEPARTMENT, epsilon=1)
 
 

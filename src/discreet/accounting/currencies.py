@@ -352,12 +352,7 @@ class Filter:
     Fraction(0, 1)
     >>> budget.charge(event * 3)
     Traceback (most recent call last):
-<<<<<<< ours
     discreet.errors.BudgetExceeded: This costs ρ = 0.015, and ρ = 0.01 remains. Ask for less, or for a coarser answer.
-=======
-    discreet.errors.BudgetExceeded: This costs zCDP ρ = 0.015, and zCDP ρ = 0.01 remains. \
-Ask for less, or for a coarser answer.
->>>>>>> theirs
     """
 
     currency: Currency

@@ -1,4 +1,4 @@
-"""What every attack promises: a name, a line, the same play each time, numbers that JSON can hold, refusals in words."""
+"""What every attack has: a name, a summary, reproducible results, numbers for JSON, options that are checked."""
 
 import json
 from fractions import Fraction
@@ -26,11 +26,11 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @cache
-def played(name: str, seed: int | None = None) -> AttackResult:
+def get_result(name: str, seed: int | None = None) -> AttackResult:
     return run(name, **SMALL[name], **({} if seed is None else {"seed": seed}))
 
 
-def test_all_are_there() -> None:
+def test_all_attacks_are_listed() -> None:
     assert set(ATTACKS) == set(SMALL)
     assert all(name == attack.name and "\n" not in attack.summary for name, attack in ATTACKS.items())
     with pytest.raises(TypeError):
@@ -38,15 +38,15 @@ def test_all_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_it_plays_the_same_each_time(name: str) -> None:
+def test_results_are_reproducible(name: str) -> None:
     again = run(name, **SMALL[name])
-    assert again == played(name)
-    assert played(name, seed=99).numbers != again.numbers
+    assert again == get_result(name)
+    assert get_result(name, seed=99).numbers != again.numbers
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_numbers_are_json_and_words_tell_both_sides(name: str) -> None:
-    found = played(name)
+def test_numbers_are_json_and_lines_show_both_sides(name: str) -> None:
+    found = get_result(name)
     assert json.loads(json.dumps(found.numbers)) == found.numbers
     text = str(found)
     assert text.startswith(found.title)
@@ -56,13 +56,13 @@ def test_numbers_are_json_and_words_tell_both_sides(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_what_cannot_be_played_is_refused(name: str) -> None:
-    with pytest.raises(BadParameter, match=r"none of that name\. It has .*seed"):
+def test_wrong_options_are_refused(name: str) -> None:
+    with pytest.raises(BadParameter, match=r"not an option of the attack .*\. It has .*seed"):
         run(name, speed=3)
     for option, value in ATTACKS[name].options.items():
         for wrong in ("many", float("nan"), -1, None, True):
             if option == "seed" and wrong == -1:
-                continue  # a seed is a name
+                continue  # any integer is a seed
             with pytest.raises(BadParameter):
                 run(name, **{option: wrong})
         assert isinstance(value, int | float | Fraction)
@@ -71,17 +71,17 @@ def test_what_cannot_be_played_is_refused(name: str) -> None:
 def test_an_unknown_attack_is_refused() -> None:
     with pytest.raises(BadParameter, match="Take one of averaging"):
         run("bribery")
-    assert Attack("x", "y", lambda: played("averaging")).play() == played("averaging")
+    assert Attack("x", "y", lambda: get_result("averaging")).run() == get_result("averaging")
 
 
-def test_the_house_is_real() -> None:
-    """The ledger is a file, it takes no seeded noise, and nothing is left behind."""
-    with open_testbed([{"id": 1, "sick": 1}]) as built:
-        with built.connect_with_ledger(1) as session:
+def test_the_testbed_is_real() -> None:
+    """The ledger is a file, it refuses seeded noise, and the folder is removed."""
+    with open_testbed([{"id": 1, "sick": 1}]) as testbed:
+        with testbed.connect_with_ledger(1) as session:
             assert isinstance(session.account, LedgerAccount)
             assert isinstance(session.account.store, SqliteStore)
-            assert built.ledger.exists()
+            assert testbed.ledger.exists()
             with pytest.raises(BadParameter, match="seeded"):
                 session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1, bits=seeded_bits(1))
-        folder = built.folder
+        folder = testbed.folder
     assert not folder.exists()

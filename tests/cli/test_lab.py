@@ -1,4 +1,4 @@
-"""`discreet lab`: JSON alone on stdout, mistakes in one line, pictures where they were asked for."""
+"""`discreet lab`: JSON alone on stdout, errors in one line, pictures in the given files."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def test_a_figure_is_shown_and_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ERRATA)
-def test_an_erratum_says_what_is_true_and_how_we_know(name: str) -> None:
+def test_an_erratum_shows_claim_correction_and_proof(name: str) -> None:
     shown = json.loads(run("show", name, "--json").stdout)
     assert shown["evidence"]
     words = run("show", name).stdout
@@ -57,7 +57,7 @@ def test_every_figure_into_a_folder(tmp_path: Path) -> None:
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in written)
 
 
-def test_an_attack_is_played() -> None:
+def test_an_attack_is_run() -> None:
     name = next(iter(ATTACKS))
     played = json.loads(run("attack", name, "--json").stdout)
     assert played["attack"] == name
@@ -65,14 +65,14 @@ def test_an_attack_is_played() -> None:
     assert played["title"] in " ".join(run("attack", name).stdout.split())
 
 
-def test_mistakes_name_a_way_out(tmp_path: Path) -> None:
+def test_errors_have_a_hint(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments, words in (
         (("show", "countes"), "Did you mean counties?"),
         (("show", "zzz"), "See discreet lab list"),
         (("show", "float-grid"), "discreet lab attack float-grid"),
         (("show", "erratum-1", "--save", "x.png"), "is no figure"),
-        (("show", "noise-l1", "--save", tmp_path / "no" / "x.png"), "folder that is there"),
+        (("show", "noise-l1", "--save", tmp_path / "no" / "x.png"), "folder that exists"),
         (("all", "--out", tmp_path / "file" / "x"), "folder that can be made"),
         (("attack", "zzz"), "Take one of"),
     ):
@@ -83,7 +83,7 @@ def test_mistakes_name_a_way_out(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = run("show", "noise-l1", "--save", tmp_path / "a.png")
     assert done.returncode == 2
@@ -92,7 +92,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.svg", "a"])
-def test_a_picture_is_a_png_or_none(tmp_path: Path, name: str) -> None:
+def test_a_picture_is_a_png_or_is_refused(tmp_path: Path, name: str) -> None:
     done = run("show", "noise-l1", "--save", tmp_path / name)
     assert done.returncode == 2
     assert ".png" in done.stderr

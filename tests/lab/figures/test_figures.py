@@ -1,4 +1,4 @@
-"""The numbers behind each figure, against the texts' own figures or a computation that shares no code with ours."""
+"""The numbers behind each figure, against the textbooks' figures or an independent computation."""
 
 from functools import cache
 from math import comb, e, exp, log, sqrt
@@ -10,9 +10,9 @@ from scipy import stats
 
 from discreet.lab import FIGURES
 from discreet.lab.figures import Numbers
-from discreet.lab.figures.coin import RUNS, SIZES
+from discreet.lab.figures.noise import RUNS, SIZES
 
-SIGMAS = 7.5  # the bits are seeded: a comparison holds once and for all; by chance it would fail once in 10¹³
+SIGMAS = 7.5  # the bits are seeded, so a comparison always holds; with fresh bits it would fail once in 10¹³
 
 
 @cache
@@ -20,7 +20,7 @@ def numbers(name: str) -> Numbers:
     return FIGURES[name].numbers()
 
 
-def lattice(scale: float, k: np.ndarray) -> np.ndarray:
+def laplace_pmf(scale: float, k: np.ndarray) -> np.ndarray:
     a = exp(-1 / scale)
     return (1 - a) / (1 + a) * a ** np.abs(k)
 
@@ -32,19 +32,19 @@ def gaussian_delta(sigma: float, epsilon: float) -> mp.mpf:
 
 
 def response_delta(epsilon: float, k: int, at: float) -> mp.mpf:
-    """δ of k randomised responses at ε' = `at`: the hockey-stick, summed over the number of lies."""
+    """δ of k randomised responses at ε' = `at`: the hockey-stick divergence, summed over the number of lies."""
     with mp.workdps(40):
         a, seen = mp.exp(-mp.mpf(epsilon)), mp.exp(mp.mpf(at))
         total = (1 + a) ** k
         return mp.fsum(comb(k, lies) * max(mp.mpf(0), a**lies - seen * a ** (k - lies)) / total for lies in range(k + 1))
 
 
-def far(shares: np.ndarray, law: np.ndarray, draws: int) -> float:
-    """The largest deviation of observed shares from a law, in standard deviations."""
-    return float((np.abs(shares - law) / np.sqrt(law * (1 - law) / draws + 1 / draws**2)).max())
+def max_deviation(shares: np.ndarray, pmf: np.ndarray, draws: int) -> float:
+    """The largest deviation of observed shares from a distribution, in standard deviations."""
+    return float((np.abs(shares - pmf) / np.sqrt(pmf * (1 - pmf) / draws + 1 / draws**2)).max())
 
 
-# Noise ----------------------------------------------------------------------------------------------------------------
+# -- noise ------------------------------------------------------------------------------------------------------------------
 
 
 def test_laplace_gaussian() -> None:
@@ -52,36 +52,36 @@ def test_laplace_gaussian() -> None:
     k = n["noise"]
     assert n["sigma, classical"] == pytest.approx(sqrt(2 * log(1.25e5)), rel=1e-12)
     assert gaussian_delta(float(n["sigma, exact"]), 1) <= 1e-5 < gaussian_delta(float(n["sigma, exact"]) * (1 - 1e-9), 1)
-    assert n["laplace"] == pytest.approx(lattice(1, k), rel=1e-12)
+    assert n["laplace"] == pytest.approx(laplace_pmf(1, k), rel=1e-12)
     for rule in ("classical", "exact"):
         sigma = float(n[f"sigma, {rule}"])
-        law = stats.norm.cdf((k + 0.5) / sigma) - stats.norm.cdf((k - 0.5) / sigma)
-        assert n[f"gaussian, {rule}"] == pytest.approx(law, abs=1e-14)
-    assert far(n["laplace drawn"], n["laplace"], 100_000) < SIGMAS
-    assert far(n["gaussian drawn"], n["gaussian, classical"], 100_000) < SIGMAS
-    assert far(n["gaussian drawn"], n["gaussian, exact"], 100_000) > 4 * SIGMAS, "a twin of another σ is noticed"
+        pmf = stats.norm.cdf((k + 0.5) / sigma) - stats.norm.cdf((k - 0.5) / sigma)
+        assert n[f"gaussian, {rule}"] == pytest.approx(pmf, abs=1e-14)
+    assert max_deviation(n["laplace drawn"], n["laplace"], 100_000) < SIGMAS
+    assert max_deviation(n["gaussian drawn"], n["gaussian, classical"], 100_000) < SIGMAS
+    assert max_deviation(n["gaussian drawn"], n["gaussian, exact"], 100_000) > 4 * SIGMAS, "a mutant of another σ is noticed"
 
 
 def test_laplace_densities() -> None:
     n = numbers("laplace-densities")
     for scale in (1, 2, 4, 7):
         assert n[f"density, λ = {scale}"] == pytest.approx(stats.laplace.pdf(n["x"], scale=scale), rel=1e-12)
-        assert n[f"lattice, λ = {scale}"] == pytest.approx(lattice(scale, n["k"]), rel=1e-12)
+        assert n[f"lattice, λ = {scale}"] == pytest.approx(laplace_pmf(scale, n["k"]), rel=1e-12)
     assert n["density, λ = 2"] != pytest.approx(stats.laplace.pdf(n["x"], scale=4), rel=0.1)
 
 
 def test_indistinguishable() -> None:
     n = numbers("indistinguishable")
     k = n["answer"]
-    assert n["without"] == pytest.approx(lattice(4, k), rel=1e-12)
-    assert n["with"] == pytest.approx(lattice(4, k - 1), rel=1e-12)
+    assert n["without"] == pytest.approx(laplace_pmf(4, k), rel=1e-12)
+    assert n["with"] == pytest.approx(laplace_pmf(4, k - 1), rel=1e-12)
     assert np.abs(n["loss"]).max() == pytest.approx(0.25, rel=1e-12) == float(n["max divergence"])
     assert ((n["least"] <= n["with"] * (1 + 1e-12)) & (n["with"] <= n["most"] * (1 + 1e-12))).all()
-    twin = lattice(4, k - 2)  # two people more
-    assert not ((n["least"] <= twin) & (twin <= n["most"])).all()
+    mutant = laplace_pmf(4, k - 2)  # two people more
+    assert not ((n["least"] <= mutant) & (mutant <= n["most"])).all()
 
 
-# Composition ----------------------------------------------------------------------------------------------------------
+# -- composition ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_averaging() -> None:
     assert len(answers) == 500
     assert n["mean so far"] == pytest.approx([answers[:i].mean() for i in k], rel=1e-12)
     reach = np.arange(-200, 201)
-    spread = sqrt((reach**2 * lattice(1, reach)).sum())
+    spread = sqrt((reach**2 * laplace_pmf(1, reach)).sum())
     assert n["spread of the mean"] == pytest.approx(spread / np.sqrt(k), rel=1e-12)
     assert np.abs(n["mean so far"] - 10).max() < 4
     assert abs(n["mean so far"][-1] - 10) < SIGMAS * spread / sqrt(500)
@@ -133,7 +133,7 @@ def test_averaging() -> None:
     assert n["as printed"] < n["certified"] < n["sequential"] == 500
 
 
-# Variants -------------------------------------------------------------------------------------------------------------
+# -- variants ---------------------------------------------------------------------------------------------------------------
 
 
 def test_noise_l1() -> None:
@@ -187,65 +187,65 @@ def test_variants_erratum_4() -> None:
     gap60, gap20 = (n[f"RDP, α = {order}"] - n["zCDP"] for order in (60, 20))
     nearest = n["k"][gap60.argmin()]
     assert 255 <= nearest <= 275
-    assert gap60.min() < 1e-4 < 0.1 < gap20.min(), "α = 20 touches nothing in the picture"
+    assert gap60.min() < 1e-4 < 0.1 < gap20.min(), "α = 20 touches nothing in the figure"
 
 
-# The coin -------------------------------------------------------------------------------------------------------------
+# -- the coin ---------------------------------------------------------------------------------------------------------------
 
 
 def truth_of(epsilon: float) -> float:
     return e**epsilon / (1 + e**epsilon)
 
 
-def laws(n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def distributions(n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Values and probabilities of the three estimates, from scipy's binomial and a convolution."""
     heads = np.arange(n + 1)
     tossed = stats.binom.pmf(heads, n, 0.25)
     t = truth_of(0.5)
-    said = stats.binom.pmf(heads, n, 0.25 * t + 0.75 * (1 - t))
+    reports = stats.binom.pmf(heads, n, 0.25 * t + 0.75 * (1 - t))
     reach = np.arange(-200, 201)
-    noisy = np.convolve(tossed, lattice(2, reach))
+    noisy = np.convolve(tossed, laplace_pmf(2, reach))
     return {
         "open": (heads / n, tossed),
-        "response": ((heads - n * (1 - t)) / (2 * t - 1) / n, said),
+        "response": ((heads - n * (1 - t)) / (2 * t - 1) / n, reports),
         "laplace": (np.arange(-200, n + 201) / n, noisy),
     }
 
 
-def spread(values: np.ndarray, law: np.ndarray) -> float:
-    centre = (values * law).sum()
-    return float(sqrt((law * (values - centre) ** 2).sum()))
+def deviation(values: np.ndarray, pmf: np.ndarray) -> float:
+    centre = (values * pmf).sum()
+    return float(sqrt((pmf * (values - centre) ** 2).sum()))
 
 
 def test_coin_sd() -> None:
     n = numbers("coin-sd")
     assert tuple(n["n"]) == SIZES == (50, 100, 200, 500, 1000, 2000, 5000)
     for i, size in enumerate(SIZES):
-        for name, (values, law) in laws(size).items():
-            exact = spread(values, law)
+        for name, (values, pmf) in distributions(size).items():
+            exact = deviation(values, pmf)
             line = float(np.interp(log(size), np.log(n["line n"]), n[f"{name}, exact"]))
-            assert line == pytest.approx(exact, rel=2e-3), "the lines go through the truth"
+            assert line == pytest.approx(exact, rel=2e-3), "the lines are exact"
             seen = n[f"{name}, simulated"][i]
             assert abs(seen / exact - 1) < SIGMAS * sqrt(1 / RUNS), "the deviation of a deviation, kurtosis up to 5"
     assert n["laplace, simulated"][0] > 1.2 * n["open, simulated"][0]
     assert n["response, simulated"][-1] > 4 * n["laplace, simulated"][-1]
-    twin = sqrt(0.25 * 0.75 / 50)  # wrong twin: noise forgotten
-    assert abs(n["response, simulated"][0] / twin - 1) > 1
+    mutant = sqrt(0.25 * 0.75 / 50)  # without noise
+    assert abs(n["response, simulated"][0] / mutant - 1) > 1
 
 
 def test_coin_histogram() -> None:
     n = numbers("coin-histogram")
-    for name, (values, law) in laws(100).items():
+    for name, (values, pmf) in distributions(100).items():
         edges = n[f"{name}, edges"]
         shares = n[name] * np.diff(edges)
-        expected = np.histogram(values, edges, weights=law)[0]
+        expected = np.histogram(values, edges, weights=pmf)[0]
         assert shares.sum() == pytest.approx(1, abs=2e-3)
-        assert far(shares, expected, RUNS) < SIGMAS
-        assert far(shares, np.roll(expected, 2), RUNS) > SIGMAS, "a shifted twin is noticed"
+        assert max_deviation(shares, expected, RUNS) < SIGMAS
+        assert max_deviation(shares, np.roll(expected, 2), RUNS) > SIGMAS, "a shifted mutant is noticed"
     assert n["open"].max() > n["laplace"].max() > 3 * n["response"].max()
 
 
-# The rest -------------------------------------------------------------------------------------------------------------
+# -- others -----------------------------------------------------------------------------------------------------------------
 
 
 def test_exp_bounds() -> None:
@@ -263,7 +263,7 @@ def test_exp_bounds() -> None:
         assert n[f"{name} holds to"] == pytest.approx(float(root), rel=1e-12)
         inside = (x >= 0) & (x <= float(root))
         assert (n[name][inside] >= truth[inside] - 1e-12).all()
-        assert (n[name][x > float(root)] < truth[x > float(root)]).all(), "past it the bound is none"
+        assert (n[name][x > float(root)] < truth[x > float(root)]).all(), "beyond it the bound does not hold"
     assert (n["1 + x + x²"][x < 0] >= truth[x < 0]).all()
 
 
@@ -274,13 +274,13 @@ def test_k_anonymity() -> None:
         assert min(known.count(row) for row in known) == least == n[f"k of the {table}"]
     of_28 = [{row[3] for row in n[t].tolist() if row[1] == age} for t, age in (("first", "<30"), ("second", "<35"))]
     assert set(n["possible by both"].tolist()) == of_28[0] & of_28[1] == {"AIDS"}
-    assert min(map(len, of_28)) > 1, "neither table alone says it"
+    assert min(map(len, of_28)) > 1, "neither table alone reveals it"
 
 
-def test_every_figure_is_here() -> None:
-    asked = "laplace-gaussian composition-100 composition-10000 averaging noise-l1 noise-l2 variants indistinguishable " \
+def test_every_figure_has_a_test() -> None:
+    names = "laplace-gaussian composition-100 composition-10000 averaging noise-l1 noise-l2 variants indistinguishable " \
         "laplace-densities coin-sd coin-histogram exp-bounds k-anonymity"  # fmt: skip
-    assert list(FIGURES) == asked.split()
+    assert list(FIGURES) == names.split()
     tested = {name for name in globals() if name.startswith("test_")}
     for name in FIGURES:
         assert any(f"test_{name.replace('-', '_')}".startswith(test) for test in tested)

@@ -1,4 +1,4 @@
-"""The pictures: the same bytes every time, 800 pixels, labelled, in colours and lines that everybody can tell apart."""
+"""Figures as PNG: reproducible bytes, 800 pixels, labelled, with lines that differ in colour and without it."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from discreet.lab.figures import Numbers
 from discreet.lab.figures import figure as drawing
 from discreet.lab.figures.figure import read_numbers, render_png, save_png
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "docs" / "pictures").glob("*.png"))
 OKABE_ITO = {"#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7"}
 
@@ -28,7 +28,7 @@ def numbers(name: str) -> Numbers:
     return FIGURES[name].numbers()
 
 
-def opened(name: str, drawn: bytes) -> dict[str, object]:
+def read_metadata(name: str, drawn: bytes) -> dict[str, object]:
     with Image.open(io.BytesIO(drawn)) as picture:
         picture.load()
         assert picture.format == "PNG", name
@@ -36,16 +36,16 @@ def opened(name: str, drawn: bytes) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_same_bytes_every_time(name: str) -> None:
+def test_bytes_are_reproducible(name: str) -> None:
     figure = FIGURES[name]
     first = numbers(name)
     drawn = render_png(figure, first)
-    assert drawn == render_png(figure), "numbers and picture, made twice"
-    facts = opened(name, drawn)
-    assert facts["size"][0] >= 800  # type: ignore[index]
-    assert set(facts) == {"size", "Title", "Description", "Numbers"}, "no date, no version"
-    assert facts["Description"] == figure.caption
-    inside = json.loads(str(facts["Numbers"]))
+    assert drawn == render_png(figure), "numbers and PNG, computed twice"
+    metadata = read_metadata(name, drawn)
+    assert metadata["size"][0] >= 800  # type: ignore[index]
+    assert set(metadata) == {"size", "Title", "Description", "Numbers"}, "no date, no version"
+    assert metadata["Description"] == figure.caption
+    inside = json.loads(str(metadata["Numbers"]))
     assert set(inside) == set(first)
     for part, values in first.items():
         if values.dtype.kind == "f":
@@ -54,25 +54,25 @@ def test_the_same_bytes_every_time(name: str) -> None:
             assert inside[part] == values.tolist()
 
 
-def test_a_figure_is_drawn_on_anybodys_axes() -> None:
+def test_a_figure_is_drawn_on_given_axes() -> None:
     axes = Sheet().add_subplot()
     FIGURES["noise-l1"].draw(axes)
     assert len(axes.get_lines()) == 2
 
 
-def test_other_numbers_are_another_picture() -> None:
+def test_other_numbers_give_another_png() -> None:
     figure, known = FIGURES["noise-l1"], numbers("noise-l1")
     assert render_png(figure, known) != render_png(figure, known | {"vectorised": known["vectorised"] * 1.1})
 
 
-def test_nobodys_settings_are_read() -> None:
+def test_settings_of_the_user_are_not_read() -> None:
     usual = render_png(FIGURES["noise-l1"])
     with style.context({"font.size": 30, "lines.linewidth": 9, "figure.dpi": 37, "savefig.dpi": 37}):
         assert render_png(FIGURES["noise-l1"]) == usual
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name != "k-anonymity"])
-def test_axes_are_labelled_and_lines_can_be_told_apart(name: str) -> None:
+def test_axes_are_labelled_and_lines_differ(name: str) -> None:
     axes = Sheet().add_subplot()
     FIGURES[name].paint(axes, numbers(name))
     assert axes.get_xlabel()
@@ -98,7 +98,7 @@ def test_the_pens_are_of_the_safe_palette() -> None:
     assert len(used) == 6
 
 
-def test_captions_say_what_whence_and_what_is_wrong() -> None:
+def test_captions_have_source_and_errata() -> None:
     for figure in FIGURES.values():
         assert "Source: [" in figure.caption
         assert figure.caption.count("Erratum") == len(figure.errata)
@@ -106,7 +106,7 @@ def test_captions_say_what_whence_and_what_is_wrong() -> None:
     assert "k = 265" in FIGURES["variants"].caption
 
 
-def test_a_file_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     save_png(FIGURES["noise-l1"], tmp_path / "é.png")
     assert read_numbers(tmp_path / "é.png")["k"][-1] == 100
     with pytest.raises(BadParameter, match="No such file or directory"):
@@ -114,10 +114,11 @@ def test_a_file_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
-def test_the_pictures_in_the_docs_are_of_these_numbers(path: Path) -> None:
+def test_the_pictures_in_the_docs_have_these_numbers_and_captions(path: Path) -> None:
     """`discreet lab show NAME --save docs/pictures/NAME.png` draws them anew."""
     kept, fresh = read_numbers(path), numbers(path.stem)
     assert path.stat().st_size < 80_000
+    assert read_metadata(path.stem, path.read_bytes())["Description"] == FIGURES[path.stem].caption
     assert set(kept) == set(fresh)
     for name, values in fresh.items():
         if values.dtype.kind in "fiu":
