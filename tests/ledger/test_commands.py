@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from discreet.ledger import open_ledger
-from tests.console import run
 from tests.ledger.histories import small
 from tests.ledger.test_certificate import issued
+from tests.support.console import run
 
 
 def test_open_budget_check_and_head(folder: Path) -> None:

@@ -26,9 +26,9 @@ from discreet.ledger.quarantine import (
     default_state_folder,
     default_state_path,
 )
-from tests.console import run
 from tests.ledger.histories import small
 from tests.ordinary_user import ordinary_user
+from tests.support.console import run
 
 PLACES = ["memory", "state", "sqlite", "postgres"]
 EXAMPLES = count()

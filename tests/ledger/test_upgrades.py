@@ -23,8 +23,8 @@ from discreet.ledger.sql_store import MIGRATIONS
 from discreet.ledger.verify import find_divergence, sign_head, verify
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.console import run
 from tests.ledger.histories import ask
+from tests.support.console import run
 
 GOLDEN = Path(__file__).parent / "golden"
 CERTIFICATES = ("count", "mean", "piloted")
