@@ -28,8 +28,8 @@ from discreet.query.answer import Answer
 from discreet.query.builder import col, count
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from discreet.workload.charts import draw_chart
-from tests.console import run
 from tests.query.people import BY_DEPARTMENT, session
+from tests.support.console import run
 
 ROOT = Path(__file__).parents[1]
 HOSTILE = (
@@ -226,7 +226,7 @@ def test_csv_in_a_terminal_is_for_a_person(hostile_file: Path, monkeypatch: pyte
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr("tests.console.io", SimpleNamespace(StringIO=Terminal))
+    monkeypatch.setattr("tests.support.console.io", SimpleNamespace(StringIO=Terminal))
     done = run("ask", hostile_file, QUESTION, "--unit", "id", "--unique", "--epsilon", "9", "--delta", "1e-6", "--csv")
     assert "□[2Jgone□" in done.stdout
     assert harmless(done.stdout)

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 from discreet.lab.figures import figure
-from tests import console
+from tests.support import console
 
 run = partial(console.run, "lab")
 
@@ -29,7 +29,7 @@ def test_a_figure_is_shown_and_saved(tmp_path: Path) -> None:
     assert shown["numbers"]["vectorised"] == list(range(1, 101))
     assert "Erratum 5" in shown["caption"]
     assert (tmp_path / "a.png").read_bytes() == figure.render_png(FIGURES["noise-l1"])
-    assert "picture written" in run("show", "indistinguishable", "--save", tmp_path / "b.png").stdout
+    assert "Picture written" in run("show", "indistinguishable", "--save", tmp_path / "b.png").stdout
     assert "--save" in run("show", "k-anonymity").stdout
 
 
@@ -51,7 +51,7 @@ def test_an_exercise_shows_question_work_and_answer(name: str) -> None:
 
 def test_every_figure_into_a_folder(tmp_path: Path) -> None:
     few = {name: FIGURES[name] for name in ("noise-l1", "exp-bounds")}
-    with patch("discreet.cli.lab.FIGURES", few):
+    with patch("discreet.lab.FIGURES", few):
         written = json.loads(run("all", "--out", tmp_path / "new" / "pictures", "--json").stdout)["pictures"]
     assert [Path(path).name for path in written] == ["noise-l1.png", "exp-bounds.png"]
     assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in written)

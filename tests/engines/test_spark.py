@@ -24,7 +24,6 @@ from discreet.engines.spark.engine import Origin, Spark, resolve_table
 from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
-from tests.end_to_end.test_cli import DISCREET
 from tests.engines.kinds import declared, unmarked
 from tests.engines.retries import COUNTS, Ledger
 from tests.engines.retries import asked as asked_again
@@ -33,6 +32,7 @@ from tests.engines.sparks import SHARED, jobs, opened, spark
 from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
 from tests.engines.test_validation import MIXED, parquet
+from tests.support.console import DISCREET
 from tests.support.replaying import AGGREGATES, replay_every_aggregate
 
 MOST_JOBS = 150

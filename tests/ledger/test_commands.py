@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from discreet.ledger import open_ledger
-from tests.console import run
 from tests.ledger.test_certificate import issued
+from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
 
 

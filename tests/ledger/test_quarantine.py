@@ -26,8 +26,8 @@ from discreet.ledger.quarantine import (
     default_state_folder,
     default_state_path,
 )
-from tests.console import run
 from tests.ordinary_user import ordinary_user
+from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
 
 PLACES = ["memory", "state", "sqlite", "postgres"]

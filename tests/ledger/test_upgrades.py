@@ -23,7 +23,7 @@ from discreet.ledger.sql_store import MIGRATIONS
 from discreet.ledger.verify import find_divergence, sign_head, verify
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.console import run
+from tests.support.console import run
 from tests.support.small_ledger import debit_and_record
 
 GOLDEN = Path(__file__).parent / "golden"

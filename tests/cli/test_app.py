@@ -1,6 +1,7 @@
-"""Laws over every command: help with an example, a page for every error, a map for whoever types nothing."""
+"""Properties of every command: help with an example, a page for every error, an exit code; and the overview."""
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from discreet import errors
+from discreet import BudgetExceeded, EngineFailed, QueryRefused, SourceRefused, cli, errors
 from discreet.cli import app
 from discreet.errors import DiscreetError
+from tests.support.console import run_process
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_JSON = {"policy init", "ledger head", "ledger key"}
@@ -35,7 +37,7 @@ def test_every_command_has_an_example_and_json(name: str, command: Any) -> None:
     assert all(getattr(parameter, "help", None) for parameter in command.params), "every option says what it is"
 
 
-def test_the_map_names_commands_that_exist() -> None:
+def test_the_overview_names_commands_that_exist() -> None:
     shown = CliRunner().invoke(app, [])
     assert shown.exit_code == 0
     named = re.findall(r"  discreet ([a-z]+(?: open| init| list)?)", shown.stdout)
@@ -53,3 +55,31 @@ def anchors(page: Path) -> set[str]:
 def test_every_error_has_a_page(kind: type[DiscreetError]) -> None:
     page, _, anchor = kind.see.partition("#")
     assert anchor in anchors(ROOT / page)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "code"),
+    [
+        (BudgetExceeded("ε", cost=Fraction(2), remaining=Fraction(1)), 3),
+        (EngineFailed(), 4),
+        (SourceRefused("no such file", "check the path"), 4),
+        (QueryRefused("not in the language", "ask otherwise"), 2),
+    ],
+)
+def test_every_kind_of_mistake_has_its_exit_code(mistake: Exception, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise mistake
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+
+
+def test_version_and_help() -> None:
+    assert run_process("--version").stdout.startswith("discreet 0.")
+    assert "demo" in run_process("--help").stdout
+    assert "Example" in run_process("demo", "--help").stdout
+    shown = run_process("ask", "--help").stdout
+    for word in ("Cost or error", "Source", "--pilot", "--consistent", "Examples:"):
+        assert word in shown

@@ -1,27 +1,32 @@
-"""Sources that are quarantined because a query on them failed: list them, and lift the quarantine. For the data owner."""
+"""`discreet source`: the sources that are quarantined because a query on them failed. For the data owner."""
+
+from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.app import KEEPING, app
+from discreet.cli.app import BUDGETING, App, app
 from discreet.cli.options import Json
+from discreet.cli.output import print_json, print_line
 
-source = typer.Typer(no_args_is_help=True, help="Quarantined sources, for the data owner.")
-app.add_typer(source, name="source", rich_help_panel=KEEPING)
+if TYPE_CHECKING:
+    from discreet.ledger.quarantine import Quarantine
+
+source = App(no_args_is_help=True, help="Manage quarantined sources. For the data owner.")
+app.add_typer(source, name="source", rich_help_panel=BUDGETING)
 
 QuarantineOption = Annotated[
     str | None,
-    typer.Option("--ledger", help="The ledger that the queries pay from; the owner's state folder, unless given."),
+    typer.Option("--ledger", help="The ledger that pays for the queries; the owner's state folder, unless given."),
 ]
 
 
 @source.command("list", epilog="Example: [bold]discreet source list --ledger hr.ledger[/bold]")
 def source_list(ledger: QuarantineOption = None, json: Json = False) -> None:
     """List the sources that may not be queried because a query on them failed. For the data owner only."""
-    from discreet.cli.output import print_json, print_line
-
     listing = _open_quarantine(ledger).list_quarantined()
     if json:
         counts = [
@@ -42,32 +47,29 @@ def source_lift(
     ledger: QuarantineOption = None,
     json: Json = False,
 ) -> None:
-    """Allow queries on a source again. Read the owner's log and correct the source first: each failure tells one bit."""
-    from discreet.cli.output import print_json, print_line
-
+    """Allow queries on a source again. First read the owner's log and correct the source: each failure reveals one bit."""
     quarantine = _open_quarantine(ledger)
     listed = {each.source for each in quarantine.list_quarantined()}
-    pattern = _absolute(name)
+    pattern = _to_absolute(name)
     lifted = [known for known in sorted(listed) if known == name or fnmatchcase(known, pattern)] or [name]
     for known in lifted:
         quarantine.lift(known)
     if json:
         print_json({"lifted": lifted})
-    for known in () if json else lifted:
+        return
+    for known in lifted:
         print_line(f"Queries on {known!r} are allowed again.")
 
 
-def _open_quarantine(ledger: str | None) -> Any:
+def _open_quarantine(ledger: str | None) -> Quarantine:
     from discreet.ledger import open_ledger
     from discreet.ledger.quarantine import FileQuarantine, default_state_path
 
     return FileQuarantine(default_state_path()) if ledger is None else open_ledger(ledger).quarantine
 
 
-def _absolute(path: str) -> str:
+def _to_absolute(path: str) -> str:
     """The path of a file as an engine names it."""
-    from pathlib import Path
-
     try:
         return str(Path(path).expanduser().resolve())
     except (OSError, RuntimeError, ValueError):  # not a path at all

@@ -1,4 +1,4 @@
-"""`discreet ask`, `discreet quote` and `discreet policy init`, run as a user runs them."""
+"""`discreet ask`, run as a user runs it."""
 
 import csv
 import io
@@ -8,27 +8,16 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet import BudgetExceeded, EngineFailed, QueryRefused, SourceRefused, cli
-from tests.end_to_end.test_cli import DISCREET, run
-from tests.query.people import COUNTS, people
-
-SQL = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY dept"
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("source") / "people.csv"
-    people().execute(f"COPY people TO '{path}' (HEADER)")
-    return str(path)
-
-
-OPTIONS = ("--unit", "id", "--bounds", "pay=0:200", "--keys", "dept=a,b,c", "--unique")
+from discreet import cli
+from tests.query.people import COUNTS
+from tests.support.console import DISCREET
+from tests.support.console import run_process as run
+from tests.support.people_csv import OPTIONS, SQL
 
 
 def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
@@ -70,7 +59,7 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return call
 
 
-def test_an_answer_can_be_tidied(source: str, inside: Inside) -> None:
+def test_an_answer_can_be_post_processed(source: str, inside: Inside) -> None:
     options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "0.5", "--json")
     shown = json.loads(inside("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers")[1])
     counts = [row["n"] for row in shown["rows"]]
@@ -121,7 +110,7 @@ def test_options_that_make_no_sense(source: str, wrong: tuple[str, ...], said: s
     assert said in err
 
 
-def test_a_person_who_waits_sees_a_bar_on_stderr_only(source: str) -> None:
+def test_progress_is_shown_on_stderr_only(source: str) -> None:
     ours, theirs = pty.openpty()
     command = [DISCREET, "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as running:
@@ -133,38 +122,6 @@ def test_a_person_who_waits_sees_a_bar_on_stderr_only(source: str) -> None:
     assert "asking" in seen
 
 
-def test_quote_says_the_price_and_the_error(source: str) -> None:
-    quoted = json.loads(run("quote", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--json").stdout)
-    assert {column["column"] for column in quoted["columns"]} == {"n", "mean"}
-    assert quoted["columns"][0]["half_width"][0]["value"] <= 5
-    shown = run("quote", source, SQL, "--unit", "id", "--bounds", "pay=0:200", "--epsilon", "1", "--delta", "1e-6").stdout
-    assert quoted["prices"]["pure"]["epsilon"] == pytest.approx(quoted["price"]["amount"])
-    for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", "not declared: 1 is taken", "Keys are not known"):
-        assert word in " ".join(shown.split())
-
-
-def test_a_policy_is_written_filled_in_and_used(source: str, tmp_path: Path) -> None:
-    policy = tmp_path / "policy.toml"
-    assert run("policy", "init", source, "--unit", "id", "--out", str(policy)).returncode == 0
-    text = policy.read_text()
-    assert 'columns."pay"' in text
-    for value in ("'a'", "149", "999"):
-        assert value not in text
-    policy.write_text(text.replace("unique = false", "unique = true").replace('# keys = ["a", "b"] ', 'keys = ["a", "b"] '))
-    out = run(
-        "ask",
-        source,
-        "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept",
-        "--policy",
-        str(policy),
-        "--epsilon",
-        "9",
-        "--json",
-    )
-    assert [row["dept"] for row in json.loads(out.stdout)["rows"]] == ["a", "b"]
-    assert run("policy", "init", source, "--unit", "id", "--out", str(policy)).returncode == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -173,18 +130,18 @@ def test_a_policy_is_written_filled_in_and_used(source: str, tmp_path: Path) -> 
         (("SELECT COUNT(*) AS n FROM people",), 2, "--epsilon or --error"),
         (("SELECT COUNT(*) AS n FROM people", "--error", "5%"), 2, "size"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "pay"), 2, "--bounds pay=0:200"),
-        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--keys", "age=young"), 2, "not a integer"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--keys", "age=young"), 2, "column's type, integer"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--policy", "none.toml"), 4, "policy"),
     ],
 )  # fmt: skip
-def test_mistakes_get_one_line_and_their_exit_code(source: str, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_a_mistake_is_one_line_with_its_exit_code(source: str, arguments: tuple[str, ...], code: int, said: str) -> None:
     out = run("ask", source, *arguments, "--unit", "id")
     assert (out.returncode, out.stdout) == (code, "")
     assert said in out.stderr
     assert "Traceback" not in out.stderr
 
 
-def test_a_source_that_is_not_there_is_exit_code_4() -> None:
+def test_a_missing_source_is_exit_code_4() -> None:
     out = run("ask", "nowhere.csv", SQL, "--unit", "id", "--epsilon", "1", "--json")
     assert (out.returncode, out.stdout) == (4, "")
 
@@ -197,27 +154,8 @@ def test_20_000_rows_from_a_cold_start(tmp_path: Path) -> None:
     assert out.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("mistake", "code"),
-    [
-        (BudgetExceeded("ε", cost=Fraction(2), remaining=Fraction(1)), 3),
-        (EngineFailed(), 4),
-        (SourceRefused("no such file", "check the path"), 4),
-        (QueryRefused("not in the language", "ask otherwise"), 2),
-    ],
-)
-def test_every_kind_of_mistake_has_its_exit_code(mistake: Exception, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise mistake
-
-    monkeypatch.setattr(cli, "app", fail)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == code
-
-
 @pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM people", "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"])
-def test_nothing_is_paid_where_nothing_can_add_up(source: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_charged_where_groups_cannot_add_up(source: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def paid(*_: Any, **__: Any) -> None:
         raise AssertionError("this was asked, and so paid for")
 

@@ -1,18 +1,11 @@
-"""The console script, run as a user runs it."""
+"""`discreet demo`, run as a user runs it."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-DISCREET = str(Path(sys.executable).with_name("discreet"))
+from tests.support.console import run_process as run
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([DISCREET, *arguments], capture_output=True, text=True, timeout=60, check=False)
-
-
-def test_demo_shows_answers_error_bars_and_price() -> None:
+def test_it_shows_answers_error_bars_and_the_cost() -> None:
     out = run("demo")
     assert out.returncode == 0
     for word in (
@@ -32,7 +25,7 @@ def test_demo_shows_answers_error_bars_and_price() -> None:
     assert len(out.stdout.splitlines()) <= 40
 
 
-def test_demo_json_is_json_only_and_near_the_truth() -> None:
+def test_json_is_json_only_and_near_the_truth() -> None:
     out = run("demo", "--json", "--epsilon", "2")
     shown = json.loads(out.stdout)
     before, after = shown["budget"]["before"], shown["budget"]["after"]
@@ -46,16 +39,7 @@ def test_demo_json_is_json_only_and_near_the_truth() -> None:
     assert out.stderr == ""
 
 
-def test_version_and_help() -> None:
-    assert run("--version").stdout.startswith("discreet 0.")
-    assert "demo" in run("--help").stdout
-    assert "Example" in run("demo", "--help").stdout
-    shown = run("ask", "--help").stdout
-    for word in ("The price or the error", "What is declared", "--pilot", "--consistent", "Examples:"):
-        assert word in shown
-
-
-def test_mistakes_get_one_line_and_exit_code_2() -> None:
+def test_a_mistake_is_one_line_with_exit_code_2() -> None:
     for wrong in (("demo", "--epsilon", "0"), ("demo", "--epsilon", "lots"), ("demo", "--delta", "2"), ("nonsense",)):
         out = run(*wrong)
         assert out.returncode == 2

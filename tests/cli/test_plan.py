@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_cli import run
+from tests.support.console import run_process as run
 
 
 def planned(*arguments: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def test_any_two_give_the_third() -> None:
     assert 1.99 < error["rows"][0]["half_width"] <= 2
 
 
-def test_every_question_is_planned() -> None:
+def test_every_kind_of_query_is_planned() -> None:
     for arguments in (
         ("count", "--error", "5%", "--size", "200"),
         ("proportion", "--rmse", "0.01", "--epsilon", "0.5"),
@@ -54,7 +54,7 @@ def test_the_plan_is_drawn(tmp_path: Path) -> None:
 
 def test_help_has_examples() -> None:
     shown = run("plan", "--help").stdout
-    for word in ("Examples:", "--bounds 0:100", "--each", "What is asked"):
+    for word in ("Examples:", "--bounds 0:100", "--each", "Query"):
         assert word in shown
 
 
@@ -66,7 +66,7 @@ def test_help_has_examples() -> None:
         (("count", "--epsilon", "1", "--bounds", "0:1"), "Leave it out"),
         (("count", "--epsilon", "1", "--whole"), "Leave it out"),
         (("histogram", "--epsilon", "1"), "--cells 50"),
-        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5"), "Write 0:100"),
+        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5"), "Write --bounds 0:100"),
         (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5:5"), "below upper"),
         (("count",), "two of accuracy"),
         (("count", "--epsilon", "nope"), "not a number"),
@@ -77,7 +77,7 @@ def test_help_has_examples() -> None:
         (("count", "--epsilon", "1", "--plot", "no/such/folder/plan.png"), "folder that exists"),
     ],
 )
-def test_mistakes_are_told_in_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+def test_a_mistake_is_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
     out = run("plan", *arguments)
     assert out.returncode == 2
     assert said in out.stderr
