@@ -25,7 +25,7 @@ from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey, default_key_path, is_accepted_signer, load_key
 from discreet.noise import Bits
-from discreet.paths import exists, read_text
+from discreet.paths import exists, read_text, resolve
 from discreet.query.answer import Answer
 from discreet.text import to_printable
 from discreet.workload.charts import write_chart
@@ -140,10 +140,7 @@ def _make_certificate(solved: WorkloadPlan, answers: WorkloadAnswers, secret: Si
 
 def _resolve_folder(to: Path) -> Path:
     """The folder itself, wherever a link to it stands."""
-    try:
-        return to.expanduser().resolve()
-    except (OSError, RuntimeError, ValueError):  # a link to itself, nobody's home, a NUL
-        raise BadParameter("folder", repr(str(to)), "it leads nowhere", "name another place") from None
+    return resolve(to, lambda reason: BadParameter("folder", repr(str(to)), reason, "name another place"))
 
 
 @contextmanager
