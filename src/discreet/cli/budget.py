@@ -64,6 +64,7 @@ def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
 
 
 def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
+    from discreet._numbers import decimal_down
 
     kept = account.budget
     return {
