@@ -141,7 +141,7 @@ def reachable() -> dict[str, Callable[[], Any]]:
         "session": salted,
         "table": lambda: salted().table,
         "policy": lambda: read_policy(f'table = "t"\nunit = "id"\nsalt = "{SALT}"\n[columns.id]\nkind = "integer"'),
-        "outline": lambda: salted().bound_with_placeholders(EVERYTHING),
+        "outline": lambda: salted().outline(EVERYTHING),
         "measurement": lambda: salted().calibrate(EVERYTHING, epsilon=1),
         "quote": lambda: salted().quote(EVERYTHING, epsilon=1),
         "answer": lambda: salted().ask(EVERYTHING, epsilon=1),

@@ -36,7 +36,7 @@ OPEN = {
 @pytest.mark.parametrize("name", EVERY)
 def test_every_fact_is_charged_or_refused_with_what_it_asks(currency, name):
     budget = OPEN[currency]
-    amount, leak = currencies.compute_cost(budget.currency, EVERY[name])
+    amount, leak = budget.currency.cost(EVERY[name])
     if amount > budget.remaining or leak > budget.delta_remaining:
         with pytest.raises(BudgetExceeded) as refusal:
             budget.charge(EVERY[name])

@@ -41,7 +41,7 @@ def test_a_person_reads_the_winner_the_crossing_and_the_warnings() -> None:
     out = run("plan", "count", "--queries", "200", "--epsilon", "12", "--delta", "1e-3", "--n", "1000")
     assert out.returncode == 0
     words = " ".join(out.stdout.split())
-    for said in ("Take Gaussian", "textbook", "randomised response", "beats Laplace noise from", "is above 10", "in clear"):
+    for said in ("Use Gaussian", "textbook", "randomised response", "beats Laplace noise from", "is above 10", "in clear"):
         assert said in words
 
 

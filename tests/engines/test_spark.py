@@ -24,7 +24,6 @@ from discreet.engines.spark.engine import Origin, Spark, resolve_table
 from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
-from tests.auditor.replaying import AGGREGATES, everything_replayed
 from tests.end_to_end.test_cli import DISCREET
 from tests.engines.kinds import declared, unmarked
 from tests.engines.retries import COUNTS, Ledger
@@ -34,6 +33,7 @@ from tests.engines.sparks import SHARED, jobs, opened, spark
 from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
 from tests.engines.test_validation import MIXED, parquet
+from tests.support.replaying import AGGREGATES, replay_every_aggregate
 
 MOST_JOBS = 150
 
@@ -66,10 +66,10 @@ def same_totals(session: SparkSession) -> None:
 def replays(session: SparkSession) -> None:
     """All aggregates; few jobs."""
     before = jobs(session)
-    found = everything_replayed(partial(opened, session), range(43_003, 43_005))
-    assert found.breaches == []
-    assert found.questions == 2
-    assert found.asked == AGGREGATES
+    found = replay_every_aggregate(partial(opened, session), range(43_003, 43_005))
+    assert found.violations == []
+    assert found.measurements == 2
+    assert found.aggregates == AGGREGATES
     assert jobs(session) - before <= 20
 
 

@@ -5,13 +5,12 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, currency_name, parse_currency
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, parse_currency
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Claim, Event, GaussianEvent, ThresholdEvent, compose
-from discreet.ledger.account import AccountState
+from discreet.ledger.account import Account, AccountState
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.ledger.store import Account
 from discreet.units import to_sensitivity
 
 CURRENCIES: list[Currency] = [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))]
@@ -27,7 +26,7 @@ def test_a_budget_buys_no_more_than_it_promises(currency: Currency) -> None:
     account = AccountState.open("hr", 2, 1e-6, currency)
     assert account.budget.epsilon(account.delta) <= 2
     assert account.budget.delta_limit <= Fraction(1, 10**6)
-    assert parse_currency(currency_name(currency)) == currency
+    assert parse_currency(currency.name) == currency
 
 
 def test_a_parent_caps_the_sum_of_its_children() -> None:

@@ -92,7 +92,7 @@ def test_ten_asks_of_a_tenth_on_a_budget_of_one(whole: float, share: float, time
 def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 9 * to_rational(0.1) + to_rational(0.1) > 1
     kept = currencies.pure_filter(1)
-    for module in ("discreet.mechanisms.laplace", "discreet.query.accuracy"):
+    for module in ("discreet.mechanisms.laplace", "discreet.query.calibrate"):
         monkeypatch.setattr(f"{module}.read_positive", _numbers.check_positive)
     with pytest.raises(BudgetExceeded):
         used_up(kept, Laplace.for_epsilon(0.1, 1).event(1), 10)

@@ -27,8 +27,8 @@ from discreet.ledger.quarantine import (
     default_state_path,
 )
 from tests.console import run
-from tests.ledger.histories import small
 from tests.ordinary_user import ordinary_user
+from tests.support.small_ledger import make_small_ledger
 
 PLACES = ["memory", "state", "sqlite", "postgres"]
 EXAMPLES = count()
@@ -46,10 +46,10 @@ def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
         case "state":
             return lambda: FileQuarantine(folder / "state" / "sources.ledger")
         case "sqlite":
-            small(folder / "l").close()
+            make_small_ledger(folder / "l").close()
             return lambda: open_ledger(folder / "l").quarantine
     database = request.getfixturevalue("database")
-    small(database).close()
+    make_small_ledger(database).close()
     return lambda: open_ledger(database).get_account("hr").quarantine
 
 
@@ -139,8 +139,8 @@ def test_the_message_tells_nothing_but_the_source() -> None:
     assert "discreet source lift" in messages.pop()
 
 
-def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(place: str) -> None:
-    ledger = small(place)
+def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(sql_location: str) -> None:
+    ledger = make_small_ledger(sql_location)
     ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert check_ledger(ledger).quarantined == ("people.csv",)
     edits = {
@@ -201,7 +201,7 @@ def test_processes_that_record_at_once_count_all(kind: str, folder: Path, reques
     where = str(request.getfixturevalue("database") if kind == "postgres" else folder / "state" / "l")
     if kind != "state":
         (folder / "state").mkdir()
-        small(where).close()
+        make_small_ledger(where).close()
     racers = [subprocess.Popen([sys.executable, "-c", RACER, where, kind, "5"]) for _ in range(4)]
     assert [racer.wait() for racer in racers] == [0] * 4
     ledger = open_ledger(where)
@@ -274,7 +274,7 @@ def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.
     monkeypatch.setenv("DISCREET_STATE", str(folder / "state"))
     source = str((folder / "people.csv").resolve())
     where = () if kind == "state" else ("--ledger", folder / "l")
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     with open_ledger(folder / "l") as ledger:
         kept = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
         kept.record_failure(source, FailureKind.DECODING)
@@ -301,7 +301,7 @@ def test_quarantine_ends_with_exit_code_4() -> None:
 
 
 def test_check_shows_what_is_quarantined(folder: Path) -> None:
-    with small(folder / "l") as ledger:
+    with make_small_ledger(folder / "l") as ledger:
         ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert "Quarantined: 'people.csv'" in run("ledger", "check", folder / "l").stdout
     assert json.loads(run("ledger", "check", folder / "l", "--json").stdout)["quarantined"] == ["people.csv"]

@@ -297,7 +297,7 @@ def test_a_receipt_of_a_plan_is_for_its_parts_only() -> None:
     plan: WorkloadPlan = plan_workload(workload(delta=Fraction(1, 10**6)))
     losses = [each.event for each in plan.measurements]
     assert [part.event for part in Receipt(1, compose(*losses)).split(losses)] == losses
-    with pytest.raises(AssertionError, match="another plan"):
+    with pytest.raises(AssertionError, match="another workload"):
         Receipt(1, compose(*losses)).split([*losses, losses[0]])
 
 

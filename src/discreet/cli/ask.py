@@ -12,7 +12,7 @@ from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import SigningKey, check_signing_key, load_key
 from discreet.query.answer import Answer
-from discreet.query.postprocess import check_additive, is_additive
+from discreet.query.postprocess import check_additive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ def run(question: QueryArguments, confidence: float, form: AnswerOptions, kept: 
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
     session, price = question.open_session(confidence)
     if form.consistent:
-        asked = session.bound_with_placeholders(question.sql)
-        check_additive(asked.query.groups, [is_additive(aggregate, asked) for _, aggregate in asked.query.aggregates])
+        outline = session.outline(question.sql)
+        check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
     place = kept.open_certificate(question.ledger)
     try:
         with show_progress("asking …") as told:

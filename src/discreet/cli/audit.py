@@ -9,9 +9,8 @@ from typing import Any
 import typer
 
 from discreet.auditor.attack import audit
-from discreet.auditor.claims import Claim, Mu, Rho
-from discreet.auditor.neighbours import Domain
-from discreet.auditor.worker_pool import load_function
+from discreet.auditor.claims import Claim, Domain, Mu, Rho
+from discreet.auditor.sampling import load_function
 from discreet.cli.output import parse_number, print_line
 from discreet.cli.question import show_progress
 from discreet.errors import BadParameter

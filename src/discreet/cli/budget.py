@@ -6,7 +6,6 @@ from typing import Any
 from discreet import codec
 from discreet._numbers import Bounds, ceil_float, floor_float, format_down, format_up
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import currency_name
 from discreet.cli.output import print_json, print_line, print_styled
 from discreet.events import Event, compose, repeat
 from discreet.ledger import open_ledger
@@ -62,7 +61,7 @@ def _to_dict(account: AccountState, price: Cost) -> dict[str, Any]:
 
 
 def _format_lines(account: AccountState, price: Cost) -> list[str]:
-    kept, unit = account.budget, currency_name(account.budget.currency)
+    kept, unit = account.budget, account.budget.currency.name
     lines = [
         f"spent {format_up(kept.spent, 6)} of {format_down(kept.limit, 6)} ({unit}), {format_down(kept.remaining, 6)} left, "
         f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"

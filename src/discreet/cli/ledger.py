@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet._numbers import format_down
-from discreet.accounting.currencies import currency_name, parse_currency
+from discreet.accounting.currencies import parse_currency
 from discreet.addresses import is_postgres
 from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
@@ -24,7 +24,7 @@ def open_account(
     promise = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
     AccountState.open(account, *promise, kept)  # what can be refused is refused before a file is made
     made = open_ledger(place, create=True).open_account(account, *promise, kept, parent).initial_state
-    unit = currency_name(made.budget.currency)
+    unit = made.budget.currency.name
     if as_json:
         print_json(
             {

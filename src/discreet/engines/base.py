@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from discreet.engines.owner import SAYS_MORE, VALIDATE, about
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
 from discreet.query.answer import ExactTotals
 from discreet.query.contribution import BoundedQuery
-from discreet.query.schema import Column, Kind, PublicTable, Table
+from discreet.query.schema import Column, PublicTable, Table
 from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import Dialect
 from discreet.sql.expressions import SOURCE, shorten_name
@@ -170,8 +170,7 @@ class SqlEngine(ABC):
 
     def build_owner_unit(self, table: Table) -> exp.Expr:
         """The identity of a unit, in `build_owner_source`."""
-        unit = table.unit if self._identity_reader(table.unit) is None else identity_column(table.unit, table.columns)
-        return _column(shorten_name(unit), SOURCE)
+        return _column(shorten_name(self._unit_column(table)), SOURCE)
 
     def build_owner_source(self, table: Table) -> exp.Expr:
         """The declared columns, to be selected from for the owner."""
@@ -202,13 +201,13 @@ class SqlEngine(ABC):
 
     def compile_totals(self, bounded: BoundedQuery) -> str:
         """What will run for the totals."""
-        return lower_totals(self._count_by_identity(bounded), self._build_source(bounded), self.dialect).sql(
-            dialect=self.dialect.name, copy=False
-        )
+        lowered = lower_totals(bounded, self._build_source(bounded), self._unit_column(bounded.table), self.dialect)
+        return lowered.sql(dialect=self.dialect.name, copy=False)
 
     def compile_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> str:
         """What will run for one spread of counts."""
-        lowered = lower_cell_counts(self._count_by_identity(bounded), counts, self._build_source(bounded), self.dialect)
+        unit = self._unit_column(bounded.table)
+        lowered = lower_cell_counts(bounded, counts, self._build_source(bounded), unit, self.dialect)
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
     def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
@@ -255,13 +254,9 @@ class SqlEngine(ABC):
         an engine that may need it."""
         return self._execute(statement)
 
-    def _count_by_identity(self, bounded: BoundedQuery) -> BoundedQuery:
-        """The same question of units that are told apart by their identities."""
-        table = bounded.table
-        if self._identity_reader(table.unit) is None:
-            return bounded
-        name = identity_column(table.unit, table.columns)
-        return replace(bounded, table=replace(table, unit=name, columns={**table.columns, name: Column(Kind.TEXT)}))
+    def _unit_column(self, table: Table) -> str:
+        """The column that identifies a unit, in the rows that are read."""
+        return table.unit if self._identity_reader(table.unit) is None else identity_column(table.unit, table.columns)
 
     def _build_source(self, bounded: BoundedQuery) -> exp.Expr:
         """The table, with the columns of unusual types cast, joined to the public tables that the question names."""

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
+from typing import Protocol
 
 from discreet._numbers import Number, check_probability, read_decimal, to_rational
 from discreet.accounting.currencies import (
     Currency,
     Filter,
-    Pure,
-    compute_cost,
     create_budget,
-    find_fitting_epsilon,
     round_up,
 )
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
-from discreet.events import Event, compose
+from discreet.events import Composition, Event, compose
+from discreet.ledger.failures import Quarantine
+from discreet.query.answer import Receipt
 
 MAX_NAME_LENGTH = 200
 
@@ -105,7 +105,7 @@ class AccountState:
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
         """The same refusal with the largest ε that still fits here and in every parent."""
-        fitting = min(find_fitting_epsilon(account.budget, account.delta) for account in self.lineage)
+        fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
 
     @property
@@ -119,9 +119,9 @@ def compute_charge(
     currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
 ) -> tuple[Fraction | float, Fraction]:
     """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
-    if certified_delta != 0 and isinstance(currency, Pure):
+    if certified_delta != 0 and currency.counts_epsilon:
         return certified(event, check_probability(certified_delta, "at")).upper, certified_delta
-    return compute_cost(currency, event)
+    return currency.cost(event)
 
 
 def require_same_unit(known: str, unit: str, name: str) -> str:
@@ -145,3 +145,105 @@ def validate_name(text: str, what: str) -> str:
             f"take 1 to {MAX_NAME_LENGTH} printable characters without blanks around them",
         )
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """The answer that is recorded for a measurement: it is shown again for free."""
+
+    entry: int  # of its debit
+    id: str
+    answer: bytes
+
+
+class Account(Protocol):
+    """What a session needs of the account that it charges: reserve, run, record.
+
+        reserved = account.reserve(event, measurement=..., id=...)
+        if isinstance(reserved, CachedAnswer):      # the same measurement has its answer already: nothing was debited
+            return reserved.answer
+        ...                                         # read the rows, add the noise
+        return account.record(reserved, answer)     # only what it returns may be shown
+
+    A debit is durable before `reserve` returns, and an answer before `record` does. A crash between the two leaves a debit
+    without an answer, and the next call with the same measurement continues it. If several callers continue one debit, the
+    first to record wins and all of them show its answer: one debit pays for one answer.
+    """
+
+    @property
+    def budget(self) -> Filter:
+        """The limit, and what is spent and remains of it."""
+        ...
+
+    @property
+    def quarantine(self) -> Quarantine | None:
+        """Where failures of sources are recorded; None if the account has no place for them."""
+        ...
+
+    def check(self, event: Composition) -> None:
+        """Raise `BudgetExceeded` for what does not fit as a whole, before its first part is debited."""
+        ...
+
+    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+        """Return whether `reserve` would debit nothing. Raise `BadParameter` if the id belongs to another measurement."""
+        ...
+
+    def has_debit(self, id: str) -> bool:
+        """Return whether a debit has this id."""
+        ...
+
+    def pay(self, event: Composition) -> Receipt:
+        """Debit an event for which no answer will be recorded."""
+        ...
+
+    def reserve(
+        self,
+        event: Composition,
+        *,
+        measurement: str,
+        id: str | None = None,
+        fresh: bool = False,
+        tainted: bool = False,
+        certified_delta: Number = 0,
+        privacy_unit: str = "",
+    ) -> Receipt | CachedAnswer:
+        """Debit a measurement once, or return the answer that is recorded for it.
+
+        Args:
+            event: which noise will run.
+            measurement: the hash of all that decides what is measured.
+            id: makes the call idempotent; an id belongs to one measurement.
+            fresh: debit again, though the same measurement has an answer; not if the id has a debit.
+            tainted: whether the noise can be repeated. A ledger refuses that.
+            certified_delta: in a pure account, the δ at which a plan is charged its certified ε.
+            privacy_unit: the privacy unit and the neighbouring relation. An account keeps to one, and refuses others.
+
+        Raises:
+            BudgetExceeded: if the cost does not fit; nothing is debited then.
+            BadParameter: if the id or the account belongs to something else.
+        """
+        ...
+
+    def record(self, receipt: Receipt, answer: bytes) -> bytes:
+        """Record an answer and return what may be shown: this answer, or the one that was recorded first."""
+        ...
+
+
+def steps_unpaid_error(id: str) -> BadParameter:
+    """An id whose measurement was debited, though a step that it would rest on was not."""
+    return BadParameter(
+        "id",
+        repr(id),
+        "it belongs to another measurement, or to this one after bounds that another query found",
+        "take a new id for a new query; to retry this one, first ask the queries again that came before it",
+    )
+
+
+def id_taken_error(id: str) -> BadParameter:
+    """An id that belongs to another measurement."""
+    return BadParameter(
+        "id",
+        repr(id),
+        "it belongs to another measurement (query, data, policy, noise)",
+        "take a new id for a new query",
+    )

@@ -13,11 +13,19 @@ import msgspec
 from discreet import codec
 from discreet._numbers import ceil_float, floor_float
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Filter, currency_name, to_json_number
+from discreet.accounting.currencies import Filter, to_json_number
 from discreet.errors import BadEventEncoding, BadParameter
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.entries import AccountOpened, Debit, decode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.entries import (
+    AccountOpened,
+    Debit,
+    decode,
+    encode,
+    hash_measurement,
+    privacy_unit_of,
+    to_canonical_json,
+)
 from discreet.ledger.keys import SigningKey, check_signing_key, is_public_key
 from discreet.units import Neighbours
 
@@ -73,9 +81,9 @@ def make_certificate(
         "facts": msgspec.json.decode(debit.facts),
         "price": stated_price(opened, debit),
         "guarantee": make_guarantee(opened, debit, measurement, earlier),
-        "account_entry": _load_entry_text(account, opened.number),
-        "earlier": [_load_entry_text(account, number) for number in depends_on],
-        "entry": _load_entry_text(account, entry),
+        "account_entry": encode(opened).decode(),
+        "earlier": [encode(step).decode() for step in earlier],
+        "entry": encode(debit).decode(),
         "public_key": key.public,
     }
     read = msgspec.json.decode(to_canonical_json(unsigned))  # as a reader will have it
@@ -88,7 +96,7 @@ def stated_price(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
     return {
         "epsilon": {"lower": to_json_number(price.epsilon.lower), "upper": to_json_number(price.epsilon.upper)},
         "delta": ceil_float(price.delta),
-        "currency": currency_name(price.currency),
+        "currency": price.currency.name,
         "amount": to_json_number(ceil_float(price.amount)),
         "left": floor_float(price.remaining),
     }
@@ -187,19 +195,11 @@ def _not_a_certificate_error() -> BadParameter:
 
 
 def _load_entries(account: LedgerAccount, entry: int) -> tuple[AccountOpened, Debit, bytes | None]:
-    with account.store.read_transaction() as pages:
-        opened, debit, answer = (
-            pages.read_opening(account.initial_state.name),
-            pages.find_entry(entry),
-            pages.find_answer(entry),
-        )
+    with account.store.read_transaction() as transaction:
+        opened = transaction.read_opening(account.initial_state.name)
+        debit, answer = transaction.find_entry(entry), transaction.find_answer(entry)
     if opened is None or not isinstance(debit, Debit) or debit.account != opened.account:
         raise BadParameter(
             "entry", entry, f"no debit of account {account.initial_state.name!r}", "give the entry of the receipt"
         )
     return opened, debit, answer
-
-
-def _load_entry_text(account: LedgerAccount, number: int) -> str:
-    with account.store.read_transaction() as pages:
-        return pages.read_body(number).decode()

@@ -14,6 +14,7 @@ from discreet.ledger.entries import (
     AnswerRecorded,
     Debit,
     Entry,
+    EntryKeys,
     FailureRecorded,
     KeyRotated,
     QuarantineLifted,
@@ -22,7 +23,7 @@ from discreet.ledger.entries import (
 )
 from discreet.ledger.failures import FailureCounts
 from discreet.ledger.keys import is_signed
-from discreet.ledger.sql_store import StoredEntry, Transaction, to_columns
+from discreet.ledger.store import StoredEntry, Transaction, read_account
 
 COST_TOLERANCE = Fraction(1, 1 << 40)
 """A price that is read again by another version or on another machine may come out this much larger, relatively."""
@@ -50,10 +51,10 @@ def check_ledger(ledger: Ledger) -> Report:
     replay, problem = Replay(), None
     try:
         problem = ledger.store.check_integrity()
-        with ledger.store.read_transaction() as pages:
-            for row in pages.iter_entries():
+        with ledger.store.read_transaction() as transaction:
+            for row in transaction.iter_entries():
                 replay.apply_entry(row)
-            replay.compare_totals(pages)
+            replay.compare_totals(transaction)
     except (Inconsistency, LedgerCorrupted) as found:
         problem = problem or str(found)
     accounts = tuple(replay.state_of(name) for name in replay.accounts)
@@ -94,8 +95,7 @@ class Replay:
             raise Inconsistency(f"entry {row.number}: {wrong}") from None
         linked = entry.previous == self.last_hash.hex() and entry.number == row.number
         self._require(linked, row, "is not linked to the entry before it")
-        columns = (row.kind, row.account, row.id, row.measurement, row.debit)
-        self._require(to_columns(entry) == columns, row, "differs from the columns beside it")
+        self._require(row.keys in (None, EntryKeys.of(entry)), row, "differs from the columns beside it")
         self.last_number, self.last_hash = row.number, row.hash
         self._apply(entry, row)
 
@@ -104,11 +104,11 @@ class Replay:
         if set(transaction.list_account_names()) != set(self.accounts):
             raise Inconsistency("the accounts that are listed are not those that were opened")
         for name in self.accounts:
-            if transaction.read_account(name) != self.state_of(name):
+            if read_account(transaction, name) != self.state_of(name):
                 raise Inconsistency(f"the totals kept for account {name!r} are not the sums of its entries")
             if transaction.read_event_counts(name) != self.event_counts.get(name, {}):
                 raise Inconsistency(f"the facts counted for account {name!r} are not those of its entries")
-        if transaction.list_sources() != self.sources:
+        if transaction.list_failures() != self.sources:
             raise Inconsistency("the failures counted for the sources are not those of the entries")
 
     def _apply(self, entry: Entry, row: StoredEntry) -> None:

@@ -7,11 +7,11 @@ holds a time: no clock has a say in a budget.
 import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from discreet.accounting.currencies import Filter, currency_name, parse_currency
+from discreet.accounting.currencies import Filter, parse_currency
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
@@ -49,7 +49,7 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True):
         """The entry that opens this account."""
         kept = account.budget
         return cls(
-            number=number, previous=previous.hex(), account=account.name, currency=currency_name(kept.currency),
+            number=number, previous=previous.hex(), account=account.name, currency=kept.currency.name,
             limit=kept.limit,
             leak_limit=kept.delta_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
         )  # fmt: skip
@@ -104,6 +104,35 @@ class KeyRotated(_Entry, frozen=True, tag="rotate", kw_only=True):
 
 
 Entry: TypeAlias = AccountOpened | Debit | AnswerRecorded | FailureRecorded | QuarantineLifted | KeyRotated
+
+
+class EntryKeys(NamedTuple):
+    """The keys by which a store finds an entry without decoding it."""
+
+    kind: str
+    account: str = ""
+    id: str | None = None
+    measurement: str | None = None
+    debit: int | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> "EntryKeys":
+        """Return the keys of an entry; its kind is its tag on the wire."""
+        match entry:
+            case AccountOpened():
+                return cls("open", entry.account)
+            case Debit():
+                return cls("debit", entry.account, entry.id, entry.measurement)
+            case AnswerRecorded():
+                return cls("answer", entry.account, debit=entry.debit)
+            case FailureRecorded():
+                return cls("failure")
+            case QuarantineLifted():
+                return cls("lift")
+            case KeyRotated():
+                return cls("rotate")
+            case _:
+                assert_never(entry)
 
 
 def encode(entry: Entry) -> bytes:

@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import KeyRotated, to_canonical_json
-from discreet.ledger.sql_store import Transaction
 from discreet.ledger.sqlite import sync_folder
-from discreet.ledger.store import Store
+from discreet.ledger.store import Store, Transaction, decode_stored
 from discreet.paths import exists, resolve
 from discreet.private_file import describe_exposure
 
@@ -166,25 +165,33 @@ def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
         raise refuse("there is no key to replace")
     old, draft = load_key(place), place.with_name(f"{place.name}.new")
     new = load_key(draft)
-    with ledger.store.write_transaction() as pages:
-        entry = next((each for each in pages.list_rotations() if (each.old, each.new) == (old.public, new.public)), None)
+    with ledger.store.write_transaction() as transaction:
+        entry = next(
+            (each for each in list_rotations(transaction) if (each.old, each.new) == (old.public, new.public)), None
+        )
         if entry is None:
             if load_key(place).public != old.public:
                 draft.unlink(missing_ok=True)
                 raise BadParameter(
                     "key", repr(str(place)), "another process replaced it meanwhile", "look at it: discreet ledger key"
                 )
-            number, link = pages.read_last()
-            said = _statement(number + 1, link.hex(), old.public, new.public)
+            head = transaction.read_head()
+            said = _statement(head.number + 1, head.hash.hex(), old.public, new.public)
             entry = KeyRotated(
-                number=number + 1, previous=link.hex(), old=old.public, new=new.public, signature=old.sign(said),
+                number=head.number + 1, previous=head.hash.hex(), old=old.public, new=new.public, signature=old.sign(said),
                 confirmation=new.sign(said),
             )  # fmt: skip
-            pages.append(entry)
+            transaction.append(entry)
     with suppress(FileNotFoundError):  # another process that continued the same rotation was first
         os.replace(draft, place)
     sync_folder(place.parent)
     return Rotation(entry.old, entry.new, entry.number)
+
+
+def list_rotations(transaction: Transaction) -> tuple[KeyRotated, ...]:
+    """Return every rotation of the ledger's key, in order."""
+    rotations = (decode_stored(transaction, stored) for stored in transaction.iter_entries("rotate"))
+    return tuple(entry for entry in rotations if isinstance(entry, KeyRotated))
 
 
 def is_signed(entry: KeyRotated) -> bool:
@@ -197,7 +204,7 @@ def find_replaced_keys(transaction: Transaction, public: str) -> dict[str, int]:
     """The keys that a key replaced, directly or through others, each with the entry from which on it was replaced."""
     replaced: dict[str, int] = {}
     trusted = {public}
-    for entry in sorted(transaction.list_rotations(), key=lambda each: each.number, reverse=True):
+    for entry in sorted(list_rotations(transaction), key=lambda each: each.number, reverse=True):
         if entry.new in trusted and entry.old not in trusted and is_signed(entry):
             trusted.add(entry.old)
             replaced[entry.old] = entry.number
@@ -209,14 +216,14 @@ def is_accepted_signer(ledger: Ledger, public: str, signer: str, entry: int) -> 
     it replaced later."""
     if signer == public:
         return True
-    with ledger.store.read_transaction() as pages:
-        return find_replaced_keys(pages, public).get(signer, 0) > entry
+    with ledger.store.read_transaction() as transaction:
+        return find_replaced_keys(transaction, public).get(signer, 0) > entry
 
 
 def signing_key(store: Store) -> str | None:
     """The public key that the last rotation put in force; None as long as no key was replaced."""
-    with store.read_transaction() as pages:
-        rotations = [entry for entry in pages.list_rotations() if is_signed(entry)]
+    with store.read_transaction() as transaction:
+        rotations = [entry for entry in list_rotations(transaction) if is_signed(entry)]
     return max(rotations, key=lambda entry: entry.number).new if rotations else None
 
 

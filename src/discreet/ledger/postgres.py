@@ -7,12 +7,12 @@ every entry that was committed before, and two locks cannot wait for each other 
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.addresses import is_unambiguous
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
-from discreet.ledger.sql_store import LATEST_VERSION, Transaction, check_version, missing_ledger_error, upgrade
+from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,17 +44,13 @@ class PostgresStore:
         with self._lock, self._translate_errors():
             self._upgrade(self._connect(), create)
 
-    @contextmanager
-    def write_transaction(self) -> Iterator[Transaction]:
+    def write_transaction(self) -> AbstractContextManager[SqlTransaction]:
         """As in `Store`."""
-        with self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED", " FOR UPDATE") as pages:
-            yield pages
+        return self._transaction("BEGIN ISOLATION LEVEL READ COMMITTED", " FOR UPDATE")
 
-    @contextmanager
-    def read_transaction(self) -> Iterator[Transaction]:
+    def read_transaction(self) -> AbstractContextManager[SqlTransaction]:
         """As in `Store`."""
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "") as pages:
-            yield pages
+        return self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "")
 
     def check_integrity(self) -> str | None:
         """As in `Store`: the server checks its own pages."""
@@ -69,14 +65,14 @@ class PostgresStore:
         self._disconnect()
 
     @contextmanager
-    def _transaction(self, begin: str, lock: str) -> Iterator[Transaction]:
+    def _transaction(self, begin: str, lock: str) -> Iterator[SqlTransaction]:
         with self._lock, self._translate_errors():
             connection = self._current_connection()
             try:
                 connection.execute(begin)
                 row = connection.execute(f"SELECT version FROM discreet_schema{lock}").fetchone()
                 check_version(row, self.location)
-                yield Transaction(_make_runner(connection), self.location)
+                yield SqlTransaction(_make_runner(connection), self.location)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(self._errors.Error):

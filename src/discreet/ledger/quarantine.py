@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from discreet.errors import BadParameter, LedgerUnavailable, SourceQuarantined
+from discreet.ledger.account import Account
 from discreet.ledger.entries import FailureRecorded, QuarantineLifted
 from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
-from discreet.ledger.store import Account, Store
+from discreet.ledger.store import Store
 from discreet.paths import exists
 
 if TYPE_CHECKING:
@@ -57,33 +58,31 @@ class LedgerQuarantine:
 
     def check(self, source: str) -> None:
         """As in `Quarantine`."""
-        with self.store.read_transaction() as pages:
-            counts = pages.read_failures(_to_storable(source))
+        with self.store.read_transaction() as transaction:
+            counts = transaction.read_failures(_to_storable(source))
         if counts.quarantined:
             raise SourceQuarantined(source)
 
     def record_failure(self, source: str, kind: FailureKind) -> None:
         """As in `Quarantine`."""
         name = _to_storable(source)
-        with self.store.write_transaction() as pages:
-            number, link = pages.read_last()
-            pages.append(FailureRecorded(number=number + 1, previous=link.hex(), source=name, failure=kind))
-            pages.save_failures(name, pages.read_failures(name).add_failure(kind))
+        with self.store.write_transaction() as transaction:
+            head = transaction.read_head()
+            transaction.append(FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=name, failure=kind))
 
     def lift(self, source: str) -> None:
         """As in `Quarantine`."""
         name = _to_storable(source)
-        with self.store.write_transaction() as pages:
-            if not pages.read_failures(name).quarantined:
-                raise _not_quarantined_error(source, _select_quarantined(pages.list_sources()))
-            number, link = pages.read_last()
-            pages.append(QuarantineLifted(number=number + 1, previous=link.hex(), source=name))
-            pages.save_failures(name, FailureCounts())
+        with self.store.write_transaction() as transaction:
+            if not transaction.read_failures(name).quarantined:
+                raise _not_quarantined_error(source, _select_quarantined(transaction.list_failures()))
+            head = transaction.read_head()
+            transaction.append(QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
 
     def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""
-        with self.store.read_transaction() as pages:
-            return _select_quarantined(pages.list_sources())
+        with self.store.read_transaction() as transaction:
+            return _select_quarantined(transaction.list_failures())
 
 
 class FileQuarantine:

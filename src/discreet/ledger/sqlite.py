@@ -10,12 +10,12 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
-from discreet.ledger.sql_store import LATEST_VERSION, Transaction, check_version, missing_ledger_error, upgrade
+from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
 from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 5.0
@@ -56,17 +56,13 @@ class SqliteStore:
             self._connect(create)
         _STORES.add(self)
 
-    @contextmanager
-    def write_transaction(self) -> Iterator[Transaction]:
+    def write_transaction(self) -> AbstractContextManager[SqlTransaction]:
         """As in `Store`."""
-        with self._lock, self._transaction("BEGIN IMMEDIATE") as pages:
-            yield pages
+        return self._transaction("BEGIN IMMEDIATE")
 
-    @contextmanager
-    def read_transaction(self) -> Iterator[Transaction]:
+    def read_transaction(self) -> AbstractContextManager[SqlTransaction]:
         """As in `Store`."""
-        with self._lock, self._transaction("BEGIN") as pages:
-            yield pages
+        return self._transaction("BEGIN")
 
     def close(self) -> None:
         """As in `Store`."""
@@ -75,22 +71,22 @@ class SqliteStore:
 
     def check_integrity(self) -> str | None:
         """What SQLite itself finds wrong with the file."""
-        with self.read_transaction() as pages:
-            said = str(pages.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
-        return None if said == "ok" else said
+        with self.read_transaction() as transaction:
+            finding = str(transaction.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
+        return None if finding == "ok" else finding
 
     def __del__(self) -> None:
         self._disconnect()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Transaction]:
-        with self._translate_errors():
+    def _transaction(self, begin: str) -> Iterator[SqlTransaction]:
+        with self._lock, self._translate_errors():
             connection = self._current_connection()
             try:
                 self._execute_with_retry(begin)
                 row = connection.execute("SELECT version FROM discreet_schema").fetchone()
                 check_version(row, self.location)
-                yield Transaction(connection.execute, self.location)
+                yield SqlTransaction(connection.execute, self.location)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -116,7 +112,9 @@ class SqliteStore:
             if create:  # for its owner alone; others have rights when the owner gives them
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.as_uri()}?mode=rw"
-            self._connection = sqlite3.connect(uri, WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+            self._connection = sqlite3.connect(
+                uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
             self._file = self._file_identity()
             if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise LedgerUnavailable(

@@ -54,10 +54,10 @@ _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signa
 def sign_head(ledger: Ledger, key: SigningKey) -> dict[str, Any]:
     """The head of now."""
     check_signing_key(ledger.store, key)
-    with ledger.store.read_transaction() as pages:
-        number, link = pages.read_last()
-    head: dict[str, Any] = {"format": HEAD_FORMAT, "entries": number, "hash": link.hex(), "public_key": key.public}
-    return head | {"signature": key.sign(to_canonical_json(head))}
+    with ledger.store.read_transaction() as transaction:
+        head = transaction.read_head()
+    unsigned = {"format": HEAD_FORMAT, "entries": head.number, "hash": head.hash.hex(), "public_key": key.public}
+    return unsigned | {"signature": key.sign(to_canonical_json(unsigned))}
 
 
 def find_divergence(ledger: Ledger, head: Any, public: str | None = None) -> str | None:
@@ -71,9 +71,9 @@ def find_divergence(ledger: Ledger, head: Any, public: str | None = None) -> str
     if public is not None and not is_accepted_signer(ledger, public, head["public_key"], head["entries"]):
         used, wanted = format_fingerprint(head["public_key"]), format_fingerprint(public)
         return f"the head was signed with another key ({used}, not {wanted})"
-    with ledger.store.read_transaction() as pages:
-        last, _ = pages.read_last()
-        found = pages.find_hash(head["entries"]) if head["entries"] else GENESIS
+    with ledger.store.read_transaction() as transaction:
+        last = transaction.read_head().number
+        found = transaction.find_hash(head["entries"]) if head["entries"] else GENESIS
     if last < head["entries"]:
         return f"the ledger ends at entry {last}, but entry {head['entries']} was signed: it was rolled back"
     if found is None or found.hex() != head["hash"]:
@@ -181,9 +181,9 @@ def _check_consistency(
 def _check_presence(
     stated: dict[str, Any], entries: Sequence[AccountOpened | Debit], ledger: Ledger
 ) -> Iterator[CheckedClaim]:
-    with ledger.store.read_transaction() as pages:
-        held = [pages.find_hash(entry.number) == compute_hash(encode(entry)) for entry in entries]
-        answer = pages.find_answer(entries[-1].number) if held[-1] else None
+    with ledger.store.read_transaction() as transaction:
+        held = [transaction.find_hash(entry.number) == compute_hash(encode(entry)) for entry in entries]
+        answer = transaction.find_answer(entries[-1].number) if held[-1] else None
     yield CheckedClaim("the entry is in the ledger", all(held))
     yield CheckedClaim("the answer is the one that the ledger recorded for it", answer == encode_answer(stated["release"]))
     yield CheckedClaim("the ledger's chain and sums hold", check_ledger(ledger).is_valid)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from discreet._numbers import Number, parse_rational, read_decimal
 from discreet.errors import BadParameter, QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, MAX_DEPTH, Scope, check_edges, compute_edges
 
@@ -211,49 +211,53 @@ class Expression:
             raise QueryRefused("There is no open case to continue", "write when(…).then(…).when(…).then(…).otherwise(…)")
         return self.node.branches
 
-    def count(self) -> ast.CountValues:
+    def count(self) -> aggregates.CountValues:
         """How many rows have a value."""
-        return ast.CountValues(self.node)
+        return aggregates.CountValues(self.node)
 
-    def sum(self) -> ast.Sum:
+    def sum(self) -> aggregates.Sum:
         """The sum of the values."""
-        return ast.Sum(self.node)
+        return aggregates.Sum(self.node)
 
-    def mean(self) -> ast.Mean:
+    def mean(self) -> aggregates.Mean:
         """The average."""
-        return ast.Mean(self.node)
+        return aggregates.Mean(self.node)
 
-    def variance(self) -> ast.Variance:
+    def variance(self) -> aggregates.Variance:
         """The population's variance."""
-        return ast.Variance(self.node)
+        return aggregates.Variance(self.node)
 
-    def std(self) -> ast.Variance:
+    def std(self) -> aggregates.Variance:
         """The population's standard deviation."""
-        return ast.Variance(self.node, root=True)
+        return aggregates.Variance(self.node, root=True)
 
-    def median(self) -> ast.Quantile:
+    def median(self) -> aggregates.Quantile:
         """The middle value."""
-        return ast.Quantile(self.node, Fraction(1, 2))
+        return aggregates.Quantile(self.node, Fraction(1, 2))
 
-    def quantile(self, q: Number | str) -> ast.Quantile:
+    def quantile(self, q: Number | str) -> aggregates.Quantile:
         """The value below which a share q of the rows lies. As a text, "0.9" is exactly nine tenths; so is the float 0.9."""
         share = to_number(q)
         if not 0 < share < 1:
             raise QueryRefused(f"A quantile takes a share between 0 and 1, not {q}", "write .quantile(0.9)")
-        return ast.Quantile(self.node, share)
+        return aggregates.Quantile(self.node, share)
 
-    def min(self) -> ast.Quantile:
+    def min(self) -> aggregates.Quantile:
         """The 1% quantile: a true minimum is one person's value."""
-        return ast.Quantile(self.node, ast.MIN_QUANTILE)
+        return aggregates.Quantile(self.node, aggregates.MIN_QUANTILE)
 
-    def max(self) -> ast.Quantile:
+    def max(self) -> aggregates.Quantile:
         """The 99% quantile: a true maximum is one person's value."""
-        return ast.Quantile(self.node, ast.MAX_QUANTILE)
+        return aggregates.Quantile(self.node, aggregates.MAX_QUANTILE)
 
-    def histogram(self, *edges: Number | str) -> "ast.Histogram | EvenHistogram":
+    def histogram(self, *edges: Number | str) -> "aggregates.Histogram | EvenHistogram":
         """Counts in cells of one width over the declared bounds, or between two or more edges."""
         numbers = [to_number(edge) for edge in edges]
-        return EvenHistogram(self.node, numbers[0]) if len(numbers) == 1 else ast.Histogram(self.node, check_edges(numbers))
+        return (
+            EvenHistogram(self.node, numbers[0])
+            if len(numbers) == 1
+            else aggregates.Histogram(self.node, check_edges(numbers))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,14 +304,14 @@ def to_expression(value: Any) -> Expression:
 AggregateLike: TypeAlias = ast.Aggregate | EvenHistogram
 
 
-def count() -> ast.CountRows:
+def count() -> aggregates.CountRows:
     """How many rows."""
-    return ast.CountRows()
+    return aggregates.CountRows()
 
 
-def count_units() -> ast.CountUnits:
+def count_units() -> aggregates.CountUnits:
     """How many people: COUNT(DISTINCT unit)."""
-    return ast.CountUnits()
+    return aggregates.CountUnits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +385,7 @@ def select(**aggregates: AggregateLike) -> Select:
 def _resolve_aggregate(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
     if isinstance(aggregate, EvenHistogram):
         value = _resolve_names(aggregate.value, scope)
-        return ast.Histogram(value, compute_edges(value, aggregate.width, scope.table))
+        return aggregates.Histogram(value, compute_edges(value, aggregate.width, scope.table))
     return _resolve_names(aggregate, scope)
 
 

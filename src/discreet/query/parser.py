@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.builder import Select
 from discreet.query.schema import Kind, PublicTable, Table, suggest_name
 from discreet.query.validate import (
@@ -75,15 +75,15 @@ ARITHMETIC: dict[type[exp.Expr], type[ast.Plus | ast.Minus | ast.Times]] = {
     exp.Mul: ast.Times,
 }
 AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
-    exp.Sum: ast.Sum,
-    exp.Avg: ast.Mean,
-    exp.Variance: ast.Variance,
-    exp.VariancePop: ast.Variance,
-    exp.Stddev: partial(ast.Variance, root=True),
-    exp.StddevPop: partial(ast.Variance, root=True),
-    exp.Min: partial(ast.Quantile, q=ast.MIN_QUANTILE),
-    exp.Max: partial(ast.Quantile, q=ast.MAX_QUANTILE),
-    exp.Median: partial(ast.Quantile, q=Fraction(1, 2)),
+    exp.Sum: aggregates.Sum,
+    exp.Avg: aggregates.Mean,
+    exp.Variance: aggregates.Variance,
+    exp.VariancePop: aggregates.Variance,
+    exp.Stddev: partial(aggregates.Variance, root=True),
+    exp.StddevPop: partial(aggregates.Variance, root=True),
+    exp.Min: partial(aggregates.Quantile, q=aggregates.MIN_QUANTILE),
+    exp.Max: partial(aggregates.Quantile, q=aggregates.MAX_QUANTILE),
+    exp.Median: partial(aggregates.Quantile, q=Fraction(1, 2)),
 }
 """Aggregates of one value."""
 
@@ -502,10 +502,10 @@ class _Reader:
                 return self._read_count(node)
             case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
                 allow_only(node, "this", "quantile")
-                return ast.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
             case exp.PercentileCont() | exp.PercentileDisc():
                 allow_only(node, "this", "expression")
-                return ast.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
             case exp.WithinGroup():
                 return self._read_within_group(node)
             case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
@@ -515,18 +515,18 @@ class _Reader:
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
         if isinstance(node.this, exp.Star):
             allow_only(node.this)
-            return ast.CountRows()
+            return aggregates.CountRows()
         if not isinstance(node.this, exp.Distinct):
-            return ast.CountValues(self.read_value(node.this))
+            return aggregates.CountValues(self.read_value(node.this))
         allow_only(node.this, "expressions")
         unit = self.scope.table.unit
         if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(unit)]:
             raise make_refusal(
                 node, "COUNT(DISTINCT …) counts privacy units only", f"write COUNT(DISTINCT {_format_name(unit)})"
             )
-        return ast.CountUnits()
+        return aggregates.CountUnits()
 
-    def _read_within_group(self, node: exp.WithinGroup) -> ast.Quantile:
+    def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
         """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
         allow_only(node, "this", "expression")
         order = node.expression
@@ -541,9 +541,9 @@ class _Reader:
         if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
             raise make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
         allow_only(order.expressions[0], "this")
-        return ast.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
+        return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
 
-    def _read_histogram(self, node: exp.Anonymous) -> ast.Histogram:
+    def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
         allow_only(node, "this", "expressions")
         if len(node.expressions) < 2:
             raise make_refusal(
@@ -555,7 +555,7 @@ class _Reader:
             edges = check_edges(numbers) if len(numbers) > 1 else compute_edges(value, numbers[0], self.scope.table)
         except QueryRefused as refusal:
             raise make_refusal(node, refusal.reason, refusal.hint) from None
-        return ast.Histogram(value, edges)
+        return aggregates.Histogram(value, edges)
 
     # -- values ------------------------------------------------------------------------------------------------------------
 

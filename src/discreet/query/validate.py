@@ -6,9 +6,7 @@ declared column, only like kinds are compared (a cast may raise on a row), every
 nothing is nested too deeply to be lowered. So an engine that runs it cannot fail on a value.
 
 A quote is free, so its work must be bounded as well: by the length of the text and the number of its tokens
-(`query.parser`), by the number of columns, and by the number of statistics that get noise. A quantile's error is that of a
-weighted sum of noises, which takes as long as that of six statistics; and where an error is given instead of an ε, a search
-prices the query several times.
+(`query.parser`), by the number of columns, and by the number of statistics that get noise (`query.contribution`).
 """
 
 from collections import Counter
@@ -27,13 +25,9 @@ from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.grid import check_comparable, grid_range_of
 from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_name
-from discreet.query.statistics import build_histogram
 
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
-MAX_STATISTICS = 300
-MAX_SEARCHED_STATISTICS = 24
-STATISTICS_PER_QUANTILE = 6
 MAX_DEPTH = 66  # of values and conditions in each other
 MAX_CONSTANT = 10**15
 MAX_BIN_WIDTH = 1 << 31
@@ -160,26 +154,14 @@ def check_query(query: ast.Query, table: Table) -> None:
             raise QueryRefused(f"Two columns of the answer are called `{name}`", "give each its own name")
     for name, aggregate in query.aggregates:
         parts = [f"{name}{suffix}" for suffix in INTERVAL_SUFFIXES]
-        if isinstance(aggregate, ast.Histogram):
+        if aggregate.has_cells:
             parts = [other for other in names if other.startswith(f"{name}[")]
         for part in parts:
             if part in names:
                 raise QueryRefused(
                     f"The column `{part}` is called like a part of `{name}` in a table", "give one of the two another name"
                 )
-        match aggregate:
-            case ast.CountRows() | ast.CountUnits():
-                pass
-            case ast.CountValues(value=ast.Ref() as ref):
-                check_ref(ref, table)  # whether it is NULL can be seen without bounds
-            case ast.Quantile(value=value, q=q):
-                check_value(value, table)
-                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > MAX_CONSTANT:
-                    raise QueryRefused("A quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
-            case ast.Histogram(value=value, edges=edges):
-                check_value(build_histogram(value, check_edges(edges)).cell, table)  # a plain column needs no bounds
-            case _:
-                check_value(aggregate.value, table)
+        aggregate.check(table)
     for group in query.groups:
         check_ref(group.value, table) if isinstance(group.value, ast.Ref) else check_value(group.value, table)
         if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
@@ -281,21 +263,6 @@ def _check_not_empty(parts: tuple[object, ...]) -> None:
         raise QueryRefused("A list of conditions or constants is empty", "leave it out")
 
 
-def check_statistics(aggregates: Iterable[ast.Aggregate], statistics: int, *, for_error: bool = False) -> None:
-    """Refuse a query whose noise or, `for_error`, whose least ε would take long to find."""
-    quantiles = sum(isinstance(aggregate, ast.Quantile) for aggregate in aggregates)
-    work = statistics + STATISTICS_PER_QUANTILE * quantiles
-    most = MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
-    if work <= most:
-        return
-    beside = f" and {quantiles} quantiles, which count as {STATISTICS_PER_QUANTILE} each" if quantiles else ""
-    counted = f"{statistics} total{'s' * (statistics > 1)}{beside}"
-    hint = f"ask for fewer columns, so that it needs at most {most}"
-    if for_error and work <= MAX_STATISTICS:
-        raise QueryRefused(f"finding the price of an error for {counted} takes too long", f"{hint}, or give epsilon=")
-    raise QueryRefused(f"this question needs {counted}", hint)
-
-
 # -- the cells of a histogram ----------------------------------------------------------------------------------------------
 
 
@@ -344,7 +311,8 @@ def check_edges(edges: Sequence[Fraction]) -> tuple[Fraction, ...]:
 def check_types(query: ast.Query) -> None:
     """Refuse a query with something else where a part of a query belongs.
 
-    >>> check_types(ast.Query("people", (("n", ast.CountRows()),), where=5))
+    >>> from discreet.query.aggregates import CountRows
+    >>> check_types(ast.Query("people", (("n", CountRows()),), where=5))
     Traceback (most recent call last):
     discreet.errors.QueryRefused: The where of Query is an int, which does not belong there; ask in SQL, or with select(…)
     """

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import currency_name
 from discreet.addresses import is_postgres
 from discreet.engines.owner import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
@@ -92,7 +91,7 @@ def publish(
         else plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
     )
     if not solved.fits:
-        unit = f"{currency_name(solved.terms.currency)}, of budget.epsilon"
+        unit = f"{solved.terms.currency.name}, of budget.epsilon"
         raise BudgetExceeded(unit, cost=solved.charge, remaining=solved.terms.limit)
     workload = solved.workload
     if fresh and (workload.ledger is None or workload.id is None):

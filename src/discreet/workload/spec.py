@@ -11,15 +11,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet._numbers import Number, read_decimal, read_positive
+from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.paths import read_text
-from discreet.query.accuracy import read_error
+from discreet.query.calibrate import check_size, read_error
 from discreet.query.parser import QueryLike
-from discreet.query.quote import check_size
 from discreet.query.schema import Key, Table
 from discreet.session.connect import open_account
 from discreet.session.session import Session
@@ -170,7 +168,7 @@ class Workload:
             return Session.of(self._open_source(), account, failing, relation, self.label)
         with prefix_errors("budget"):
             purse, failing = open_account(None, 0, None, self.ledger, self.account)
-            if read_decimal(self.delta) and not isinstance(purse.budget.currency, Pure):
+            if read_decimal(self.delta) and not purse.budget.currency.counts_epsilon:
                 raise BadParameter("delta", self.delta, "the account has its own, for life", "leave it out")
         return Session.of(self._open_source(), purse, failing, relation, self.label)
 
