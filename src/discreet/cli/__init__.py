@@ -35,7 +35,6 @@ def main() -> None:
     1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger. What an engine said, which may quote values,
     goes to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
-    from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file, owner_log
     from discreet.errors import (
         BudgetExceeded,
         DiscreetError,
@@ -47,7 +46,9 @@ def main() -> None:
 
     _escape_unencodable()
     try:
-        if path := os.environ.get(OWNER_LOG_VARIABLE):
+        if path := os.environ.get("DISCREET_OWNER_LOG"):
+            from discreet.engines.base import open_log_file, owner_log
+
             owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:

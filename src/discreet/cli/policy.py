@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from discreet.cli.output import print_data, print_json, print_line, print_table
-from discreet.engines.owner import explain_to_owner
+from discreet.engines.base import explain_to_owner
 from discreet.errors import BadParameter
 from discreet.query.policy import write_policy
 from discreet.session.policy_check import WARNING, Verdict, check_policy

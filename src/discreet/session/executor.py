@@ -16,8 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from discreet.accounting.currencies import find_fitting_epsilon
-from discreet.engines.base import Engine, OutOfResources
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.events import compose
 from discreet.ledger.certificate import encode_answer

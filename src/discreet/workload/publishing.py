@@ -18,7 +18,7 @@ from uuid import uuid4
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import currency_name
 from discreet.addresses import is_postgres
-from discreet.engines.owner import about
+from discreet.engines.base import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error
 from discreet.ledger import open_ledger
