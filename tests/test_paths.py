@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines.base import OWNER_LOG_VARIABLE
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.owner import OWNER_LOG_VARIABLE
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger

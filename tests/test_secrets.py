@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, select
-from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file
-from discreet.engines.owner import owner_log as owner
+from discreet.engines.base import OWNER_LOG_VARIABLE, open_log_file
+from discreet.engines.base import owner_log as owner
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.keys import load_key
 from discreet.query.builder import count

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, errors, formats, publish, select
-from discreet.engines.owner import PrintableFormatter
+from discreet.engines.base import PrintableFormatter
 from discreet.errors import SourceRefused
 from discreet.query.answer import Answer
 from discreet.query.builder import col, count

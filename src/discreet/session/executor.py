@@ -23,8 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from discreet.engines.base import Engine, OutOfResources
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.events import Composition, compose
 from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from discreet.accounting.cost import Cost
 from discreet.addresses import is_postgres
-from discreet.engines.owner import about
+from discreet.engines.base import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error
 from discreet.ledger import open_ledger
