@@ -215,6 +215,18 @@ class Expression:
         """How many rows have a value."""
         return aggregates.CountValues(self.node)
 
+    def count_distinct(self) -> aggregates.CountDistinct:
+        """Count the distinct values of a column, or of bins of one.
+
+        >>> str(type(col("dept").count_distinct()).__name__)
+        'CountDistinct'
+        """
+        if not isinstance(self.node, ast.Ref | ast.Bin):
+            raise QueryRefused(
+                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
+            )
+        return aggregates.CountDistinct(self.node)
+
     def sum(self) -> aggregates.Sum:
         """The sum of the values."""
         return aggregates.Sum(self.node)
