@@ -6,7 +6,6 @@ from typing import Any
 
 from discreet._numbers import format_down
 from discreet.accounting.currencies import currency_name, parse_currency
-from discreet.addresses import is_postgres
 from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
@@ -14,6 +13,7 @@ from discreet.ledger.account import AccountState
 from discreet.ledger.check import check_ledger as recompute
 from discreet.ledger.keys import default_key_path, format_fingerprint, load_key, read_public_key, rotate_key
 from discreet.ledger.verify import find_divergence, sign_head
+from discreet.paths import is_postgres
 
 
 def open_account(

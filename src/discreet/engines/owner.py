@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import get_ident
 
 from discreet.errors import BadParameter, SourceRefused
-from discreet.private_file import describe_exposure
+from discreet.paths import describe_exposure
 from discreet.text import to_printable, to_printable_lines
 
 owner_log = logging.getLogger("discreet.owner")

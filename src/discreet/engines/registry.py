@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.addresses import is_postgres, shown_path, to_libpq
 from discreet.engines.base import Engine
 from discreet.engines.duckdb.connection import WILDCARDS
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.owner import about
 from discreet.errors import BadParameter, SourceRefused
+from discreet.paths import format_path, is_postgres, to_libpq
 from discreet.query.schema import Kind
 
 SPARK_PREFIXES = ("spark:", "local[")
@@ -47,7 +47,7 @@ def _called(source: Any) -> str:
     """What the owner's log calls a source before it is open."""
     if not isinstance(source, str | Path):
         return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
-    return os.path.abspath(source) if shown_path(str(source)) == repr(str(source)) else "a file"
+    return os.path.abspath(source) if format_path(str(source)) == repr(str(source)) else "a file"
 
 
 def _open_postgres(address: str, table: str | None) -> Engine:

@@ -7,7 +7,7 @@ protocol between them (`store`, `book`), and what anyone can check afterwards (`
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from discreet.addresses import is_postgres, to_libpq
+from discreet.paths import is_postgres, to_libpq
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Ledger

@@ -16,8 +16,7 @@ from discreet.ledger.entries import KeyRotated, to_canonical_json
 from discreet.ledger.sql_store import Transaction
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Store
-from discreet.paths import exists, resolve
-from discreet.private_file import describe_exposure
+from discreet.paths import describe_exposure, exists, resolve
 
 _ASK = "ask whoever keeps the ledger"
 

@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
-from discreet.addresses import format_suffix, shown_path
 from discreet.engines.base import ColumnReader, Fingerprint, OutOfResources, SqlEngine, quote_table, read_column
 from discreet.engines.duckdb.connection import (
     TableLocation,
@@ -43,6 +42,7 @@ from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, p
 from discreet.engines.duckdb.types import ZONED, ZONED_NS, kind_of
 from discreet.engines.owner import SAYS_MORE, owner_log
 from discreet.errors import EngineFailed, SourceRefused
+from discreet.paths import format_path, format_suffix
 from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, Kind, PublicTable
 from discreet.sql.dialects import DUCKDB
@@ -171,7 +171,7 @@ class DuckDB(SqlEngine):
             identities = READERS[suffix](connection, name, files, kinds, unit)
         except duckdb.Error as mistake:
             owner_log.warning("%s", mistake)
-            reason = f"{shown_path(path)} cannot be read"
+            reason = f"{format_path(path)} cannot be read"
             raise SourceRefused(reason, f"{FORMAT_HINTS[suffix]}; {SAYS_MORE}") from None
         read_again = files if suffix == ".parquet" else []
         connection = lock_down(connection, read_again)
@@ -325,7 +325,7 @@ class DuckDB(SqlEngine):
 
 
 def _nothing_at(path: str) -> str:
-    shown = shown_path(path)
+    shown = format_path(path)
     return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
 
 
