@@ -39,7 +39,7 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
     assert [row["dept"] for row in rows] == ["a", "b", "c"]
     assert {"n", "n_lower", "n_upper", "n_reliable"} <= set(rows[0])
     shown = run("ask", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--delta", "1e-6").stdout
-    for word in ("dept", "±", "Price: ε = ", "Adding or removing one id"):
+    for word in ("dept", "±", "Cost: ε = ", "Adding or removing one id"):
         assert word in shown
 
 
@@ -172,7 +172,7 @@ def test_an_answer_is_shown_where_the_terminal_has_no_greek(source: str, tmp_pat
     foreign.write_text(Path(source).read_text(encoding="utf-8").replace(",a,", ",å,"), encoding="utf-8")
     options = ("--unit", "id", "--keys", "dept=å,b", "--unique", "--epsilon", "1")
     counted = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
-    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Price: \\u03b5 = 1")):
+    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Cost: \\u03b5 = 1")):
         out = subprocess.run(
             [DISCREET, "ask", str(foreign), counted, *options, form],
             capture_output=True, check=False, timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.accounting.cost import Cost
-from discreet.addresses import is_postgres
 from discreet.engines.base import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error
@@ -25,7 +24,7 @@ from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey, default_key_path, is_accepted_signer, load_key
 from discreet.noise import Bits
-from discreet.paths import exists, read_text, resolve
+from discreet.paths import exists, is_postgres, read_text, resolve
 from discreet.query.answer import Answer
 from discreet.text import to_printable
 from discreet.workload.charts import write_chart
