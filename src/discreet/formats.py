@@ -171,7 +171,7 @@ def _format_rows(release: Any) -> tuple[list[str], list[TableRow]]:
 
 def _format_notes(release: Any) -> list[str]:
     doubts = any(not cell.reliable for _, row in release.rows for cell in row)
-    lines = [] if release.cost is None else [f"Price: {release.cost}."]
+    lines = [] if release.cost is None else [str(release.cost)]
     lines.append(release.explanation)
     lines += [UNRELIABLE_NOTE] if doubts else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if release.tainted else []

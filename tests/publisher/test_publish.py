@@ -119,7 +119,7 @@ def test_a_folder_holds_everything(paid: Path, tmp_path: Path) -> None:
         table = parquet.read_table(made.folder / f"{name}.parquet")
         assert [tuple(row.values()) for row in table.to_pylist()] == answer.records
     said = (made.folder / "guarantee.md").read_text(encoding="utf-8")
-    for words in ("**ε = ", "δ = 1e-06", "each **id**", "not protected", "release.json", "n_reliable", "of at least 95%"):
+    for words in ("**ε = ", "δ = 1e-6", "each **id**", "not protected", "release.json", "n_reliable", "of at least 95%"):
         assert words in said
     assert "reproducible" not in said
     assert not list(tmp_path.glob(".*"))

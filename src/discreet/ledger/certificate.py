@@ -98,7 +98,7 @@ def compute_debit_cost(opened: AccountOpened, debit: Debit) -> Cost:
     """What the debit cost, from its facts."""
     account = opened.to_account(None)
     currency, left = account.budget.currency, account.budget.limit - debit.spent
-    return Cost(codec.decode(bytes(debit.facts)), account.delta, currency, debit.price, left)
+    return Cost(codec.decode(bytes(debit.facts)), account.delta, currency, debit.price, left, account.budget.limit)
 
 
 def is_based_on(measurement: Mapping[str, Any], debit: Debit, earlier: Sequence[Debit]) -> bool:

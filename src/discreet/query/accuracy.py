@@ -272,8 +272,9 @@ class Calibrator:
     def cost_of(self, event: Composition, remaining: Fraction | None = None) -> Cost:
         """What it costs here, and what is left after it or now."""
         spent, _ = self.budget.currency.cost(event)
+        budget = self.budget
         return Cost(
-            event, self.delta, self.budget.currency, spent, self.budget.remaining if remaining is None else remaining
+            event, self.delta, budget.currency, spent, budget.remaining if remaining is None else remaining, budget.limit
         )
 
 

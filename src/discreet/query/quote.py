@@ -70,8 +70,8 @@ class Quote:
         """Price, noise and half-width per column, in plain values."""
         return {
             "question": self.query_text,
-            "price": self.cost.to_dict(),
-            "prices": {reading.name: reading.to_dict() for reading in self.costs},
+            "cost": self.cost.to_dict(),
+            "costs": {reading.name: reading.to_dict() for reading in self.costs},
             "confidence": float(self.confidence),
             "columns": [promise.to_dict() for promise in self.columns],
             "selection": self.selection,
@@ -98,7 +98,7 @@ class Quote:
     def _footnotes(self) -> list[str]:
         everywhere = f"The same in every currency: {', '.join(map(str, self.costs))}."
         selection = [self.selection] if self.selection else []
-        return [f"Price: {self.cost}.", everywhere, self.explanation, *selection, *self.notes]
+        return [str(self.cost), everywhere, self.explanation, *selection, *self.notes]
 
 
 def quote(

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from discreet._numbers import Bounds, Number, format_rational, read_positive, to_rational
-from discreet.accounting.cost import Cost
+from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
 from discreet.ledger.account import validate_name
@@ -81,11 +81,11 @@ class Session:
         )  # fmt: skip
 
     @property
-    def budget(self) -> Cost:
-        """The whole budget: the ε that it promises at δ, what is spent and what is left."""
-        kept = self.account.budget
-        promised_epsilon = kept.epsilon(self.delta)
-        return Cost(Bounds(promised_epsilon, promised_epsilon), self.delta, kept.currency, kept.spent, kept.remaining)
+    def budget(self) -> Budget:
+        """The whole budget: the ε that it guarantees at δ, what is spent and what remains."""
+        budget = self.account.budget
+        whole = Bounds(*(budget.epsilon(self.delta),) * 2)
+        return Budget(whole, self.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
 
     @property
     def executor(self) -> Executor:

@@ -98,4 +98,4 @@ def _read_cost(solved: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
         debit = pages.find_entry(entry)
     assert isinstance(debit, Debit)
     delta = debit.at if terms.currency.counts_epsilon else terms.delta
-    return Cost(solved.event, delta, terms.currency, debit.price, now.remaining), debit.at
+    return Cost(solved.event, delta, terms.currency, debit.price, now.remaining, now.limit), debit.at

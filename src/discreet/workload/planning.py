@@ -279,7 +279,8 @@ class WorkloadPlan:
     @property
     def cost(self) -> Cost:
         """The same as everywhere: ε at δ, the charge, and what the account has left now."""
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, self.session.account.budget.remaining)
+        budget = self.session.account.budget
+        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
 
     def scale_to_budget(self, limit: Fraction) -> "WorkloadPlan":
         """The same plan with every noise larger or smaller by one factor, so that it costs `most`."""
