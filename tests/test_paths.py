@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines.base import OWNER_LOG_VARIABLE
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.owner import OWNER_LOG_VARIABLE
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger
@@ -181,7 +181,7 @@ def test_a_file_that_may_not_be_read_is_not_blamed_on_its_format(ending: str, he
     file.chmod(0)
     sources = [str(file)] if ending == "duckdb" else [str(file), str(here / f"m*.{ending}")]
     for source in sources:
-        with pytest.raises(SourceRefused, match=r"cannot be read \(Permission denied\); allow reading it") as refused:
+        with pytest.raises(SourceRefused, match=r"cannot be read \(Permission denied\)\. Allow reading it") as refused:
             connect(source, table="mine", unit="id", epsilon=1)
         assert source in str(refused.value)
 

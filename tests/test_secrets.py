@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, select
-from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file
-from discreet.engines.owner import owner_log as owner
+from discreet.engines.base import OWNER_LOG_VARIABLE, open_log_file
+from discreet.engines.base import owner_log as owner
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.keys import load_key
 from discreet.query.builder import count
@@ -141,7 +141,7 @@ def reachable() -> dict[str, Callable[[], Any]]:
         "session": salted,
         "table": lambda: salted().table,
         "policy": lambda: read_policy(f'table = "t"\nunit = "id"\nsalt = "{SALT}"\n[columns.id]\nkind = "integer"'),
-        "outline": lambda: salted().bound_with_placeholders(EVERYTHING),
+        "outline": lambda: salted().outline(EVERYTHING),
         "measurement": lambda: salted().calibrate(EVERYTHING, epsilon=1),
         "quote": lambda: salted().quote(EVERYTHING, epsilon=1),
         "answer": lambda: salted().ask(EVERYTHING, epsilon=1),

@@ -72,7 +72,7 @@ def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: I
     question = ("ask", source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
     code, out, err = inside(*question)
     assert (code, out) == (2, "")
-    assert "fix --budget beforehand" in err
+    assert "Fix --budget beforehand" in err
     code, out, _ = inside(*question, "--budget", "0.51")
     assert (code, out) == (3, "")
     code, out, _ = inside(*question, "--budget", "2", "--json")
@@ -94,13 +94,13 @@ def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (("--currency", "euro"), "take pure, zcdp"),
-        (("--currency", "rdp(1)"), "take pure, zcdp"),
+        (("--currency", "euro"), "Take pure, zcdp"),
+        (("--currency", "rdp(1)"), "Take pure, zcdp"),
         (("--neighbours", "next"), "add-remove or replace"),
         (("--weight", "n"), "--weight n=2"),
         (("--weight", "x=2"), "no such column"),
         (("--weight", "n=0"), "positive"),
-        (("--csv", "--json"), "take one of the two"),
+        (("--csv", "--json"), "Take one of the two"),
         (("--pilot", "0.1", "--budget", "1"), "no size is missing"),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_person_reads_the_winner_the_crossing_and_the_warnings() -> None:
     out = run("plan", "count", "--queries", "200", "--epsilon", "12", "--delta", "1e-3", "--n", "1000")
     assert out.returncode == 0
     words = " ".join(out.stdout.split())
-    for said in ("Take Gaussian", "textbook", "randomised response", "beats Laplace noise from", "is above 10", "in clear"):
+    for said in ("Use Gaussian", "textbook", "randomised response", "beats Laplace noise from", "is above 10", "in clear"):
         assert said in words
 
 
@@ -61,17 +61,17 @@ def test_help_has_examples() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("median", "--epsilon", "1"), "take count, proportion, sum, mean, histogram"),
+        (("median", "--epsilon", "1"), "Take count, proportion, sum, mean, histogram"),
         (("mean", "--epsilon", "1", "--n", "9"), "--bounds 0:100"),
-        (("count", "--epsilon", "1", "--bounds", "0:1"), "leave it out"),
-        (("count", "--epsilon", "1", "--whole"), "leave it out"),
+        (("count", "--epsilon", "1", "--bounds", "0:1"), "Leave it out"),
+        (("count", "--epsilon", "1", "--whole"), "Leave it out"),
         (("histogram", "--epsilon", "1"), "--cells 50"),
-        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5"), "write --bounds 0:100"),
+        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5"), "Write --bounds 0:100"),
         (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5:5"), "below upper"),
         (("count",), "two of accuracy"),
         (("count", "--epsilon", "nope"), "not a number"),
         (("count", "--error", "2", "--epsilon", "1"), "costs ε = 1.137"),
-        (("count", "--error", "1", "--queries", "2000"), "at ε = 10 Laplace reaches"),
+        (("count", "--error", "1", "--queries", "2000"), "At ε = 10 Laplace reaches"),
         (("count", "--epsilon", "1", "--neighbours", "friends"), "add-remove or replace"),
         (("count", "--epsilon", "1", "--plot", "plan.doc"), ".png"),
         (("count", "--epsilon", "1", "--plot", "no/such/folder/plan.png"), "folder that exists"),

@@ -92,7 +92,7 @@ def test_a_person_can_read_it() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(session(delta=1e-6, keys={}).quote(EVERYTHING, epsilon=1))
     text = console.export_text()
-    for word in ("mean", "1,000 rows", "Cost: ε = ", "Keys are not known", "Adding or removing one id"):
+    for word in ("mean", "1,000 rows", "Cost: ε = ", "Keys are not declared", "Adding or removing one id"):
         assert word in text
     assert "<p>" in session().quote(EVERYTHING, epsilon=1)._repr_html_()
 
@@ -135,7 +135,7 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(given[-1])
         return calibrate_query(*given)
 
-    monkeypatch.setattr("discreet.query.accuracy.calibrate_query", spied)
+    monkeypatch.setattr("discreet.query.calibrate.calibrate_query", spied)
     asked = session()
     question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
     asked.quote(question, epsilon=1, weights={"n": 2.5})

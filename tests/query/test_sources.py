@@ -12,8 +12,7 @@ import pytest
 
 import discreet
 from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
-from discreet.ledger.failures import FailureKind
-from discreet.ledger.quarantine import FileQuarantine, default_state_path
+from discreet.ledger.quarantine import FailureKind, FileQuarantine, default_state_path
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
@@ -198,7 +197,7 @@ def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pyt
 def test_the_table_is_named_as_it_must_be_written(name: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.csv").write_text("id\n1\n")
     session = connect(tmp_path / f"{name}.csv", unit="id", epsilon=1)
-    with pytest.raises(QueryRefused, match=re.escape(f"write FROM {hint}")):
+    with pytest.raises(QueryRefused, match=re.escape(f"Write FROM {hint}")):
         session.quote("SELECT COUNT(*) AS n FROM elsewhere", epsilon=1)
     session.quote(f"SELECT COUNT(*) AS n FROM {hint}", epsilon=1)
 

@@ -38,7 +38,6 @@ def main() -> None:
     1 a check failed, 2 usage or query, 3 budget, 4 source, engine or ledger. The engine's own messages, which may quote
     values, go to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
-    from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file, owner_log
     from discreet.errors import (
         BudgetExceeded,
         DiscreetError,
@@ -50,7 +49,9 @@ def main() -> None:
 
     _escape_unencodable()
     try:
-        if path := os.environ.get(OWNER_LOG_VARIABLE):
+        if path := os.environ.get("DISCREET_OWNER_LOG"):
+            from discreet.engines.base import open_log_file, owner_log
+
             owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:

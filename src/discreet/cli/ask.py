@@ -121,10 +121,10 @@ def ask(
 
 def _check_additive(session: Session, sql: str) -> None:
     """Refuse --consistent before anything is charged where groups cannot add up."""
-    from discreet.query.postprocess import check_additive, is_additive
+    from discreet.query.postprocess import check_additive
 
-    bounded = session.bound_with_placeholders(sql)
-    check_additive(bounded.query.groups, [is_additive(aggregate, bounded) for _, aggregate in bounded.query.aggregates])
+    outline = session.outline(sql)
+    check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
 
 
 def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> tuple[IO[str], SigningKey] | None:

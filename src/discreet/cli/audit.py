@@ -16,8 +16,7 @@ from discreet.errors import BadParameter
 from discreet.paths import read_text
 
 if TYPE_CHECKING:
-    from discreet.auditor.claims import Claim
-    from discreet.auditor.neighbours import Domain
+    from discreet.auditor.claims import Claim, Domain
 
 
 @app.command(
@@ -51,7 +50,7 @@ def audit(
 ) -> None:
     """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false."""
     from discreet.auditor.attack import audit as run_audit
-    from discreet.auditor.worker_pool import load_function
+    from discreet.auditor.sampling import load_function
     from discreet.units import Neighbours
 
     sys.path.insert(0, "")

@@ -64,7 +64,7 @@ def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
 
 
 def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
-    from discreet._numbers import floor_float
+    from discreet._numbers import decimal_down
 
     budget = account.budget
     return {
@@ -72,8 +72,8 @@ def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
         "whose": account.privacy_unit or None,
-        "limit": floor_float(budget.limit),
-        "leak": {"limit": floor_float(budget.delta_limit), "remaining": floor_float(budget.delta_remaining)},
+        "limit": decimal_down(budget.limit),
+        "leak": {"limit": decimal_down(budget.delta_limit), "remaining": decimal_down(budget.delta_remaining)},
         "cost": cost.to_dict(),
     }
 

@@ -29,7 +29,7 @@ def policy_init(
     out: Annotated[str, typer.Option(help="The file to write; - for the screen.")] = "policy.toml",
 ) -> None:
     """Write a policy.toml to fill in: the names and types of the columns, no values of the data."""
-    from discreet.engines.owner import explain_to_owner
+    from discreet.engines.base import explain_to_owner
     from discreet.query.policy import write_policy
     from discreet.session.source import open_source
 

@@ -13,8 +13,8 @@ from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import Currency, create_budget, parse_currency
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
+from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
-from discreet.ledger.store import Account
 from discreet.query.schema import Key, Table
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session

@@ -14,8 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet._numbers import format_rational
-from discreet.engines.base import Engine
-from discreet.engines.owner import explain_to_owner
+from discreet.engines.base import Engine, explain_to_owner
 from discreet.errors import BadParameter
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.options import SourceOptions

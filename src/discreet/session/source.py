@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet._numbers import Number
-from discreet.engines.base import Engine
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.quarantine import default_state_folder

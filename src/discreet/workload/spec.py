@@ -16,16 +16,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet._numbers import Number, read_decimal, read_positive
+from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
 from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
+from discreet.ledger.account import Account
 from discreet.ledger.memory import create_budget
-from discreet.ledger.store import Account
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.paths import read_text
-from discreet.query.accuracy import read_error
+from discreet.query.calibrate import check_size, read_error
 from discreet.query.parser import QueryLike
-from discreet.query.quote import check_size
 from discreet.session.connect import open_account, open_session
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
@@ -43,7 +41,7 @@ def prefix_errors(key: str) -> Iterator[None]:
     >>> with prefix_errors("questions.pay"):
     ...     raise BadParameter("error", "0", "must be positive", "give more")
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.pay.error is 0: must be positive; give more
+    discreet.errors.BadParameter: questions.pay.error is 0: must be positive. Give more.
     """
     try:
         yield
@@ -114,7 +112,7 @@ class Workload(SourceOptions):
     >>> everybody = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20)
     >>> Workload(source="people.csv", unit="id", epsilon=1, questions=(everybody, everybody))
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.all is given twice: a query's name is also that of its files; take another
+    discreet.errors.BadParameter: questions.all is given twice: a query's name is also that of its files. Take another.
     """
 
     questions: tuple[WorkloadQuery, ...]
@@ -228,7 +226,7 @@ def parse_workload(text: str, beside: Path) -> Workload:
 
     >>> parse_workload('source = "people.csv"\\n[budget]\\nepsilon = 1\\n[questions.all]\\nsquel = "SELECT 1"', Path())
     Traceback (most recent call last):
-    discreet.errors.BadParameter: questions.all.squel is given: there is no such key; did you mean sql?
+    discreet.errors.BadParameter: questions.all.squel is given: there is no such key. Did you mean sql?
     """
     try:
         plan = tomllib.loads(text, parse_float=Decimal)
