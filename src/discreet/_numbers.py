@@ -193,7 +193,7 @@ def format_up(exact: Fraction | float, digits: int = 4) -> str:
     """Format a number for "at most": so many leading digits, rounded up.
 
     >>> format_up(0.13261), format_up(Fraction(1, 10)), format_up(Fraction(2, 3), 3), format_up(1.9e-5, 1)
-    ('0.1327', '0.1', '0.667', '2e-05')
+    ('0.1327', '0.1', '0.667', '2e-5')
     """
     return _format_digits(exact, digits, ROUND_CEILING)
 
@@ -214,7 +214,7 @@ def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
         return str(near)
     top, bottom = (Decimal(repr(near)), 1) if near == exact else Fraction(exact).as_integer_ratio()
     rounded = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
-    return f"{float(rounded):.{digits}g}"
+    return f"{float(rounded):.{digits}g}".replace("e-0", "e-").replace("e+0", "e+")
 
 
 def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:

@@ -181,7 +181,7 @@ def _format_rows(answer: Any) -> tuple[list[str], list[TableRow]]:
 
 def _format_notes(answer: Any) -> list[str]:
     unreliable = any(not estimate.reliable for _, row in answer.rows for estimate in row)
-    lines = [] if answer.cost is None else [f"Cost: {answer.cost}."]
+    lines = [] if answer.cost is None else [str(answer.cost)]
     lines.append(answer.explanation)
     lines += [UNRELIABLE_NOTE] if unreliable else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if answer.tainted else []

@@ -24,13 +24,13 @@ def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
     out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
     assert out.returncode == 0, out.stderr
     shown = json.loads(out.stdout)
-    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
+    assert list(shown) == ["rows", "cost", "explanation", "pipeline"]
     for row in shown["rows"]:
         assert list(row) == ["dept", "n", "mean"]
         assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5
         assert row["n"]["lower"] <= row["n"]["value"] <= row["n"]["upper"]
-    assert shown["price"] == {
-        "epsilon": {"lower": 100.0, "upper": 100.0}, "delta": 0.0, "currency": "pure", "amount": 100.0, "left": 0.0,
+    assert shown["cost"] == {
+        "epsilon": {"lower": 100.0, "upper": 100.0}, "delta": 0.0, "currency": "pure", "amount": 100.0, "remaining": 0.0,
     }  # fmt: skip
 
 
@@ -79,14 +79,14 @@ def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: I
     shown = json.loads(out)
     assert code == 0
     assert "found privately" in shown["explanation"]
-    assert shown["price"]["amount"] > 0.5
-    assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
+    assert shown["cost"]["amount"] > 0.5
+    assert shown["cost"]["amount"] + shown["cost"]["remaining"] == pytest.approx(2)
 
 
 def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
     options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
     shown = json.loads(inside("ask", source, SQL, *options, "--currency", "pure")[1])
-    assert shown["price"]["currency"] == "pure"
+    assert shown["cost"]["currency"] == "pure"
     assert "Replacing one id" in shown["explanation"]
     assert "All intervals together" in shown["explanation"]
 

@@ -28,9 +28,9 @@ def test_a_dry_run_shows_three_budgets_and_writes_nothing(tmp_path: Path) -> Non
     for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the sizes in the plan"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
-    assert list(found) == ["price", "fits", "raised", "budgets"]
+    assert list(found) == ["cost", "fits", "raised", "budgets"]
     assert [each["share"] for each in found["budgets"]] == [0.5, 1, 2]
-    assert found["price"]["epsilon"]["upper"] <= 1.5
+    assert found["cost"]["epsilon"]["upper"] <= 1.5
     assert not (tmp_path / "out").exists()
 
 

@@ -16,8 +16,8 @@ def test_open_budget_check_and_head(folder: Path) -> None:
                  "--parent", "all", "--json")  # fmt: skip
     assert json.loads(opened.stdout)["currency"] == "zcdp"
     budget = json.loads(run("budget", place, "--account", "hr", "--json").stdout)["accounts"][0]
-    assert budget["price"] == {"epsilon": {"lower": 0.0, "upper": 0.0}, "delta": 1e-9, "currency": "zcdp", "amount": 0.0,
-                               "left": budget["limit"]}  # fmt: skip
+    assert budget["cost"] == {"epsilon": {"lower": 0.0, "upper": 0.0}, "delta": 1e-9, "currency": "zcdp", "amount": 0.0,
+                               "remaining": budget["limit"]}  # fmt: skip
     head = run("ledger", "head", place)
     (folder / "head.json").write_text(head.stdout)
     checked = run("ledger", "check", place, "--head", folder / "head.json")
@@ -31,10 +31,16 @@ def test_open_budget_check_and_head(folder: Path) -> None:
 def test_a_budget_shows_what_was_spent(folder: Path) -> None:
     make_small_ledger(folder / "l").close()
     shown = run("budget", folder / "l")
-    for words in ("spent 1 of 5 (pure), 4 left, 3 entries", "capped by all: 8 left there", "20.0%", "report", "ε ≤ 1"):
+    for words in (
+        "20% spent, ε = 4 of 5 remaining, 3 entries",
+        "capped by all: 12% spent, ε = 8 of 9 remaining",
+        "20.0%",
+        "report",
+        "ε ≤ 1",
+    ):
         assert words in shown.stdout
     found = {each["account"]: each for each in json.loads(run("budget", folder / "l", "--json").stdout)["accounts"]}
-    assert found["hr"]["price"]["epsilon"]["upper"] == found["all"]["price"]["epsilon"]["upper"] == 1
+    assert found["hr"]["cost"]["epsilon"]["upper"] == found["all"]["cost"]["epsilon"]["upper"] == 1
 
 
 def test_exit_codes(folder: Path) -> None:
@@ -74,7 +80,7 @@ def test_verify(folder: Path) -> None:
 
 def test_a_ledger_in_postgres(database: str, folder: Path) -> None:
     assert run("ledger", "open", database, "--account", "hr", "--epsilon", 2).returncode == 0
-    assert "of 2 (pure)" in run("budget", database).stdout
+    assert "ε = 2 of 2 remaining" in run("budget", database).stdout
     assert run("ledger", "head", database).returncode == 2
     head = run("ledger", "head", database, "--key", folder / "key")
     (folder / "head.json").write_text(head.stdout)

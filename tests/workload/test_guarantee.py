@@ -121,7 +121,7 @@ def test_with_a_delta_the_page_states_the_exception() -> None:
     assert max_posterior(p, q) > guessed[0] + 1  # single outcomes say more, so only a guess is bounded
     assert "% certain" not in text
     assert "except for δ" in text
-    assert "and **δ = 1e-06**" in text
+    assert "and **δ = 1e-6**" in text
     assert "by no more than δ" in text
     assert grown == pytest.approx(1e-6 * (1 + exp(epsilon)), rel=0.01)
     assert "except for δ" not in format_page(plan_workload(make_workload(COUNTS, epsilon=1)))
@@ -152,7 +152,7 @@ def test_upper_bounds_are_rounded_up(error: int) -> None:
     times, certain = numbers(text, " times as likely")[0], numbers(text, "% certain")[0]
     assert exp(epsilon) <= times <= exp(epsilon) * 1.01
     assert 100 / (1 + exp(-epsilon)) <= certain <= 101 / (1 + exp(-epsilon))
-    assert epsilon <= numbers(str(plan.cost).replace("ε = ", ""), r"; ")[0]
+    assert epsilon <= numbers(str(plan.cost), r"\. Budget")[0]
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), 0.1, 0.13261, 12_344.9, 2e-7, Fraction(10**9 + 1), 99.96, 1.0])
@@ -167,15 +167,20 @@ def test_digits_are_rounded_in_the_stated_direction(value: Fraction | float, dig
 @pytest.mark.parametrize("currency", [Pure(), Zcdp()])
 @pytest.mark.parametrize("thirds", range(1, 20))
 def test_a_cost_is_rounded_up_and_what_remains_down(thirds: int, currency: Pure | Zcdp) -> None:
-    amount, near = Fraction(thirds, 3), Fraction(1, 10**4)
-    text = str(Cost(Bounds(0.0, thirds / 7), Fraction(thirds, 3 * 10**6), currency, amount, amount))
-    epsilon, delta = (Fraction(found) for found in re.findall(r"= ([0-9.e-]+)", text))
-    assert thirds / 7 <= float(epsilon) <= thirds / 7 + near
-    assert Fraction(thirds, 3 * 10**6) <= delta
-    [left] = re.findall(r"([0-9.]+) left", text)
-    assert amount - near <= Fraction(left) <= amount
-    for charged in re.findall(r"charged ([0-9.]+)", text):
-        assert amount <= Fraction(charged) <= amount + near
+    amount, digits = Fraction(thirds, 3), Fraction(101, 100)  # three digits are within 1%
+    text = str(Cost(Bounds(0.0, thirds / 7), Fraction(thirds, 3 * 10**6), currency, amount, amount, 11 * amount))
+    found = re.fullmatch(
+        r"Cost: ε = ([0-9.]+) at δ = ([0-9.]+e-[0-9])\. Budget: ([0-9]+)% spent, ε ([=≈]) ([0-9.]+) of [0-9.]+ remaining"
+        r"(?: \(ρ = ([0-9.]+) of [0-9.]+\))?\.",
+        text,
+    )
+    assert found is not None
+    epsilon, delta, percent, sign, remaining_epsilon, remaining_rho = found.groups()
+    assert thirds / 7 <= float(epsilon) <= thirds / 7 * digits
+    assert Fraction(thirds, 3 * 10**6) <= Fraction(delta) <= Fraction(thirds, 3 * 10**6) * digits
+    assert percent == "91"  # 10/11
+    remaining = Fraction(remaining_epsilon if sign == "=" else remaining_rho)
+    assert amount / digits <= remaining <= amount
 
 
 def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
@@ -202,6 +207,7 @@ def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
             == (again.cost.amount, again.cost.delta)
             == (plans[0].charge, first)
         )
-        assert f"δ = {float(first):g}" in pages[1]
+        assert f"δ = {format_up(first, 3)}" in pages[1]
+        assert f"δ = {format_up(second, 3)}" not in pages[1]
         assert f"δ = {float(second):g}" not in pages[1]
         assert numbers(pages[1], " of the budget") == [float(format_up(plans[0].charge, 6))]

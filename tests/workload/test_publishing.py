@@ -69,7 +69,7 @@ def test_a_folder_has_all_files(ledger_plan: Path, tmp_path: Path) -> None:
         table = parquet.read_table(made.folder / f"{name}.parquet")
         assert [tuple(row.values()) for row in table.to_pylist()] == answer.records
     page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
-    for words in ("**ε = ", "δ = 1e-06", "each **id**", "not protected", "release.json", "n_reliable"):
+    for words in ("**ε = ", "δ = 1e-6", "each **id**", "not protected", "release.json", "n_reliable"):
         assert words in page
     sentence = "Each interval contains the clipped statistic with probability ≥ 95%; error from clipping is not included."
     assert sentence in page
