@@ -12,6 +12,7 @@ from math import inf
 
 from discreet._numbers import Number, check_probability, read_decimal, to_rational
 from discreet.accounting.currencies import (
+    MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
     create_budget,
@@ -87,7 +88,9 @@ class AccountState:
     def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
         above = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
         bound = require_same_unit(self.privacy_unit, privacy_unit, self.name)
-        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=above, privacy_unit=bound)
+        return replace(
+            self, budget=self.budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS), parent=above, privacy_unit=bound
+        )
 
     def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
         """The account once `loss` is paid, or a refusal that says what would fit."""

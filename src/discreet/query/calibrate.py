@@ -88,6 +88,8 @@ def weigh_statistics(bounded: BoundedQuery, weights: Mapping[str, Fraction]) -> 
 @lru_cache(maxsize=256)
 def least_error_mechanism(sensitivity: Sensitivity, currency: Currency, share: Fraction) -> Noise:
     """The noise with the smallest error at this price."""
+    if currency.counts_epsilon:  # Laplace noise is exact in ε, and Gaussian noise has none
+        return Laplace.for_epsilon(share, sensitivity)
     variance = currency.gaussian_variance(share, sensitivity.l2_squared)
     if variance is None:
         return _calibrate_laplace(sensitivity, currency, share, 1.0)
@@ -111,9 +113,7 @@ def _is_laplace_worse(sensitivity: Sensitivity, currency: Currency, share: Fract
 
 
 def _calibrate_laplace(sensitivity: Sensitivity, currency: Currency, share: Fraction, start: float) -> Laplace:
-    """The least Laplace noise at this price: exactly where amounts are ε, else to about seven digits."""
-    if currency.counts_epsilon:
-        return Laplace.for_epsilon(share, sensitivity)
+    """The least Laplace noise at this price, to about seven digits."""
 
     def cost(scale: float) -> Fraction | float:
         return currency.cost(Laplace(scale).event(sensitivity))[0]
