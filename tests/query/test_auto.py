@@ -28,7 +28,7 @@ def auto(bounds: Any = "auto", **more: Any) -> Session:
 def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     asked = auto(epsilon=100, delta=delta)
     answer = asked.ask(SUM, epsilon=50, confidence=1 - 1e-10, bits=seeded_bits(1))
-    assert "The bounds of pay were found privately, as part of the price: 32 to 256." in answer.explanation
+    assert "The bounds of pay were discovered privately, as part of the cost: 32 to 256." in answer.explanation
     assert answer.cost is not None
     spent, whole = asked.account.budget.spent, to_rational(answer.cost.amount)
     assert whole <= spent <= whole * (1 + Fraction(1, 1 << 100))

@@ -61,13 +61,13 @@ def test_the_size_is_the_lower_end_and_the_price_follows_from_it(question: str, 
     assert answer.cost is not None
     assert answer.cost.amount == 1000 + asked.find_epsilon(question, "5%", size=size)
     assert f"at least {size:,} rows" in answer.explanation
-    assert "found privately" in answer.explanation
-    assert ("that could be told, c" in answer.explanation) == ("GROUP BY" in question)
+    assert "found by a private pilot count" in answer.explanation
+    assert ("smallest reliable group, c" in answer.explanation) == ("GROUP BY" in question)
 
 
 def test_groups_that_cannot_be_told_are_passed_over() -> None:
     asked = session(epsilon=2000, keys={"dept": ("a", "nobody", "b")})
-    assert "300 rows in the smallest group that could be told, b" in asked.ask(MEANS, error="5%", pilot=1000).explanation
+    assert "300 rows in the smallest reliable group, b" in asked.ask(MEANS, error="5%", pilot=1000).explanation
 
 
 def test_the_epsilon_of_both_is_what_the_currency_promises() -> None:

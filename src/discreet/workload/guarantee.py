@@ -8,9 +8,9 @@ from discreet.accounting.basic import Point
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
-from discreet.query.accuracy import explain_raised_epsilon
 from discreet.query.answer import explain_sensitivity
 from discreet.query.ast import to_sql
+from discreet.query.calibrate import explain_raised_epsilon
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.execution import WorkloadAnswers
