@@ -318,3 +318,33 @@ def largest_where(holds: Callable[[float], bool], start: float = 1.0) -> float:
     """Find a positive number where `holds` is true, just below the largest; 0 if none is."""
     inverse = smallest_where(lambda x: holds(1 / x), 1 / start)
     return 0.0 if inverse == inf else 1 / inverse
+
+
+def invert_falling(
+    bounds: Callable[[float], tuple[float, float]], level: float, guess: float, margin: float, tries: int = 60
+) -> tuple[float, float]:
+    """Bracket the x ≥ 0 at which a falling function, known between two bounds, meets a level.
+
+    Both ends were tried: the upper bound is at most `level` at the right end, the lower bound above it at the left one.
+    Where no such end is found in `tries` doublings of the step, which begins at `margin` times the guess, it is ∞ or 0.
+
+    >>> invert_falling(lambda x: (1 / (1 + x), 1 / (1 + x)), 0.5, 0.9, 0.05)
+    (0.855, 1.0350000000000001)
+    """
+    right, step = guess, max(guess, 1e-9) * margin
+    for _ in range(tries):
+        right += step
+        if bounds(right)[1] <= level:
+            break
+        step *= 2
+    else:
+        right = inf
+    left, step = guess, max(guess, 1e-9) * margin
+    for _ in range(tries):
+        left -= step
+        if left <= 0 or bounds(left)[0] > level:
+            break
+        step *= 2
+    else:
+        left = 0.0
+    return max(0.0, left), 0.0 if bounds(0.0)[1] <= level else right

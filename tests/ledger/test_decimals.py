@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet import BudgetExceeded, Laplace, Threshold, _numbers, pure
 from discreet._numbers import read_decimal, read_positive, read_probability, to_rational
 from discreet.accounting import currencies
-from discreet.accounting.currencies import Currency, Filter, Gdp, Pure, Rdp, Zcdp, create_budget
+from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Currency, Filter, Gdp, Pure, Rdp, Zcdp, create_budget
 from discreet.errors import BadParameter
 from discreet.events import Event, compose
 from discreet.ledger import open_ledger
@@ -31,7 +31,7 @@ typed = st.builds(lambda digits, places: digits / 10**places, st.integers(1, 10*
 def used_up(kept: Filter, cost: Event, times: int) -> bool:
     """Whether exactly so many of these fit."""
     for _ in range(times):
-        kept = kept.charge(cost).shorten()
+        kept = kept.charge_cost(*kept.currency.cost(cost), MAX_DENOMINATOR_BITS)
     with pytest.raises(BudgetExceeded):
         kept.charge(cost)
     return kept.remaining == 0
