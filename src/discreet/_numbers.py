@@ -108,6 +108,31 @@ def check_int(value: int, name: str, minimum: int = 0) -> int:
     return number
 
 
+MIN_CONFIDENCE, MAX_CONFIDENCE = Fraction(1, 10**6), 1 - Fraction(1, 10**12)
+"""The confidences that a query may ask for: divided over 10^9 intervals, the probability of a miss is still an ordinary
+double, so no computation with it can fail after the query was charged."""
+
+
+def check_confidence(confidence: Number) -> float:
+    """Check the confidence of a query; return the least double whose shortest decimal is not below it.
+
+    >>> check_confidence(Fraction(3, 4)), check_confidence(Fraction(19, 20))
+    (0.75, 0.95)
+    >>> check_confidence(1)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12. Give one that does, for example 0.95.
+    """
+    exact = read_decimal(confidence, "confidence")
+    if not MIN_CONFIDENCE <= exact <= MAX_CONFIDENCE:
+        raise BadParameter(
+            "confidence",
+            format_rational(exact),
+            "must lie between 1e-6 and 1 - 1e-12",
+            "give one that does, for example 0.95",
+        )
+    return decimal_up(exact)
+
+
 def format_rational(exact: Fraction) -> str:
     """A rational for a message: short when it is short, a double otherwise."""
     short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
@@ -143,13 +168,17 @@ def floor_float(exact: Fraction | float) -> float:
 
 
 def decimal_up(exact: Fraction | float) -> float:
-    """The least double whose shortest decimal, which is what JSON and people read, is not below `exact`.
+    """The least double whose shortest decimal, which is what JSON shows, is not below a rational; a double stays as it is.
 
     >>> decimal_up(Fraction(3, 10)), decimal_up(Fraction(2, 3)), ceil_float(Fraction(3, 10))
     (0.3, 0.6666666666666667, 0.30000000000000004)
     """
-    near = nearest_float(exact) if isinstance(exact, Fraction) else exact
-    return near if isfinite(near) and Fraction(repr(near)) >= exact else ceil_float(exact)
+    if isinstance(exact, float):
+        return exact
+    nearest = nearest_float(exact)
+    if isinf(nearest):
+        return ceil_float(exact)
+    return nearest if Fraction(repr(nearest)) >= exact else nextafter(nearest, inf)
 
 
 def decimal_down(exact: Fraction | float) -> float:
@@ -196,12 +225,6 @@ def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
         return Fraction(isqrt(top), isqrt(bottom))
     # √(top/bottom) = √(top·bottom)/bottom; shifting first keeps `bits` bits of it.
     return Fraction(isqrt((top * bottom) << (2 * bits)) + 1, bottom << bits)
-
-
-def is_power_of_two(exact: Fraction) -> bool:
-    """Whether `exact` is 2^k for some whole k, positive or negative."""
-    top, bottom = exact.numerator, exact.denominator
-    return top > 0 and top & (top - 1) == 0 and bottom & (bottom - 1) == 0
 
 
 @dataclass(frozen=True, slots=True)

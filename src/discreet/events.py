@@ -21,9 +21,47 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
     """
 
     def __post_init__(self) -> None:
-        impossible = _find_impossible_value(cast("Event", self))
-        if impossible:
-            raise BadParameter(type(self).__name__, impossible, "no release could have been like that", "state what ran")
+        """Refuse numbers that no release can have; the events inside were checked when they were made."""
+        event, wrong = cast("Event", self), ""
+        match event:
+            case Composition(parts=parts):
+                for part, times in parts:
+                    check_event(part)
+                    if times < 1 or isinstance(part, Composition):
+                        wrong = "a part that ran less than once, or is itself a composition"
+            case Parallel(branches=branches):
+                for branch in branches:
+                    check_event(branch)
+            case Group(event=inner, size=size):
+                check_event(inner)
+                wrong = "" if size >= 1 else f"a group of {size}"
+            case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+                check_event(inner)
+                wrong = "" if 0 <= rate <= 1 else f"a rate of {format_rational(rate)}"
+            case RandomizedResponseEvent(truth=truth, choices=choices):
+                possible = 0 <= truth <= 1 and choices >= 2
+                wrong = "" if possible else f"truth {format_rational(truth)} among {choices} choices"
+            case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
+                wrong = "" if epsilon >= 0 else f"ε = {format_rational(epsilon)}"
+            case Claim(epsilon=epsilon, delta=delta):
+                possible = epsilon >= 0 and 0 <= delta <= 1
+                wrong = "" if possible else f"ε = {format_rational(epsilon)}, δ = {format_rational(delta)}"
+            case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
+                possible = epsilon >= 0 and 0 <= delta <= 1 and groups >= 1
+                if not possible:
+                    wrong = f"ε = {format_rational(epsilon)}, δ = {format_rational(delta)} for {groups} groups"
+            case ThresholdEvent(scale=scale, groups=groups):
+                wrong = "" if scale > 0 and groups >= 1 else f"scale {format_rational(scale)} for {groups} groups"
+            case BinomialEvent(n=n):
+                wrong = "" if n >= 1 else f"n = {n}"
+            case GaussianEvent(sigma=sigma) | DiscreteGaussianEvent(sigma=sigma):
+                wrong = "" if sigma > 0 else f"σ = {format_rational(sigma)}"
+            case LaplaceEvent(scale=scale) | DiscreteLaplaceEvent(scale=scale) | TruncatedGeometricEvent(scale=scale):
+                wrong = "" if scale > 0 else f"scale {format_rational(scale)}"
+            case _:
+                assert_never(event)
+        if wrong:
+            raise BadParameter(type(self).__name__, wrong, "no release could have been like that", "state what ran")
 
     def __add__(self, other: "Event") -> "Composition":
         return compose(cast("Event", self), other) if isinstance(other, PrivacyEvent) else NotImplemented
@@ -186,8 +224,8 @@ def check_event(value: object, name: str = "event") -> None:
     >>> from discreet import Gaussian
     >>> check_event(Gaussian(2))
     Traceback (most recent call last):
-    discreet.errors.BadParameter: event is Gaussian(sigma=2): not an event; pass Gaussian(sigma=2).event(sensitivity=1), \
-with the sensitivity of what it released
+    discreet.errors.BadParameter: event is Gaussian(sigma=2): not an event. Pass Gaussian(sigma=2).event(sensitivity=1), \
+with the sensitivity of what it released.
     """
     if isinstance(value, PrivacyEvent):
         return
@@ -253,47 +291,6 @@ def subsample_without_replacement(event: Event, rate: Number) -> Event:
     if share in (0, 1):
         return event if share else NO_EVENT
     return SampledWithoutReplacement(event, share)
-
-
-def _find_impossible_value(event: Event) -> str | None:
-    """What is wrong with the numbers of this fact alone; the facts inside it were checked when they were made."""
-    match event:
-        case Composition(parts=parts):
-            for part, _ in parts:
-                check_event(part)
-            wrong = any(times < 1 or isinstance(part, Composition) for part, times in parts)
-            return "a part that ran less than once, or is itself a composition" if wrong else None
-        case Parallel(branches=branches):
-            for branch in branches:
-                check_event(branch)
-            return None
-        case Group(event=inner, size=size):
-            check_event(inner)
-            return None if size >= 1 else f"a group of {size}"
-        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
-            check_event(inner)
-            return None if 0 <= rate <= 1 else f"a rate of {format_rational(rate)}"
-        case RandomizedResponseEvent(truth=truth, choices=choices):
-            return None if 0 <= truth <= 1 and choices >= 2 else f"truth {format_rational(truth)} among {choices} choices"
-        case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon):
-            return None if epsilon >= 0 else f"ε = {format_rational(epsilon)}"
-        case Claim(epsilon=epsilon, delta=delta):
-            return (
-                None if epsilon >= 0 and 0 <= delta <= 1 else f"ε = {format_rational(epsilon)}, δ = {format_rational(delta)}"
-            )
-        case OptimalPartitionSelectionEvent(epsilon=epsilon, delta=delta, groups=groups):
-            fine = epsilon >= 0 and 0 <= delta <= 1 and groups >= 1
-            return None if fine else f"ε = {format_rational(epsilon)}, δ = {format_rational(delta)} for {groups} groups"
-        case ThresholdEvent(scale=scale, groups=groups):
-            return None if scale > 0 and groups >= 1 else f"scale {format_rational(scale)} for {groups} groups"
-        case BinomialEvent(n=n):
-            return None if n >= 1 else f"n = {n}"
-        case GaussianEvent(sigma=width) | DiscreteGaussianEvent(sigma=width):
-            return None if width > 0 else f"σ = {format_rational(width)}"
-        case LaplaceEvent(scale=width) | DiscreteLaplaceEvent(scale=width) | TruncatedGeometricEvent(scale=width):
-            return None if width > 0 else f"scale {format_rational(width)}"
-        case _:
-            assert_never(event)
 
 
 NO_EVENT = Composition()

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet._numbers import Number, check_int
 from discreet.auditor import Finding, audit
-from discreet.auditor.neighbours import Domain
+from discreet.auditor.claims import Domain
 from discreet.noise.bits import SEED_BYTES, Bits, Keystream
 
 

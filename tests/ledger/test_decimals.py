@@ -92,13 +92,13 @@ def test_ten_asks_of_a_tenth_on_a_budget_of_one(whole: float, share: float, time
 def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 9 * to_rational(0.1) + to_rational(0.1) > 1
     kept = currencies.pure_filter(1)
-    for module in ("discreet.mechanisms.laplace", "discreet.query.accuracy"):
+    for module in ("discreet.mechanisms.laplace", "discreet.query.calibrate"):
         monkeypatch.setattr(f"{module}.read_positive", _numbers.check_positive)
     with pytest.raises(BudgetExceeded):
         used_up(kept, Laplace.for_epsilon(0.1, 1).event(1), 10)
     with pytest.raises(BudgetExceeded) as refused:
         asks(session(epsilon=1), 0.1, 10)
-    cost, left = str(refused.value).removeprefix("this costs ").split(" (ε) but ")
+    cost, left = str(refused.value).removeprefix("This costs ε = ").split(", and ε = ")
     assert cost != left.split()[0], "a refusal shows digits that tell the two amounts apart"
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceQuarantined, SourceRefused
 from discreet.ledger import open_ledger
+from discreet.ledger.chain import to_storable
 from discreet.ledger.check import check_ledger
 from discreet.ledger.quarantine import (
     RESOURCE_LIMIT,
@@ -22,13 +23,12 @@ from discreet.ledger.quarantine import (
     FileQuarantine,
     MemoryQuarantine,
     Quarantine,
-    _to_storable,
     default_state_folder,
     default_state_path,
 )
-from tests.console import run
-from tests.ledger.histories import small
 from tests.ordinary_user import ordinary_user
+from tests.support.console import run
+from tests.support.small_ledger import make_small_ledger
 
 PLACES = ["memory", "state", "sqlite", "postgres"]
 EXAMPLES = count()
@@ -46,10 +46,10 @@ def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
         case "state":
             return lambda: FileQuarantine(folder / "state" / "sources.ledger")
         case "sqlite":
-            small(folder / "l").close()
+            make_small_ledger(folder / "l").close()
             return lambda: open_ledger(folder / "l").quarantine
     database = request.getfixturevalue("database")
-    small(database).close()
+    make_small_ledger(database).close()
     return lambda: open_ledger(database).get_account("hr").quarantine
 
 
@@ -88,7 +88,7 @@ def agrees(hands: tuple[Quarantine, Quarantine], names: list[str], history: list
         for each in names:
             assert [is_quarantined(kept, each) for kept in hands] == [expected(each)] * 2
         listed = {each.source for each in hands[0].list_quarantined()}
-        assert [not listed.isdisjoint({each, _to_storable(each)}) for each in names] == [expected(each) for each in names]
+        assert [not listed.isdisjoint({each, to_storable(each)}) for each in names] == [expected(each) for each in names]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -139,8 +139,8 @@ def test_the_message_tells_nothing_but_the_source() -> None:
     assert "discreet source lift" in messages.pop()
 
 
-def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(place: str) -> None:
-    ledger = small(place)
+def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(sql_location: str) -> None:
+    ledger = make_small_ledger(sql_location)
     ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert check_ledger(ledger).quarantined == ("people.csv",)
     edits = {
@@ -201,7 +201,7 @@ def test_processes_that_record_at_once_count_all(kind: str, folder: Path, reques
     where = str(request.getfixturevalue("database") if kind == "postgres" else folder / "state" / "l")
     if kind != "state":
         (folder / "state").mkdir()
-        small(where).close()
+        make_small_ledger(where).close()
     racers = [subprocess.Popen([sys.executable, "-c", RACER, where, kind, "5"]) for _ in range(4)]
     assert [racer.wait() for racer in racers] == [0] * 4
     ledger = open_ledger(where)
@@ -263,6 +263,37 @@ def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
         FileQuarantine(state / "sources.ledger").check("people.csv")
 
 
+def test_a_disk_without_room_for_a_failure_is_refused_at_the_first_check(folder: Path) -> None:
+    script = """
+import resource, signal, sys
+from discreet.ledger.quarantine import FileQuarantine
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+FileQuarantine(sys.argv[1]).check("people.csv")
+"""
+    command = [sys.executable, "-c", script, str(folder / "state" / "sources.ledger")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "discreet.errors.LedgerUnavailable" in done.stderr
+    assert "the file of the owner's state cannot be made" in done.stderr
+    assert list((folder / "state").iterdir()) == []
+
+
+def test_the_first_failure_makes_the_file_and_every_check_looks_for_it(folder: Path) -> None:
+    path = folder / "state" / "sources.ledger"
+    reading, writing = FileQuarantine(path), FileQuarantine(path)
+    reading.check("people.csv")
+    assert reading.list_quarantined() == ()
+    with pytest.raises(BadParameter, match="the quarantined sources are: none"):
+        reading.lift("people.csv")
+    assert list(path.parent.iterdir()) == []
+    writing.record_failure("people.csv", FailureKind.DECODING)
+    with pytest.raises(SourceQuarantined):
+        reading.check("people.csv")
+    path.unlink()
+    with pytest.raises(LedgerUnavailable, match="moved, removed or replaced"):  # once opened, it may not disappear
+        reading.check("people.csv")
+
+
 def test_a_state_folder_that_cannot_be_made_says_so(folder: Path) -> None:
     (folder / "file").write_text("in the way")
     with pytest.raises(LedgerUnavailable, match="DISCREET_STATE"):
@@ -274,7 +305,7 @@ def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.
     monkeypatch.setenv("DISCREET_STATE", str(folder / "state"))
     source = str((folder / "people.csv").resolve())
     where = () if kind == "state" else ("--ledger", folder / "l")
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     with open_ledger(folder / "l") as ledger:
         kept = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
         kept.record_failure(source, FailureKind.DECODING)
@@ -301,7 +332,7 @@ def test_quarantine_ends_with_exit_code_4() -> None:
 
 
 def test_check_shows_what_is_quarantined(folder: Path) -> None:
-    with small(folder / "l") as ledger:
+    with make_small_ledger(folder / "l") as ledger:
         ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert "Quarantined: 'people.csv'" in run("ledger", "check", folder / "l").stdout
     assert json.loads(run("ledger", "check", folder / "l", "--json").stdout)["quarantined"] == ["people.csv"]

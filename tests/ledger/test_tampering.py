@@ -19,7 +19,7 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import GENESIS, Debit, compute_hash, decode, encode, to_canonical_json
 from discreet.ledger.keys import load_key
 from discreet.ledger.verify import find_divergence, sign_head
-from tests.ledger.histories import ask, small
+from tests.support.small_ledger import debit_and_record, make_small_ledger
 
 
 def run(place: Path, sql: str, *values: Any) -> None:
@@ -29,14 +29,14 @@ def run(place: Path, sql: str, *values: Any) -> None:
 
 
 def test_an_untouched_ledger_holds(folder: Path) -> None:
-    report = check_ledger(small(folder / "l"))
+    report = check_ledger(make_small_ledger(folder / "l"))
     assert report.is_valid
     assert (report.entries, report.unanswered) == (10, ("crashed",))
     assert [account.budget.spent for account in report.accounts] == [1, 1]
 
 
 def test_a_flipped_bit_in_any_byte_of_any_entry(folder: Path) -> None:
-    ledger, chance = small(folder / "l"), random.Random(5)
+    ledger, chance = make_small_ledger(folder / "l"), random.Random(5)
     flips = 0
     for column in ("body", "hash"):
         with ledger.store.read_transaction() as pages:
@@ -89,7 +89,7 @@ def replaced(ledger: Ledger, number: int, column: str, changed: bytes, cell: byt
     ],
 )
 def test_changed_columns_and_totals(folder: Path, change: str) -> None:
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     run(folder / "l", change)
     assert not check_ledger(open_ledger(folder / "l")).is_valid
 
@@ -112,18 +112,18 @@ def rewritten(place: Path, number: int, **fields: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"price": Fraction(1, 4)}, "charges less than its facts cost"),
+        ({"cost": Fraction(1, 4)}, "charges less than its event costs"),
         ({"spent": Fraction(1, 5)}, "a sum that is not the sum"),
-        ({"price": Fraction(6), "spent": Fraction(6)}, "overdraws"),
-        ({"about": "id: replace one unit"}, "does not say whose rows its account speaks of"),
-        ({"facts": codec.encode(Claim(Fraction(1, 3), Fraction(1, 9)))}, "less δ than its facts leak"),
+        ({"cost": Fraction(6), "spent": Fraction(6)}, "overdraws"),
+        ({"unit": "id: replace one unit"}, "does not state the privacy unit of its account"),
+        ({"encoded_event": codec.encode(Claim(Fraction(1, 3), Fraction(1, 9)))}, "less δ than its event costs"),
     ],
 )
 def test_a_chain_that_was_made_anew_still_has_to_add_up(folder: Path, fields: dict[str, Any], said: str) -> None:
     import msgspec
 
-    small(folder / "l").close()
-    given = {name: msgspec.Raw(value) if name == "facts" else value for name, value in fields.items()}
+    make_small_ledger(folder / "l").close()
+    given = {name: msgspec.Raw(value) if name == "encoded_event" else value for name, value in fields.items()}
     rewritten(folder / "l", 3, **given)
     assert said in str(check_ledger(open_ledger(folder / "l")).problem)
 
@@ -147,7 +147,7 @@ def noticed(place: Path) -> bool:
 def test_a_flipped_bit_anywhere_in_the_file(folder: Path) -> None:
     """Either a check notices it, or it changed nothing that is ever read."""
     whole, chance, found = folder / "whole", random.Random(6), 0
-    small(whole).close()
+    make_small_ledger(whole).close()
     truth, raw = contents(whole), whole.read_bytes()
     for i in range(300):
         place = chance.randrange(len(raw))
@@ -161,7 +161,7 @@ def test_a_flipped_bit_anywhere_in_the_file(folder: Path) -> None:
 
 
 def test_a_truncated_file_is_never_taken_for_a_ledger(folder: Path) -> None:
-    small(folder / "whole").close()
+    make_small_ledger(folder / "whole").close()
     raw = (folder / "whole").read_bytes()
     for i, length in enumerate([*range(0, len(raw), 4096), *range(1, len(raw), 3001)]):
         copy = folder / f"copy {i}"
@@ -171,10 +171,10 @@ def test_a_truncated_file_is_never_taken_for_a_ledger(folder: Path) -> None:
 
 def heads(folder: Path) -> Iterator[dict[str, Any]]:
     key = load_key(folder / "key")
-    ledger = small(folder / "l")
+    ledger = make_small_ledger(folder / "l")
     while True:
         yield sign_head(ledger, key)
-        ask(ledger, 100 + check_ledger(ledger).entries)
+        debit_and_record(ledger, 100 + check_ledger(ledger).entries)
 
 
 def test_a_restored_backup_passes_every_check_but_the_signed_head(folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_restored_backup_passes_every_check_but_the_signed_head(folder: Path) 
     assert check_ledger(restored).is_valid
     assert find_divergence(today, earlier) is find_divergence(today, later) is find_divergence(restored, earlier) is None
     assert "rolled back" in str(find_divergence(restored, later))
-    ask(restored, 999)  # the copy goes its own way
+    debit_and_record(restored, 999)  # the copy goes its own way
     assert "another history" in str(find_divergence(restored, later))
 
 
@@ -213,15 +213,15 @@ def test_a_changed_head_is_not_believed(folder: Path) -> None:
 
 
 def test_a_copied_ledger_is_whole(folder: Path) -> None:
-    small(folder / "l").close()
+    make_small_ledger(folder / "l").close()
     shutil.copy(folder / "l", folder / "copy")
     assert check_ledger(open_ledger(folder / "copy")) == check_ledger(open_ledger(folder / "l"))
 
 
 def test_an_id_in_the_index_but_not_in_the_entry(folder: Path) -> None:
     """A debit that was edited after the fact does not hand out somebody else's answer."""
-    ledger = small(folder / "l")
+    ledger = make_small_ledger(folder / "l")
     first = next(entry for entry in ledger.iter_entries() if isinstance(entry, Debit))
     run(folder / "l", "UPDATE discreet_entries SET body = ? WHERE number = ?", b"{}", first.number)
     with pytest.raises(LedgerCorrupted):
-        ledger.get_account("hr").reserve(codec.decode(bytes(first.facts)), measurement="m0", id="q0")  # type: ignore[arg-type]
+        ledger.get_account("hr").reserve(codec.decode(bytes(first.encoded_event)), measurement="m0", id="q0")  # type: ignore[arg-type]

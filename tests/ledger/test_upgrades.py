@@ -18,13 +18,13 @@ from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import Ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.keys import load_key, rotate_key
+from discreet.ledger.keys import list_rotations, load_key, rotate_key
 from discreet.ledger.sql_store import MIGRATIONS
 from discreet.ledger.verify import find_divergence, sign_head, verify
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.console import run
-from tests.ledger.histories import ask
+from tests.support.console import run
+from tests.support.small_ledger import debit_and_record
 
 GOLDEN = Path(__file__).parent / "golden"
 CERTIFICATES = ("count", "mean", "piloted")
@@ -83,15 +83,15 @@ def test_a_ledger_of_schema_3_opens_upgrades_and_verifies(golden: str, folder: P
     for name in CERTIFICATES:
         verdict = verify(read(name), public=key.public, ledger=ledger)
         assert verdict.is_valid, [finding for finding in verdict.claims if not finding.is_valid]
-    ask(ledger, 60)
+    debit_and_record(ledger, 60)
     assert check_ledger(ledger).is_valid
     assert find_divergence(ledger, read("head"), key.public) is None
 
 
 def test_the_upgrade_notices_an_edit_of_the_old_ledger(golden: str) -> None:
     ledger = open_ledger(golden)
-    with ledger.store.write_transaction() as pages:
-        pages.run("UPDATE discreet_entries SET body = hash WHERE number = 7", ())
+    with ledger.store.write_transaction() as transaction:
+        transaction.run("UPDATE discreet_entries SET body = hash WHERE number = 7", ())
     assert not check_ledger(ledger).is_valid
 
 
@@ -155,7 +155,7 @@ def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
     forged = later.certify(answer, thief)
     for public in (new, None):  # whoever gives no key is told by the ledger which one it signs with
         assert [f.claim for f in verify(forged, public=public, ledger=ledger).claims if not f.is_valid] == [
-            "it was made with the given key"
+            "it was signed with the given key"
         ]
         assert "another key" in str(find_divergence(ledger, sign_head(ledger, thief), public))
     stranger = load_key(folder / "stranger")
@@ -169,20 +169,20 @@ def test_a_rotation_without_both_signatures_is_noticed(golden: str, folder: Path
 
     for field in ("signature", "confirmation", "old", "new"):
         ledger, _, new = rotated(golden, folder)
-        with ledger.store.read_transaction() as pages:
-            entry = pages.list_rotations()[-1]
+        with ledger.store.read_transaction() as transaction:
+            entry = list_rotations(transaction)[-1]
         other = load_key(folder / "stranger")
         value = other.public if field in ("old", "new") else other.sign(b"something")
         body = encode(msgspec.structs.replace(entry, **{field: value}))
-        with ledger.store.write_transaction() as pages:
-            known = pages.read_body(entry.number), pages.find_hash(entry.number)
-            pages.run(
+        with ledger.store.write_transaction() as transaction:
+            known = encode(entry), transaction.find_hash(entry.number)
+            transaction.run(
                 "UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (body, compute_hash(body), entry.number)
             )
         assert "signatures of both keys" in str(check_ledger(ledger).problem)
         assert not verify(read("count"), public=new, ledger=ledger).is_valid
-        with ledger.store.write_transaction() as pages:
-            pages.run("UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (*known, entry.number))
+        with ledger.store.write_transaction() as transaction:
+            transaction.run("UPDATE discreet_entries SET body = ?, hash = ? WHERE number = ?", (*known, entry.number))
         assert check_ledger(ledger).is_valid
 
 
@@ -203,15 +203,15 @@ def test_an_interrupted_rotation_is_continued(
         if point == "after the entry":
             broken.setattr(os, "replace", crash)
         else:
-            broken.setattr("discreet.ledger.sql_store.Transaction.append", crash)
+            broken.setattr("discreet.ledger.sql_store.SqlTransaction.append", crash)
         with pytest.raises(Crash):
             rotate_key(ledger, place)
     assert load_key(place).public == old
     draft = load_key(place.with_name("hr.ledger.key.new")).public
     made = rotate_key(ledger, place)
     assert (made.old, made.new, load_key(place).public) == (old, draft, draft)
-    with ledger.store.read_transaction() as pages:
-        assert len(pages.list_rotations()) == 1
+    with ledger.store.read_transaction() as transaction:
+        assert len(list_rotations(transaction)) == 1
     assert check_ledger(ledger).is_valid
 
 

@@ -10,8 +10,9 @@ from matplotlib.colors import to_hex
 
 from discreet.events import compose
 from discreet.ledger import open_ledger
-from discreet.query.answer import Answer
+from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.estimates import Estimate
+from discreet.query.postprocess import AnswerColumn
 from discreet.testing import seeded_bits
 from discreet.workload import Publication, Workload, WorkloadQuery, charts, publish
 from discreet.workload.charts import BLUE, PALE, draw_chart
@@ -76,7 +77,7 @@ def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatc
 def test_what_is_not_reliable_is_pale(groups: int) -> None:
     """Bars where there is room, points where there is none."""
     rows = tuple(((f"k{i}",), (Estimate(100, 90, 110, i % 3 != 0),)) for i in range(groups))
-    answer = Answer(("k",), ("n",), rows, 0.95, compose(), "", False)
+    answer = Answer(("k",), (AnswerColumn("n"),), rows, IntervalOptions(), compose(), "", False)
     [axes] = draw_chart(answer, "q").axes
     if groups <= charts.MAX_BARS:
         seen = {round(bar.get_center()[0]): (to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in axes.patches}

@@ -15,7 +15,6 @@ from discreet.accounting.pure import pure
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.query.quote import predict_accuracy, row_count_error
 from discreet.query.schema import Column, Kind, Table
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
@@ -132,7 +131,7 @@ def test_three_budgets_say_what_each_buys() -> None:
         assert low.half_width >= middle.half_width >= high.half_width
         assert (low.reliable or 0) <= (middle.reliable or 0) <= (high.reliable or 0) <= (high.cells or 0)
     heads = same.columns[0]
-    measured = predict_accuracy(plan.measurements[0], "n", 0.95, (1,)).half_widths[0][1]
+    measured = plan.measurements[0].predict("n", 0.95, (1,)).half_widths[0][1]
     assert heads.half_width == measured == 20
     assert heads.reliable == sum(measured <= size / 10 for size in COUNTS.values()) == 2
 
@@ -199,7 +198,7 @@ def test_a_cell_is_reliable_up_to_a_tenth_of_what_it_would_be(sql: str, tenth: C
     for each in asked:
         plan = plan_workload(workload(each, epsilon=2))
         [line] = forecast_budgets(plan)[1].columns
-        halves = {n: predict_accuracy(plan.measurements[0], "x", 0.95, (n,)).half_widths[0][1] for n in each.sizes}
+        halves = {n: plan.measurements[0].predict("x", 0.95, (n,)).half_widths[0][1] for n in each.sizes}
         assert line.reliable == sum(half <= tenth(n) for n, half in halves.items())
         found += line.reliable or 0
     assert 0 < found < len(sizes)
@@ -211,7 +210,7 @@ def test_an_average_is_not_reliable_over_a_count_that_is_not() -> None:
     for sql in ("AVG(pay)", "MEDIAN(pay)"):
         asked = WorkloadQuery(name="q", sql=f"SELECT dept, {sql} AS x FROM people GROUP BY dept", size=sizes)
         plan = plan_workload(workload(asked, epsilon=2, bounds={"pay": (190, 200)}))
-        off = row_count_error(plan.measurements[0], plan.bounded_queries[0].query.aggregates[0][1], 0.95)
+        off = plan.bounded_queries[0].query.aggregates[0][1].row_count_error(plan.measurements[0].statistic_noise(0.95))
         assert off is not None
         [line] = forecast_budgets(plan)[1].columns
         assert line.reliable == sum(n >= 10 * off for n in sizes) < len(sizes)
@@ -224,7 +223,7 @@ TINY: dict[str, Any] = {"epsilon": Fraction(1, 10**300), "policy": GENEROUS, "bo
 @pytest.mark.parametrize(
     ("more", "said", "not_said"),
     [
-        ({"epsilon": Fraction(10) ** 300}, "narrower than 2\\^-60 grid steps.*lower budget", "wanted errors"),
+        ({"epsilon": Fraction(10) ** 300}, "narrower than 2\\^-60 grid steps.*Lower budget", "wanted errors"),
         (TINY, "too small for any answer to questions.all", "wanted errors"),
         ({"epsilon": Fraction(10) ** 300, "delta": Fraction(1, 10**6)}, "narrower", "wanted errors"),
     ],
@@ -250,7 +249,7 @@ def test_a_large_weight_beside_a_small_one_is_a_plan_or_refused_by_name() -> Non
         return plan_workload(workload(heavy, light, epsilon=1))
 
     assert within_budget(plan(4))
-    with pytest.raises(QueryRefused, match=r"wider than .*\(questions\.light\); raise its weight"):
+    with pytest.raises(QueryRefused, match=r"wider than .*\(questions\.light\)\. Raise its weight"):
         plan(9)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CellCounts, CentredSum, RowCount, Statistic
@@ -107,7 +107,7 @@ def test_a_sensitivity_without_the_change_of_sign_breaks_it() -> None:
 def test_a_float_sum_breaks_it(oracle: type[Oracle], kept: bool) -> None:
     """0.1 + 1 moves by a little more than 1 when the 1 goes."""
     table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(-1, 1)})
-    question = bound_contributions(ast.Query("people", (("s", ast.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
+    question = bound_contributions(ast.Query("people", (("s", aggregates.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
     place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
     before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
     assert (breaches(question, before, after) == []) is kept

@@ -1,26 +1,77 @@
-"""A budget that survives.
+"""Durable accounts: budgets that outlive the process, in one file or in a database.
 
-Rules without a place (`account`, `budget`), places without a rule (`sqlite`, `postgres`), a chain of entries (`entry`), the
-protocol between them (`store`, `book`), and what anyone can check afterwards (`check`, `head`, `certificate`).
+account      the rules of an account, and the protocol that a session charges
+entries      what happened, as the bytes that are hashed
+chain        a ledger: accounts in one chain of entries, in any store
+store        the protocols Store and Transaction; sql_store is what the two stores in SQL share
+sqlite, postgres    the stores
+memory       an account that ends with the process
+quarantine   the sources that may not be queried
+keys         the key that signs, and its rotation
+certificate  release.json, an answer with all that its cost follows from
+check        the whole ledger added up again
+verify       a certificate, or a signed head, checked again
 """
 
+import re
+from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.addresses import is_postgres, to_libpq
+from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Ledger
+    from discreet.ledger.store import Store
+
+StoreOpener: TypeAlias = "Callable[[str, bool], Store]"
+"""Opens the store at a location, and makes it there if the second argument is True."""
 
 
-def open_ledger(place: "str | PathLike[str]", *, create: bool = False) -> "Ledger":
-    """The ledger in a file or at postgresql://…; made there if it is missing and `create` says so."""
+def open_ledger(location: str | PathLike[str], *, create: bool = False) -> "Ledger":
+    """Open the ledger in a file or at an address such as postgresql://host/database.
+
+    Args:
+        location: a path, or an address whose scheme has a store (`register_store`).
+        create: make the ledger there if it is missing.
+
+    Raises:
+        LedgerUnavailable: if there is no ledger, or it cannot be opened.
+    """
     from discreet.ledger.chain import Ledger
 
-    if is_postgres(str(place)):
-        from discreet.ledger.postgres import PostgresStore
+    return Ledger(_find_opener(str(location))(str(location), create))
 
-        return Ledger(PostgresStore(to_libpq(str(place)), create=create))
+
+def register_store(scheme: str, open_store: StoreOpener) -> None:
+    """Let `open_ledger` open every location that begins with `scheme://` through this function."""
+    _openers[scheme.lower()] = open_store
+
+
+def _find_opener(location: str) -> StoreOpener:
+    if is_postgres(location):  # also without a scheme: host=… dbname=…
+        return _openers["postgresql"]
+    found = re.match(r"([A-Za-z][\w+.-]+)://", location)
+    scheme = "" if found is None else found[1].lower()
+    if scheme not in _openers:
+        known = ", ".join(f"{each}://" for each in sorted(_openers) if each)
+        raise BadParameter("ledger", f"{scheme}://…", "no store has this scheme", f"name a file, or one of: {known}")
+    return _openers[scheme]
+
+
+def _open_sqlite(location: str, create: bool) -> "Store":
     from discreet.ledger.sqlite import SqliteStore
 
-    return Ledger(SqliteStore(place, create=create))
+    return SqliteStore(location, create=create)
+
+
+def _open_postgres(location: str, create: bool) -> "Store":
+    from discreet.ledger.postgres import PostgresStore
+
+    return PostgresStore(to_libpq(location), create=create)
+
+
+_openers: dict[str, StoreOpener] = {}
+register_store("", _open_sqlite)  # a path has no scheme
+register_store("postgresql", _open_postgres)

@@ -1,4 +1,10 @@
-"""A ledger: several accounts, one chain of entries, whatever the store. Pay, look, record: see `store` for the protocol."""
+"""A ledger: accounts in one chain of entries, in any store.
+
+**Theory of operation.** Every change is an entry that holds the hash of the entry before it. In one write transaction,
+`reserve` looks for an earlier debit, checks that the cost fits the account and all its parents, and appends a debit. The
+store runs only one such transaction at a time, so two debits never use the same remainder. `record` appends the answer in a
+second transaction, after the rows were read. Nothing is ever changed or removed, and no entry holds a time.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,19 +16,18 @@ import msgspec
 from discreet import codec
 from discreet._numbers import Number
 from discreet.accounting.currencies import Currency, Filter
-from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
+from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
-from discreet.ledger.account import AccountState, validate_name
-from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, decode
-from discreet.ledger.quarantine import LedgerQuarantine
-from discreet.ledger.sql_store import Transaction
-from discreet.ledger.store import CachedAnswer, Store, id_taken_error
+from discreet.ledger.account import AccountState, CachedAnswer, id_taken_error, validate_name
+from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, FailureRecorded, QuarantineLifted
+from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
+from discreet.ledger.store import Store, Transaction, decode_stored, read_account
 from discreet.query.answer import Receipt
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Accounts and entries in a store.
+    """The accounts and entries of a store.
 
     >>> import tempfile, os
     >>> from discreet.ledger.sqlite import SqliteStore
@@ -30,10 +35,11 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(SqliteStore(os.path.join(folder.name, "hr.ledger"), create=True))
     >>> hr = ledger.open_account("hr", epsilon=2)
-    >>> paid = hr.reserve(compose(Claim(Fraction(1), Fraction(0))), measurement="c0ffee", id="monday")
-    >>> hr.record(paid, b"about 40"), hr.budget.remaining
+    >>> event = compose(Claim(Fraction(1), Fraction(0)))
+    >>> receipt = hr.reserve(event, measurement="c0ffee", id="monday")
+    >>> hr.record(receipt, b"about 40"), hr.budget.remaining
     (b'about 40', Fraction(1, 1))
-    >>> hr.reserve(compose(Claim(Fraction(1), Fraction(0))), measurement="c0ffee", id="monday").answer, hr.budget.remaining
+    >>> hr.reserve(event, measurement="c0ffee", id="monday").answer, hr.budget.remaining
     (b'about 40', Fraction(1, 1))
     >>> ledger.close(); folder.cleanup()
     """
@@ -43,44 +49,43 @@ class Ledger:
     def open_account(
         self, name: str, epsilon: Number, delta: Number = 0, currency: Currency | None = None, parent: str | None = None
     ) -> "LedgerAccount":
-        """A new account. Its budget and its currency are for life."""
-        with self.store.write_transaction() as pages:
-            if pages.read_account(validate_name(name, "account")) is not None:
+        """Open a new account. Its budget and its currency cannot be changed."""
+        with self.store.write_transaction() as transaction:
+            if transaction.read_opening(validate_name(name, "account")) is not None:
                 raise BadParameter(
-                    "account", repr(name), "it is open already", "an account keeps its budget for life; name another"
+                    "account", repr(name), "it is open already", "its budget cannot be changed; take another name"
                 )
-            above = None if parent is None else self._require_account(pages, parent)
+            above = None if parent is None else self._require_account(transaction, parent)
             account = AccountState.open(name, epsilon, delta, currency, above)
-            number, link = pages.read_last()
-            pages.append(AccountOpened.of(account, number + 1, link))
-            pages.add_account(name, number + 1)
+            head = transaction.read_head()
+            transaction.append(AccountOpened.of(account, head.number + 1, head.hash))
         return LedgerAccount(self.store, account)
 
     def get_account(self, name: str | None = None) -> "LedgerAccount":
-        """An account that is open; without a name the only one."""
-        with self.store.read_transaction() as pages:
+        """Return an account that is open; without a name, the only one."""
+        with self.store.read_transaction() as transaction:
             if name is None:
-                name = self._only_account_name(pages)
-            return LedgerAccount(self.store, self._require_account(pages, name))
+                name = self._only_account_name(transaction)
+            return LedgerAccount(self.store, self._require_account(transaction, name))
 
     def list_accounts(self) -> tuple[AccountState, ...]:
-        """Every account with its totals, in the order of opening."""
-        with self.store.read_transaction() as pages:
-            return tuple(self._require_account(pages, name) for name in pages.list_account_names())
+        """Return every account with its totals, in the order of opening."""
+        with self.store.read_transaction() as transaction:
+            return tuple(self._require_account(transaction, name) for name in transaction.list_account_names())
 
     @property
-    def quarantine(self) -> LedgerQuarantine:
-        """The sources that may not be queried, whoever pays."""
+    def quarantine(self) -> "LedgerQuarantine":
+        """The sources that may not be queried, from any account."""
         return LedgerQuarantine(self.store)
 
     def iter_entries(self) -> Iterator[Entry]:
-        """Every entry, in order."""
-        with self.store.read_transaction() as pages:
-            for row in pages.iter_entries():
-                yield decode(row.body)
+        """Yield every entry, in order."""
+        with self.store.read_transaction() as transaction:
+            for stored in transaction.iter_entries():
+                yield decode_stored(transaction, stored)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Release the store."""
         self.store.close()
 
     def __enter__(self) -> "Ledger":
@@ -90,7 +95,7 @@ class Ledger:
         self.close()
 
     def _require_account(self, transaction: Transaction, name: str) -> AccountState:
-        found = transaction.read_account(name)
+        found = read_account(transaction, name)
         if found is None:
             names = ", ".join(map(repr, transaction.list_account_names())) or "none yet"
             raise BadParameter("account", repr(name), f"not in {self.store.location}", f"the accounts are: {names}")
@@ -99,34 +104,34 @@ class Ledger:
     def _only_account_name(self, transaction: Transaction) -> str:
         names = transaction.list_account_names()
         if len(names) != 1:
-            shown = ", ".join(map(repr, names)) or "none yet"
+            known = ", ".join(map(repr, names)) or "none yet"
             raise BadParameter(
-                "account", "missing", f"{self.store.location} does not have exactly one", f"name one of: {shown}"
+                "account", "missing", f"{self.store.location} does not have exactly one", f"name one of: {known}"
             )
         return names[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerAccount:
-    """One account of a ledger, as a purse that a session pays from."""
+    """An `Account` of a ledger."""
 
     store: Store
-    initial_state: AccountState  # what it was; what is left of it is read anew each time
+    initial_state: AccountState  # as it was found; its totals are read again each time
 
     @property
     def state(self) -> AccountState:
-        """The account and its parents, with what is spent by now."""
-        with self.store.read_transaction() as pages:
-            return pages.read_totals(self.initial_state)
+        """The account and its parents with their present totals."""
+        with self.store.read_transaction() as transaction:
+            return transaction.read_totals(self.initial_state)
 
     @property
     def budget(self) -> Filter:
-        """What was opened, and what is left of it, in the account itself; its parent may have less."""
+        """The account's own limit, spent and remaining; less may remain in its parent."""
         return self.state.budget
 
     @property
-    def quarantine(self) -> LedgerQuarantine:
-        """The sources that may not be queried: the ledger's, for all its accounts."""
+    def quarantine(self) -> "LedgerQuarantine":
+        """The quarantine of the ledger, for all its accounts."""
         return LedgerQuarantine(self.store)
 
     def check(self, event: Composition) -> None:
@@ -137,19 +142,19 @@ class LedgerAccount:
         """As in `Account`."""
         if id is not None:
             validate_name(id, "id")
-        with self.store.read_transaction() as pages:
-            return self._find_earlier_debit(pages, id, measurement, codec.encode(event), fresh) is not None
+        with self.store.read_transaction() as transaction:
+            return self._find_earlier_debit(transaction, id, measurement, codec.encode(event), fresh) is not None
 
     def has_debit(self, id: str) -> bool:
         """As in `Account`."""
-        with self.store.read_transaction() as pages:
-            return pages.find_debit_by_id(self.initial_state.name, validate_name(id, "id")) is not None
+        with self.store.read_transaction() as transaction:
+            return transaction.find_debit_by_id(self.initial_state.name, validate_name(id, "id")) is not None
 
     def pay(self, event: Composition) -> Receipt:
-        """A debit that no answer will be recorded for."""
-        paid = self.reserve(event, measurement="", fresh=True)
-        assert isinstance(paid, Receipt)
-        return paid
+        """As in `Account`."""
+        receipt = self.reserve(event, measurement="", fresh=True)
+        assert isinstance(receipt, Receipt)
+        return receipt
 
     def reserve(
         self,
@@ -165,36 +170,38 @@ class LedgerAccount:
         """As in `Account`."""
         if tainted:
             raise BadParameter(
-                "bits", "seeded", "a ledger keeps no answer whose noise can be repeated", "leave the seed out"
+                "bits", "seeded", "a ledger records no answer with noise that can be repeated", "leave the seed out"
             )
-        name, facts = validate_name(uuid4().hex if id is None else id, "id"), codec.encode(event)
-        codec.decode(facts)  # what could not be read back is refused before it is in the chain for good
+        name, encoded_event = validate_name(uuid4().hex if id is None else id, "id"), codec.encode(event)
+        codec.decode(encoded_event)  # refuse what could not be read back, before it is in the chain for good
         try:
-            charge = self.initial_state.compute_charge(event, certified_delta)
-            with self.store.write_transaction() as pages:
-                earlier = self._find_earlier_debit(pages, id, measurement, facts, fresh)
+            cost = self.initial_state.compute_charge(event, certified_delta)
+            with self.store.write_transaction() as transaction:
+                earlier = self._find_earlier_debit(transaction, id, measurement, encoded_event, fresh)
                 return earlier or self._debit(
-                    pages, name, measurement, event, facts, charge, Fraction(certified_delta), privacy_unit
+                    transaction, name, measurement, event, encoded_event, cost, Fraction(certified_delta), privacy_unit
                 )
         except BudgetExceeded as refused:
             raise self.state.suggest_epsilon(refused) from None
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`."""
-        with self.store.write_transaction() as pages:
-            debit = pages.find_entry(receipt.entry)
+        with self.store.write_transaction() as transaction:
+            debit = transaction.find_entry(receipt.entry)
             if not isinstance(debit, Debit) or debit.account != self.initial_state.name:
                 raise LedgerUnavailable(
-                    self.store.location, f"entry {receipt.entry} is no debit", "record with the receipt of this ledger"
+                    self.store.location,
+                    f"entry {receipt.entry} is no debit of account {self.initial_state.name!r}",
+                    "record with the receipt that this account gave",
                 )
-            recorded = pages.find_answer(receipt.entry)
+            recorded = transaction.find_answer(receipt.entry)
             if recorded is not None:
                 return recorded
-            number, link = pages.read_last()
-            pages.append(
+            head = transaction.read_head()
+            transaction.append(
                 AnswerRecorded(
-                    number=number + 1,
-                    previous=link.hex(),
+                    number=head.number + 1,
+                    previous=head.hash.hex(),
                     account=self.initial_state.name,
                     debit=receipt.entry,
                     answer=answer,
@@ -205,17 +212,18 @@ class LedgerAccount:
     def _find_earlier_debit(
         self, transaction: Transaction, id: str | None, measurement: str, encoded_event: bytes, fresh: bool
     ) -> Receipt | CachedAnswer | None:
-        """A debit with this id or, unless it must be fresh, of this measurement: its answer, or the right to continue."""
+        """Find a debit with this id or, unless it must be fresh, of this measurement: its answer, or the receipt with which
+        it is continued."""
         debit = None if id is None else transaction.find_debit_by_id(self.initial_state.name, id)
         if (
             id is not None
             and debit is not None
-            and (debit.measurement != measurement or bytes(debit.facts) != encoded_event)
+            and (debit.measurement != measurement or bytes(debit.encoded_event) != encoded_event)
         ):
             raise id_taken_error(id)
         if debit is None and not fresh:
             debit = transaction.find_debit_by_measurement(self.initial_state.name, measurement)
-        if debit is None or bytes(debit.facts) != encoded_event:
+        if debit is None or bytes(debit.encoded_event) != encoded_event:
             return None
         answer = transaction.find_answer(debit.number)
         if answer is not None:
@@ -226,26 +234,76 @@ class LedgerAccount:
 
     def _debit(
         self, transaction: Transaction, id: str, measurement: str, event: Composition, encoded_event: bytes,
-        cost: tuple[Fraction, Fraction],
-        certified_delta: Fraction, privacy_unit: str,
+        cost: tuple[Fraction, Fraction], certified_delta: Fraction, privacy_unit: str,
     ) -> Receipt:  # fmt: skip
-        price, leak = cost
-        after = transaction.read_totals(self.initial_state).charge_cost(price, leak, privacy_unit)
-        number, link = transaction.read_last()
+        amount, delta = cost
+        after = transaction.read_totals(self.initial_state).charge_cost(amount, delta, privacy_unit)
+        head = transaction.read_head()
         transaction.append(
             Debit(
-                number=number + 1, previous=link.hex(), account=after.name, id=id, measurement=measurement,
-                facts=msgspec.Raw(encoded_event), price=price, leak=leak,
-                spent=after.budget.spent, leaked=after.budget.delta_spent,
-                at=certified_delta,
-                about=after.privacy_unit or msgspec.UNSET,
+                number=head.number + 1, previous=head.hash.hex(), account=after.name, id=id, measurement=measurement,
+                encoded_event=msgspec.Raw(encoded_event), cost=amount, delta=delta, spent=after.budget.spent,
+                delta_spent=after.budget.delta_spent, certified_delta=certified_delta,
+                unit=after.privacy_unit or msgspec.UNSET,
             )
         )  # fmt: skip
         transaction.save_totals(after)
-        transaction.count_event(after.name, encoded_event)
-        return Receipt(number + 1, event, after.budget.remaining)
+        return Receipt(head.number + 1, event, after.budget.remaining)
 
 
 def _decode_event(encoded_event: bytes) -> Composition:
-    loss = codec.decode(encoded_event)
-    return loss if isinstance(loss, Composition) else compose(loss)
+    event = codec.decode(encoded_event)
+    return event if isinstance(event, Composition) else compose(event)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerQuarantine:
+    """A `Quarantine` in a ledger's chain, for all its accounts.
+
+    >>> import tempfile
+    >>> from discreet.ledger import open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = open_ledger(f"{folder.name}/hr.ledger", create=True)
+    >>> ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
+    >>> [each.source for each in ledger.quarantine.list_quarantined()]
+    ['people.csv']
+    >>> ledger.quarantine.lift("people.csv"); ledger.quarantine.check("people.csv")
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    store: Store
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        with self.store.read_transaction() as transaction:
+            counts = transaction.read_failures(to_storable(source))
+        if counts.is_quarantined:
+            raise SourceQuarantined(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`."""
+        with self.store.write_transaction() as transaction:
+            head = transaction.read_head()
+            transaction.append(
+                FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=to_storable(source), failure=kind)
+            )
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        name = to_storable(source)
+        with self.store.write_transaction() as transaction:
+            if not transaction.read_failures(name).is_quarantined:
+                raise not_quarantined_error(source, select_quarantined(transaction.list_failures()))
+            head = transaction.read_head()
+            transaction.append(QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
+
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        with self.store.read_transaction() as transaction:
+            return select_quarantined(transaction.list_failures())
+
+
+def to_storable(source: str) -> str:
+    """Write the name of a source as every store can hold it: a path may hold bytes that are no text, and texts in PostgreSQL
+    hold no NUL."""
+    return source.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -1,128 +1,161 @@
-"""What a session asks of whatever keeps its budget: reserve, look, record.
+"""What a ledger needs of the place that keeps it: two protocols, in terms of entries, accounts, heads and failures.
 
-    paid = purse.reserve(loss, measurement=..., id=...)
-    if isinstance(paid, Recorded):       # this question has its answer already: nothing was paid
-        return paid.answer
-    ...                                  # read the data, add the noise
-    return purse.record(paid, answer)    # what it returns may be shown, and nothing else
+A store remembers the chain of entries and, beside it, what would be slow to add up again from the entries: the totals of
+every account, how often each event was debited, the failures of every source. Only `append` and `save_totals` write. A store
+holds no rule: `chain` decides what may be appended, and `check` adds everything up again and compares.
 
-A debit is durable before `reserve` returns and an answer is durable before `record` does. Between the two a crash leaves a
-debit without an answer; asking again continues that debit. However many continue it, the first to record wins and all
-of them show its answer, so one debit pays for one answer.
+A new store implements both protocols, is registered with `discreet.ledger.register_store` and joins the conformance tests
+in tests/ledger/test_store.py.
 """
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from discreet._numbers import Number
-from discreet.accounting.currencies import Filter
-from discreet.errors import BadParameter
-from discreet.events import Composition
-from discreet.ledger.failures import Quarantine
-from discreet.ledger.sql_store import Transaction
-from discreet.query.answer import Receipt
+from discreet.errors import BadEventEncoding, LedgerCorrupted
+from discreet.ledger.account import AccountState
+from discreet.ledger.entries import AccountOpened, Debit, Entry, EntryKeys, decode
+from discreet.ledger.quarantine import FailureCounts
+
+
+class Head(NamedTuple):
+    """The end of a chain: the number and the hash of its last entry; 0 and `GENESIS` for an empty one."""
+
+    number: int
+    hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class CachedAnswer:
-    """An answer that was paid for earlier."""
+class StoredEntry:
+    """An entry as it is stored, not yet decoded."""
 
-    entry: int  # of its debit
-    id: str
-    answer: bytes
+    number: int
+    body: bytes
+    hash: bytes
+    keys: EntryKeys | None = None  # as the store holds them beside the entry; None if it holds none
 
 
-class Account(Protocol):
-    """An account in whatever place it is kept."""
-
-    @property
-    def budget(self) -> Filter:
-        """What was opened, and what is left of it."""
-        ...
+class Transaction(Protocol):
+    """One atomic view of a store. What it reads and cannot make sense of raises `LedgerCorrupted`."""
 
     @property
-    def quarantine(self) -> Quarantine | None:
-        """Where failures of sources are kept, if the account's place keeps them."""
+    def location(self) -> str:
+        """The location of the store, for messages."""
         ...
 
-    def check(self, event: Composition) -> None:
-        """Refuse what cannot be paid for as a whole, before its first part is."""
+    def read_head(self) -> Head:
+        """Return the end of the chain."""
         ...
 
-    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
-        """Whether `reserve` would debit nothing. Raise `BadParameter` if the id belongs to another measurement."""
+    def append(self, entry: Entry) -> None:
+        """Write an entry and what follows from it alone: that an account exists, one more debit of an event, the failures
+        of a source. Its number and its link are the caller's to get right."""
         ...
 
-    def has_debit(self, id: str) -> bool:
-        """Whether a debit has this id."""
+    def save_totals(self, account: AccountState) -> None:
+        """Write what an account and its parents have spent, their debits and their privacy unit."""
         ...
 
-    def pay(self, event: Composition) -> Receipt:
-        """Debit, or refuse and leave everything as it was."""
+    def find_entry(self, number: int) -> Entry | None:
+        """Return the entry with this number, which may be any integer."""
         ...
 
-    def reserve(
-        self,
-        event: Composition,
-        *,
-        measurement: str,
-        id: str | None = None,
-        fresh: bool = False,
-        tainted: bool = False,
-        certified_delta: Number = 0,
-        privacy_unit: str = "",
-    ) -> Receipt | CachedAnswer:
-        """Debit once for this measurement (the hash of all of it), or return what is recorded.
-
-        The same id, or without `fresh` the same measurement, is not paid twice. An id belongs to one measurement. `at` is
-        the δ of the certified point at which a pure account pays for a plan. `privacy_unit` says about whom it is:
-        an account speaks of one unit and one change, for life.
-        """
+    def find_hash(self, number: int) -> bytes | None:
+        """Return the hash of the entry with this number, which may be any integer."""
         ...
 
-    def record(self, receipt: Receipt, answer: bytes) -> bytes:
-        """Keep the answer for good and return what may be shown: this answer, or the one that was recorded first."""
+    def find_debit_by_id(self, account: str, id: str) -> Debit | None:
+        """Return the debit of an account with this id."""
+        ...
+
+    def find_debit_by_measurement(self, account: str, measurement: str) -> Debit | None:
+        """Return the first debit of this measurement that has an answer; if none has one, the first."""
+        ...
+
+    def find_answer(self, debit: int) -> bytes | None:
+        """Return the answer that is recorded for a debit."""
+        ...
+
+    def iter_entries(self, kind: str | None = None) -> Iterator[StoredEntry]:
+        """Yield the entries in the order of their numbers, of one kind or all of them: also those with numbers that no entry
+        should have."""
+        ...
+
+    def list_account_names(self) -> tuple[str, ...]:
+        """Return the name of every account, in the order of opening."""
+        ...
+
+    def read_opening(self, account: str) -> AccountOpened | None:
+        """Return the entry that opened an account."""
+        ...
+
+    def read_totals(self, account: AccountState) -> AccountState:
+        """Return an account and its parents with the totals that are saved for them."""
+        ...
+
+    def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
+        """Return the encoded events of an account's debits and how often each occurs; at most `limit` of them."""
+        ...
+
+    def read_failures(self, source: str) -> FailureCounts:
+        """Return the failures that are counted for a source."""
+        ...
+
+    def list_failures(self) -> dict[str, FailureCounts]:
+        """Return every source for which a failure was ever recorded, with its counts."""
         ...
 
 
 class Store(Protocol):
-    """A place that only remembers."""
+    """A place that remembers entries."""
 
-    location: str
+    @property
+    def location(self) -> str:
+        """Where it is, for messages: without passwords."""
+        ...
 
     def write_transaction(self) -> AbstractContextManager[Transaction]:
-        """A transaction that nobody else writes beside; durable when it is left, undone if it is left by an error."""
+        """Open the only transaction that writes, in this process or any other. It sees all that was written before; it is
+        durable when it is left, and undone if it is left by an error."""
         ...
 
     def read_transaction(self) -> AbstractContextManager[Transaction]:
-        """One consistent view."""
+        """Open one consistent view."""
         ...
 
     def check_integrity(self) -> str | None:
-        """What the place itself finds wrong with what it holds, besides the chain; None where it finds nothing."""
+        """Return what the place itself finds wrong with what it holds, besides the chain; None where it finds nothing."""
         ...
 
     def close(self) -> None:
-        """Let go of the place."""
+        """Release the place. A later transaction opens it again."""
         ...
 
 
-def steps_unpaid_error(id: str) -> BadParameter:
-    """An id whose measurement was paid, though a step that it would rest on was not."""
-    return BadParameter(
-        "id",
-        repr(id),
-        "it belongs to another measurement, or to this one after bounds that another query found",
-        "take a new id for a new query; to retry this one, first ask the queries again that came before it",
-    )
+def read_account(transaction: Transaction, name: str) -> AccountState | None:
+    """Return an account with its parents and all their totals; None if it was never opened."""
+    opened = transaction.read_opening(name)
+    return None if opened is None else transaction.read_totals(_open_state(transaction, opened))
 
 
-def id_taken_error(id: str) -> BadParameter:
-    """An id that belongs to something else."""
-    return BadParameter(
-        "id",
-        repr(id),
-        "it belongs to another measurement (question, data, policy, noise)",
-        "take a new id for a new question",
-    )
+def _open_state(transaction: Transaction, opened: AccountOpened) -> AccountState:
+    """Return the account as it was opened, with its parents as they were opened."""
+    if opened.parent is None:
+        return opened.to_account(None)
+    above = transaction.read_opening(opened.parent)
+    if above is None or above.number >= opened.number:
+        raise LedgerCorrupted(transaction.location, f"account {opened.account!r} has no parent that was opened before it")
+    return opened.to_account(_open_state(transaction, above))
+
+
+def decode_stored(transaction: Transaction, stored: StoredEntry) -> Entry:
+    """Decode an entry of a transaction.
+
+    Raises:
+        LedgerCorrupted: if its bytes are no entry.
+    """
+    try:
+        return decode(stored.body)
+    except BadEventEncoding as wrong:
+        raise LedgerCorrupted(transaction.location, f"entry {stored.number}: {wrong}") from None

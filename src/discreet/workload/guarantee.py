@@ -5,13 +5,12 @@ from typing import Any
 
 from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.basic import Point
-from discreet.accounting.currencies import currency_name
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
-from discreet.query.accuracy import explain_raised_epsilon
 from discreet.query.answer import explain_sensitivity
 from discreet.query.ast import to_sql
+from discreet.query.calibrate import explain_raised_epsilon
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.execution import WorkloadAnswers
@@ -165,7 +164,7 @@ def _describe_tables(solved: WorkloadPlan, answers: WorkloadAnswers, missing_cha
 def _describe_provenance(solved: WorkloadPlan, answers: WorkloadAnswers, signed: dict[str, Any] | None) -> str:
     price, at = answers.cost, format_up(answers.certified_delta, 3)
     curve = f"a point of the certified privacy curve of the whole plan, ε at δ = {at}"
-    how = curve if answers.certified_delta else f"the sum in {currency_name(price.currency)}"
+    how = curve if answers.certified_delta else f"the sum in {price.currency.name}"
     lines = [
         "## How it was made\n",
         f"All noise was fixed before the first row was read, and paid for as one plan: {how}, "

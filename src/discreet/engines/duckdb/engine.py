@@ -290,7 +290,8 @@ class DuckDB(SqlEngine):
     def _execute_groups(
         self, statement: str, width: int, bounded: BoundedQuery, counts: CellCounts | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """If memory does not suffice for the whole, run part by part."""
+        """If memory does not suffice for the whole, run part by part, where totals over units add up."""
+        adds_up = counts is not None or all(each.adds_up_over_units for each in bounded.totals)
 
         def run(part: Part) -> Iterable[tuple[Any, ...]]:
             self.running = part
@@ -303,7 +304,7 @@ class DuckDB(SqlEngine):
                 yield row
             return
         except OutOfMemory:
-            if shown:
+            if shown or not adds_up:
                 raise OutOfResources from None
         try:
             yield from sum_over_parts(run, width)

@@ -1,0 +1,147 @@
+"""The store in a file: links, folders, other files, a disk that may not be written, limits on its size, clocks that jump."""
+
+import ast
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import discreet.ledger
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from tests.support.small_ledger import debit_and_record, make_small_ledger
+
+
+@pytest.mark.parametrize("nowhere", ["", ":memory:"])
+def test_a_ledger_in_memory_is_refused(nowhere: str) -> None:
+    with pytest.raises(BadParameter, match="ends with the process"):
+        open_ledger(nowhere, create=True)
+
+
+def test_a_ledger_that_is_missing_is_not_made_by_opening_it(folder: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "l")
+    assert not (folder / "l").exists()
+    (folder / "empty").touch()
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "empty")
+
+
+def test_other_files_and_folders(folder: Path) -> None:
+    (folder / "text").write_text("no ledger at all, but long enough to be read as one\n" * 100)
+    with pytest.raises(LedgerCorrupted, match="not a database"):
+        open_ledger(folder / "text", create=True)
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(folder, create=True)
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(folder / "no folder" / "l", create=True)
+    sqlite3.connect(folder / "other").execute("CREATE TABLE t (a)").connection.close()
+    with pytest.raises(LedgerUnavailable, match="there is no ledger here"):
+        open_ledger(folder / "other")
+
+
+def test_a_link_leads_to_the_ledger_itself(folder: Path) -> None:
+    (folder / "real").mkdir()
+    (folder / "link").symlink_to(folder / "real" / "l")
+    make_small_ledger(folder / "link")
+    debit_and_record(open_ledger(folder / "real" / "l"), 7)
+    assert check_ledger(open_ledger(folder / "link")).accounts[1].debits == 4
+    assert not list(folder.glob("link?*"))
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_file_that_was_moved_is_not_written_to(folder: Path, replace: bool) -> None:
+    """Debits in a file without a name would end with the process."""
+    ledger = make_small_ledger(folder / "l")
+    os.rename(folder / "l", folder / "elsewhere")
+    if replace:
+        make_small_ledger(folder / "other").close()
+        os.rename(folder / "other", folder / "l")
+    with pytest.raises(LedgerUnavailable, match="moved, removed or replaced"):
+        debit_and_record(ledger, 50)
+
+
+def test_a_disk_that_may_not_be_written(folder: Path) -> None:
+    """As a user without rights: an administrator may write anywhere."""
+    script = """
+import os, sys
+from fractions import Fraction
+from discreet.ledger import open_ledger
+from discreet.ledger.sql_store import LATEST_VERSION
+from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.chain import Ledger
+from discreet.events import Claim, compose
+from discreet.errors import LedgerUnavailable
+import discreet.accounting.curve
+event = compose(Claim(Fraction(1, 3), Fraction(0)))
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+try:
+    open_ledger(sys.argv[1]).get_account("hr").reserve(event, measurement="m", id="q")
+except LedgerUnavailable as failed:
+    print(failed)
+"""
+    make_small_ledger(folder / "l").close()
+    folder.chmod(0o555)
+    (folder / "l").chmod(0o444)
+    try:
+        done = subprocess.run([sys.executable, "-c", script, str(folder / "l")], capture_output=True, text=True, check=False)
+    finally:
+        folder.chmod(0o755)
+    assert "nothing is shown" in done.stdout, done.stderr
+    assert "then ask again with the same id" in done.stdout
+
+
+def test_a_limit_on_the_size_of_files_fails_closed(folder: Path) -> None:
+    script = """
+import resource, signal, sys
+from fractions import Fraction
+from discreet.ledger import open_ledger
+from discreet.events import Claim, compose
+ledger = open_ledger(sys.argv[1], create=True)
+account = ledger.open_account("hr", 1)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+event = compose(Claim(Fraction(1, 1000), Fraction(0)))
+for i in range(1000):
+    receipt = account.reserve(event, measurement=f"m{i}", id=f"q{i}")
+    account.record(receipt, b"x" * 1000)
+    print("shown", i, flush=True)
+"""
+    file = folder / "limited.ledger"
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=False)
+    assert "discreet.errors.LedgerUnavailable" in done.stderr
+    assert "nothing is shown" in done.stderr
+    shown = len(done.stdout.split("\n")) - 1
+    report = check_ledger(open_ledger(file))
+    assert report.is_valid
+    assert shown <= report.accounts[0].debits <= shown + 1
+
+
+def list_bodies(location: Path) -> list[bytes]:
+    ledger = make_small_ledger(location)
+    debit_and_record(ledger, 5)
+    with ledger.store.read_transaction() as transaction:
+        return [stored.body for stored in transaction.iter_entries()]
+
+
+def test_clocks_that_jump_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steady = list_bodies(folder / "steady")
+    jumps = iter([1e9, 0.0, 4e9, -1e6] * 1000)
+    for clock in ("time", "monotonic", "perf_counter"):
+        monkeypatch.setattr(time, clock, lambda: next(jumps))
+    assert list_bodies(folder / "jumping") == steady
+
+
+def test_no_module_of_the_ledger_reads_a_clock() -> None:
+    for file in Path(discreet.ledger.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            if named and node.value.id in ("time", "datetime"):  # type: ignore[attr-defined]
+                assert node.attr == "sleep", file  # type: ignore[attr-defined]
+            assert not (isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime")), file
