@@ -120,7 +120,7 @@ def check_confidence(confidence: Number) -> float:
     (0.75, 0.95)
     >>> check_confidence(1)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12; give one that does, for example 0.95
+    discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12. Give one that does, for example 0.95.
     """
     exact = read_decimal(confidence, "confidence")
     if not MIN_CONFIDENCE <= exact <= MAX_CONFIDENCE:

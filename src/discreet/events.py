@@ -224,8 +224,8 @@ def check_event(value: object, name: str = "event") -> None:
     >>> from discreet import Gaussian
     >>> check_event(Gaussian(2))
     Traceback (most recent call last):
-    discreet.errors.BadParameter: event is Gaussian(sigma=2): not an event; pass Gaussian(sigma=2).event(sensitivity=1), \
-with the sensitivity of what it released
+    discreet.errors.BadParameter: event is Gaussian(sigma=2): not an event. Pass Gaussian(sigma=2).event(sensitivity=1), \
+with the sensitivity of what it released.
     """
     if isinstance(value, PrivacyEvent):
         return

@@ -1,5 +1,6 @@
 """Paths that users name: what the system refuses becomes an error of ours, which names the path and the reason."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -41,9 +42,20 @@ def resolve(path: str | os.PathLike[str], refuse: Refuse) -> Path:
         DiscreetError: what `refuse` makes of the reason, if it leads nowhere.
     """
     try:
-        return Path(path).expanduser().resolve()
+        place = Path(path).expanduser()
+        _check_links(place)
+        return place.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a link to itself, an unknown user's home, a NUL
         raise refuse(f"it leads nowhere ({reason_of(error)})") from None
+
+
+def _check_links(path: Path) -> None:
+    """Raise `OSError` if the links of a path form a loop. `Path.resolve` raises of itself only before Python 3.13."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
 
 
 def read_text(path: str | os.PathLike[str], refuse: Refuse) -> str:

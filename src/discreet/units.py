@@ -65,7 +65,7 @@ class Sensitivity:
     Sensitivity(l0=4, l1=4, l2=2, linf=1)
     >>> Sensitivity(l1=1, linf=2)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1; state norms of one and the same change
+    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1. State norms of one and the same change.
     """
 
     l0: int | None  # None: no bound on the number of coordinates is known

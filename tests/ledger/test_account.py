@@ -81,7 +81,7 @@ def test_in_a_pure_account_a_plan_may_pay_its_certified_point() -> None:
     assert plan.budget.delta_spent == at
     with pytest.raises(BudgetExceeded):
         pure.charge_together([NOISY] * 10)  # Gaussian noise has no pure ε
-    with pytest.raises(BudgetExceeded, match=r"δ for leaks.*no ε helps: use less δ"):
+    with pytest.raises(BudgetExceeded, match=r"This costs δ = .* remains\. No ε helps: declare the group keys"):
         pure.charge_together([NOISY] * 10, certified_delta=1e-5)
     assert account.charge_together([NOISY], certified_delta=at).budget.delta_spent == 0  # other currencies pay in their own
 
@@ -95,7 +95,7 @@ def test_a_family_speaks_of_one_unit_and_one_change() -> None:
     sibling = replace(other, parent=paid.parent)
     assert sibling.charge_cost(Fraction(1), Fraction(0), "id: replace one unit").privacy_unit == "id: replace one unit"
     for purse in (paid, sibling):
-        with pytest.raises(BadParameter, match="open another one"):
+        with pytest.raises(BadParameter, match="open another account"):
             purse.charge_cost(Fraction(1), Fraction(0), "id: add or remove one unit")
 
 

@@ -19,9 +19,9 @@ from discreet.accounting.currencies import Currency, Gdp, Pure, Zcdp
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.events import DiscreteLaplaceEvent, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.certificate import encode_answer, make_certificate
+from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import Ledger
-from discreet.ledger.entries import decode, encode, hash_measurement, privacy_unit_of, to_canonical_json
+from discreet.ledger.entries import decode, encode, encode_answer, hash_measurement, privacy_unit_of, to_canonical_json
 from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.ledger.verify import Verification, verify
 from discreet.query.answer import Receipt
@@ -128,7 +128,7 @@ def words_only(found: dict[str, Any]) -> None:
 
 
 def charged_too_little(found: dict[str, Any]) -> None:
-    change_entry(found, price=Fraction(1, 10), spent=Fraction(1, 10))
+    change_entry(found, cost=Fraction(1, 10), spent=Fraction(1, 10))
     found["price"] |= {"amount": 0.1, "left": 1.9}
     found["guarantee"]["so_far"]["epsilon"] = 0.1
 
@@ -157,11 +157,11 @@ def changed_otherwise(found: dict[str, Any]) -> None:
 
 
 def account_of_somebody_else(found: dict[str, Any]) -> None:
-    change_entry(found, about="household: add or remove one unit")
+    change_entry(found, unit="household: add or remove one unit")
 
 
 def account_of_nobody_in_particular(found: dict[str, Any]) -> None:
-    change_entry(found, about=UNSET)
+    change_entry(found, unit=UNSET)
 
 
 def rests_on_nothing_known(found: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ def test_another_key_is_found_out(folder: Path) -> None:
     found, ledger, key = issued(folder)
     forged = signed(found, load_key(folder / "forger"))
     assert verify(forged).is_valid  # nothing in it is wrong but the signer
-    assert failed(verify(forged, public=key.public, ledger=ledger)) == ["it was made with the given key"]
+    assert failed(verify(forged, public=key.public, ledger=ledger)) == ["it was signed with the given key"]
 
 
 def test_an_entry_that_is_not_in_the_ledger(folder: Path) -> None:
@@ -254,7 +254,7 @@ def test_an_answer_about_others_than_its_account_is_not_certified(
     with pytest.raises(BadParameter, match="something else"):
         made()
     monkeypatch.setattr("discreet.ledger.certificate.privacy_unit_of", lambda measurement: whose)  # one who does not look
-    assert failed(verify(json.loads(json.dumps(made())))) == ["the question, policy and noise are those that were paid for"]
+    assert failed(verify(json.loads(json.dumps(made())))) == ["the query, policy and noise are those that were charged"]
 
 
 def test_files_that_are_no_certificates(folder: Path) -> None:

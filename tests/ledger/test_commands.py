@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from discreet.ledger import open_ledger
-from tests.console import run
 from tests.ledger.test_certificate import issued
+from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
 
 
@@ -25,7 +25,7 @@ def test_open_budget_check_and_head(folder: Path) -> None:
     assert "continues the signed head" in checked.stdout
     again = run("ledger", "open", place, "--account", "hr", "--epsilon", 9)
     assert again.returncode == 2
-    assert "for life" in again.stderr
+    assert "its budget cannot be changed" in again.stderr
 
 
 def test_a_budget_shows_what_was_spent(folder: Path) -> None:

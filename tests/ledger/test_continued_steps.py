@@ -22,6 +22,7 @@ from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import Answer, ExactTotals
 from discreet.session.discovery import DiscoveryState
+from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 from discreet.units import Neighbours
@@ -135,7 +136,7 @@ class Remembering:
 @cache
 def declared(source: Path, auto: tuple[str, ...]) -> Source:
     known: dict[str, Any] = {"pay": (0, 200), "age": (0, 100)} | dict.fromkeys(auto, "auto")
-    found = open_source(source, unit="id", unique=True, bounds=known, keys={"dept": tuple(COUNTS)})
+    found = open_source(SourceOptions(source=source, unit="id", unique=True, bounds=known, keys={"dept": tuple(COUNTS)}))
     return replace(found, engine=Remembering(found.engine))  # type: ignore[arg-type]
 
 

@@ -98,7 +98,7 @@ def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest
         used_up(kept, Laplace.for_epsilon(0.1, 1).event(1), 10)
     with pytest.raises(BudgetExceeded) as refused:
         asks(session(epsilon=1), 0.1, 10)
-    cost, left = str(refused.value).removeprefix("this costs ").split(" (ε) but ")
+    cost, left = str(refused.value).removeprefix("This costs ε = ").split(", and ε = ")
     assert cost != left.split()[0], "a refusal shows digits that tell the two amounts apart"
 
 

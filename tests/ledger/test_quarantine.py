@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, SourceQuarantined, SourceRefused
 from discreet.ledger import open_ledger
+from discreet.ledger.chain import to_storable
 from discreet.ledger.check import check_ledger
 from discreet.ledger.quarantine import (
     RESOURCE_LIMIT,
@@ -22,12 +23,11 @@ from discreet.ledger.quarantine import (
     FileQuarantine,
     MemoryQuarantine,
     Quarantine,
-    _to_storable,
     default_state_folder,
     default_state_path,
 )
-from tests.console import run
 from tests.ordinary_user import ordinary_user
+from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
 
 PLACES = ["memory", "state", "sqlite", "postgres"]
@@ -88,7 +88,7 @@ def agrees(hands: tuple[Quarantine, Quarantine], names: list[str], history: list
         for each in names:
             assert [is_quarantined(kept, each) for kept in hands] == [expected(each)] * 2
         listed = {each.source for each in hands[0].list_quarantined()}
-        assert [not listed.isdisjoint({each, _to_storable(each)}) for each in names] == [expected(each) for each in names]
+        assert [not listed.isdisjoint({each, to_storable(each)}) for each in names] == [expected(each) for each in names]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -261,6 +261,37 @@ def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
             FileQuarantine(state / "sources.ledger").check("people.csv")
         state.chmod(0o700)
         FileQuarantine(state / "sources.ledger").check("people.csv")
+
+
+def test_a_disk_without_room_for_a_failure_is_refused_at_the_first_check(folder: Path) -> None:
+    script = """
+import resource, signal, sys
+from discreet.ledger.quarantine import FileQuarantine
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+FileQuarantine(sys.argv[1]).check("people.csv")
+"""
+    command = [sys.executable, "-c", script, str(folder / "state" / "sources.ledger")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "discreet.errors.LedgerUnavailable" in done.stderr
+    assert "the file of the owner's state cannot be made" in done.stderr
+    assert list((folder / "state").iterdir()) == []
+
+
+def test_the_first_failure_makes_the_file_and_every_check_looks_for_it(folder: Path) -> None:
+    path = folder / "state" / "sources.ledger"
+    reading, writing = FileQuarantine(path), FileQuarantine(path)
+    reading.check("people.csv")
+    assert reading.list_quarantined() == ()
+    with pytest.raises(BadParameter, match="the quarantined sources are: none"):
+        reading.lift("people.csv")
+    assert list(path.parent.iterdir()) == []
+    writing.record_failure("people.csv", FailureKind.DECODING)
+    with pytest.raises(SourceQuarantined):
+        reading.check("people.csv")
+    path.unlink()
+    with pytest.raises(LedgerUnavailable, match="moved, removed or replaced"):  # once opened, it may not disappear
+        reading.check("people.csv")
 
 
 def test_a_state_folder_that_cannot_be_made_says_so(folder: Path) -> None:

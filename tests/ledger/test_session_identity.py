@@ -61,7 +61,7 @@ def test_an_account_speaks_of_one_unit_and_one_change(place: Path, other: dict[s
     account has released together is promised about one kind of neighbours, and others are refused unpaid."""
     opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8))
     paid = spent(place)
-    with pytest.raises(BadParameter, match=r"it has paid for \(id: add or remove one unit\)"):
+    with pytest.raises(BadParameter, match=r"its debits are about \(id: add or remove one unit\)"):
         opened(place, keys={}, bounds={}, **other).ask(QUESTION, epsilon=Fraction(1, 8))
     assert spent(place) == paid
     opened(place, keys={}, bounds={}).ask(QUESTION, epsilon=Fraction(1, 8), fresh=True)

@@ -32,7 +32,7 @@ def test_a_certificate_promises_what_all_steps_cost(place: Path) -> None:
             assert "rests on (entries 3)" in found["guarantee"]["words"]
             assert verify(found, ledger=ledger).is_valid
             alone = found | {"earlier": [], "guarantee": found["guarantee"] | {"after": []}}
-            assert "whatever the question was decided by is here too" in failed(verify(signed(alone, key)))
+            assert "every answer that it rests on is included" in failed(verify(signed(alone, key)))
 
 
 def test_a_pilots_price_is_in_the_certificate(place: Path) -> None:

@@ -18,7 +18,7 @@ from discreet.ledger import open_ledger, register_store
 from discreet.ledger.account import AccountState
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import GENESIS, AccountOpened, AnswerRecorded, Debit, EntryKeys, compute_hash, decode, encode
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, Store, Transaction, decode_stored, read_account
 from tests.support.jsonl_store import SCHEME, JsonLinesStore
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
@@ -122,7 +122,7 @@ def test_debits_are_found_by_id_and_by_measurement(location: str) -> None:
     with ledger.store.read_transaction() as transaction:
         found = transaction.find_debit_by_id("hr", "q1")
         assert isinstance(found, Debit)
-        assert (found.id, found.measurement, bytes(found.facts)) == ("q1", "m1", codec.encode(THIRD))
+        assert (found.id, found.measurement, bytes(found.encoded_event)) == ("q1", "m1", codec.encode(THIRD))
         assert transaction.find_answer(found.number) == b"about 40"
         assert transaction.find_debit_by_id("all", "q1") is transaction.find_debit_by_id("hr", "q7") is None
         assert transaction.find_debit_by_measurement("all", "m1") is None

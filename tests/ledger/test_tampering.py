@@ -112,18 +112,18 @@ def rewritten(place: Path, number: int, **fields: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"price": Fraction(1, 4)}, "charges less than its facts cost"),
+        ({"cost": Fraction(1, 4)}, "charges less than its event costs"),
         ({"spent": Fraction(1, 5)}, "a sum that is not the sum"),
-        ({"price": Fraction(6), "spent": Fraction(6)}, "overdraws"),
-        ({"about": "id: replace one unit"}, "does not say whose rows its account speaks of"),
-        ({"facts": codec.encode(Claim(Fraction(1, 3), Fraction(1, 9)))}, "less δ than its facts leak"),
+        ({"cost": Fraction(6), "spent": Fraction(6)}, "overdraws"),
+        ({"unit": "id: replace one unit"}, "does not state the privacy unit of its account"),
+        ({"encoded_event": codec.encode(Claim(Fraction(1, 3), Fraction(1, 9)))}, "less δ than its event costs"),
     ],
 )
 def test_a_chain_that_was_made_anew_still_has_to_add_up(folder: Path, fields: dict[str, Any], said: str) -> None:
     import msgspec
 
     make_small_ledger(folder / "l").close()
-    given = {name: msgspec.Raw(value) if name == "facts" else value for name, value in fields.items()}
+    given = {name: msgspec.Raw(value) if name == "encoded_event" else value for name, value in fields.items()}
     rewritten(folder / "l", 3, **given)
     assert said in str(check_ledger(open_ledger(folder / "l")).problem)
 
@@ -224,4 +224,4 @@ def test_an_id_in_the_index_but_not_in_the_entry(folder: Path) -> None:
     first = next(entry for entry in ledger.iter_entries() if isinstance(entry, Debit))
     run(folder / "l", "UPDATE discreet_entries SET body = ? WHERE number = ?", b"{}", first.number)
     with pytest.raises(LedgerCorrupted):
-        ledger.get_account("hr").reserve(codec.decode(bytes(first.facts)), measurement="m0", id="q0")  # type: ignore[arg-type]
+        ledger.get_account("hr").reserve(codec.decode(bytes(first.encoded_event)), measurement="m0", id="q0")  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from discreet.ledger.sql_store import MIGRATIONS
 from discreet.ledger.verify import find_divergence, sign_head, verify
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.console import run
+from tests.support.console import run
 from tests.support.small_ledger import debit_and_record
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -155,7 +155,7 @@ def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
     forged = later.certify(answer, thief)
     for public in (new, None):  # whoever gives no key is told by the ledger which one it signs with
         assert [f.claim for f in verify(forged, public=public, ledger=ledger).claims if not f.is_valid] == [
-            "it was made with the given key"
+            "it was signed with the given key"
         ]
         assert "another key" in str(find_divergence(ledger, sign_head(ledger, thief), public))
     stranger = load_key(folder / "stranger")

@@ -43,8 +43,8 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
         (Count(), {"n": 5}, "two of accuracy, ε and n"),
         (Proportion(), {"error": 0.1, "epsilon": 1, "n": 5}, "omit one of the three"),
         (Proportion(), {"error": 0.1}, "depends on it"),
-        (Mean(0, 1), {"epsilon": 1}, "give n"),
-        (Count(), {"error": "5%"}, "give n"),
+        (Mean(0, 1), {"epsilon": 1}, "Give n"),
+        (Count(), {"error": "5%"}, "Give n"),
         (Count(), {"error": 2, "epsilon": 1}, "± 3 at this ε, and this error costs ε = 1.137"),
         (Sum(0, 10), {"error": "5%", "epsilon": 1, "size": 100}, "the same for any n"),
         (Count(), {"error": 2, "size": 100}, "not relative"),
@@ -58,7 +58,7 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
         (Count(), {"epsilon": 1, "delta": -0.1}, "at least 0"),
         (Count(), {"epsilon": 1, "confidence": 1}, "confidence"),
         (Mean(0, 1), {"epsilon": 1, "n": 5, "neighbours": Neighbours.ADD_REMOVE}, "a sum and a count"),
-        (Count(), {"error": 1, "queries": 2000}, "at ε = 10 Laplace reaches 2114"),
+        (Count(), {"error": 1, "queries": 2000}, "At ε = 10 Laplace reaches 2114"),
         (Proportion(), {"error": 1e-6, "n": 10, "queries": 2000}, "people are enough at ε = 10"),
         (Proportion(), {"error": 1e-15, "epsilon": 1e-3}, "no n up to 10^15"),
     ],
@@ -66,7 +66,7 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
 def test_what_cannot_be_planned_is_refused_with_a_hint(
     query: PlannerQuery, parameters: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(BadParameter, match="; ") as refused:
+    with pytest.raises(BadParameter, match=r"\. \S") as refused:
         plan(query, **parameters)
     assert message in str(refused.value)
 

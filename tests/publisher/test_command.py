@@ -14,8 +14,9 @@ from discreet.cli.publish import _confirm
 from discreet.ledger import open_ledger
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.workload import WorkloadQuery, plan_workload, publish
-from tests.end_to_end.test_cli import DISCREET, run
 from tests.publisher.plans import TOML, workload, written
+from tests.support.console import DISCREET
+from tests.support.console import run_process as run
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,7 +25,7 @@ def test_a_dry_run_shows_three_budgets_and_makes_nothing(tmp_path: Path) -> None
     plan = written(tmp_path)
     shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
     assert shown.returncode == 0, shown.stderr
-    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the plan's sizes"):
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the sizes in the plan"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
     assert list(found) == ["price", "fits", "raised", "budgets"]
@@ -46,7 +47,7 @@ def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
     assert run("verify", str(tmp_path / "out" / "release.json"), "--ledger", str(tmp_path / "hr.ledger")).returncode == 0
     assert run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes").returncode == 2  # it exists
     again = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--force")
-    assert "nothing was paid now" in again.stdout
+    assert "nothing was charged" in again.stdout
 
 
 def test_what_was_written_makes_it_again(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     dear = written(tmp_path, TOML.replace("error = 20", "error = 1").partition("[questions.pay]")[0])
     out = run("publish", str(dear), "--to", str(tmp_path / "out"), "--yes")
     assert out.returncode == 3
-    assert "do not fit" in out.stdout
+    assert "cost more than budget.epsilon" in out.stdout
     assert "budget.epsilon" in out.stderr
     assert run("publish", str(tmp_path / "nowhere.toml"), "--yes").returncode == 4
     assert not (tmp_path / "out").exists()

@@ -214,7 +214,7 @@ def test_what_is_refused_is_refused_unpaid(paid: Path, tmp_path: Path) -> None:
     dear = written(tmp_path, TOML.replace("error = 20", "error = 1").partition("[questions.pay]")[0], LEDGER)
     with pytest.raises(BudgetExceeded, match=r"budget\.epsilon"):
         publish(dear, tmp_path / "out")
-    with pytest.raises(BudgetExceeded, match="left"):
+    with pytest.raises(BudgetExceeded, match="remains"):
         publish(written(tmp_path, TOML.replace("epsilon = 1.5", "epsilon = 5"), LEDGER), tmp_path / "out")
     with pytest.raises(BadParameter, match="seeded"):
         publish(written(tmp_path, TOML, LEDGER), tmp_path / "out", bits=seeded_bits(1))

@@ -21,8 +21,8 @@ from discreet.session.discovery import DiscoveryState
 from discreet.session.session import Session
 from discreet.workload import Workload, WorkloadQuery, publish
 from discreet.workload.planning import plan_workload
-from tests.console import run
 from tests.query.people import people
+from tests.support.console import run
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"
@@ -120,7 +120,7 @@ def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit
 
 def test_asking_with_almost_no_epsilon_is_refused_unpaid() -> None:
     session = opened(DEFAULT_LEAST_EPSILON)
-    with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001; give at"):
+    with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001\. Give at"):
         session.ask(COUNT, epsilon=Fraction(1, 10**9))
     with pytest.raises(BadParameter, match="pilot is"):
         session.ask(COUNT, error="5%", pilot=Fraction(1, 10**9))
@@ -217,7 +217,7 @@ def test_a_policy_declares_it(tmp_path: Path) -> None:
 
 
 def test_no_refusal_proposes_an_epsilon_that_is_below_the_least() -> None:
-    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "the budget is used up")):
+    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "The budget is used up")):
         session = opened(Fraction(1, 8))
         session = replace(session, account=MemoryAccount(create_budget(1 + left, 0)))
         session.ask(COUNT, epsilon=1)

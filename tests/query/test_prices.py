@@ -84,7 +84,7 @@ def test_an_answer_never_pays_for_the_search(monkeypatch: pytest.MonkeyPatch) ->
 def test_names_go_both_ways() -> None:
     assert [parse_currency(kept.name) for kept in COMPARED_CURRENCIES] == list(COMPARED_CURRENCIES)
     for wrong in ("", "rdp", "rdp()", "rdp(1)", "rdp(1/0)", "rdp(x)", "16", "rdp(16", "euro"):
-        with pytest.raises(BadParameter, match="take pure, zcdp, gdp"):
+        with pytest.raises(BadParameter, match="Take pure, zcdp, gdp"):
             parse_currency(wrong)
     assert currencies.compare_costs is compare_costs
 

@@ -80,9 +80,12 @@ def test_without_a_size_averages_get_a_small_table() -> None:
 
 def test_undeclared_limits_are_one_and_the_quote_says_so() -> None:
     quoted = session(unique=None).quote(BY_DEPARTMENT, epsilon=1)
-    assert "max_groups and max_rows were not declared: 1 is taken" in quoted.notes[0]
+    assert "max_groups and max_rows are not declared: each id counts in one group, with one row per group" in quoted.notes[0]
     assert not session(unique=None, max_groups=2, max_rows=3).quote(BY_DEPARTMENT, epsilon=1).notes
-    assert "max_rows was" in session(unique=None, max_groups=2).quote(BY_DEPARTMENT, epsilon=1).notes[0]
+    assert (
+        "max_rows is not declared: each id counts with one row per group"
+        in session(unique=None, max_groups=2).quote(BY_DEPARTMENT, epsilon=1).notes[0]
+    )
 
 
 def test_a_person_can_read_it() -> None:

@@ -86,9 +86,9 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
 @pytest.mark.parametrize(
     ("sql", "price_of", "told"),
     [
-        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns; ask for at most {MAX_COLUMNS}"),
+        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns. Ask for at most {MAX_COLUMNS}"),
         (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, "700 columns"),
-        (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 statistics; ask for fewer"),
+        (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 statistics. Ask for fewer"),
         (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 statistic and 60 quantiles"),
         (columns(*(f"SUM(age + {i})" for i in range(MAX_SEARCHED_STATISTICS + 1))), {"error": 9},
          "fewer columns.* or give epsilon="),
@@ -98,7 +98,7 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
         (WHERE + "dept = '" + "x" * 20_000 + "'", {"epsilon": 1}, "20,000 characters"),
         (WHERE + "\x00" * 10**6, {"epsilon": 1}, "20,000 characters"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(900)), {"epsilon": 1},
-         f"grouped by 900 columns; group by at most {MAX_GROUPINGS}"),
+         f"grouped by 900 columns. Group by at most {MAX_GROUPINGS}"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(9)), {"epsilon": 1},
          "more than 1,000,000 combinations"),
     ],

@@ -17,8 +17,8 @@ from discreet import publish, read_workload
 from discreet.accounting.currencies import Gdp, Rdp, Zcdp
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import Ledger
-from discreet.ledger.failures import FailureKind
 from discreet.ledger.keys import load_key, rotate_key
+from discreet.ledger.quarantine import FailureKind
 from discreet.ledger.verify import sign_head
 from discreet.session.connect import connect
 from discreet.session.session import Session

@@ -29,7 +29,7 @@ from discreet.ledger.entries import (
     decode,
     encode,
 )
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, StoredEntry
 
 SCHEME = "jsonl"
@@ -117,7 +117,7 @@ class JsonLinesTransaction:
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""
-        return dict(list(Counter(bytes(debit.facts) for debit in self._debits(account)).items())[:limit])
+        return dict(list(Counter(bytes(debit.encoded_event) for debit in self._debits(account)).items())[:limit])
 
     def read_failures(self, source: str) -> FailureCounts:
         """As in `Transaction`."""

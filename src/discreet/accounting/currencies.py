@@ -352,7 +352,7 @@ class Filter:
     Fraction(0, 1)
     >>> budget.charge(event * 3)
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 0.015 (ρ) but 0.01 is left; ask for less, or for a coarser answer
+    discreet.errors.BudgetExceeded: This costs ρ = 0.015, and ρ = 0.01 remains. Ask for less, or for a coarser answer.
     """
 
     currency: Currency

@@ -1,7 +1,7 @@
-"""The rules of an account, without a place to keep it: what is charged, what fits, what a refusal proposes.
+"""The rules of an account, wherever it is stored, and `Account`, the protocol that a session charges.
 
-An account is opened once, with a budget and one currency, and keeps both for life. A parent
-of the same currency caps the sum of its children: paying a child pays the parent too, or neither.
+An account is opened once, with a budget in one currency; neither can be changed. A parent of the same currency caps the sum
+of its children: a debit of a child is a debit of all its parents, or of none.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from discreet.accounting.currencies import (
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
-from discreet.ledger.failures import Quarantine
+from discreet.ledger.quarantine import Quarantine
 from discreet.query.answer import Receipt
 
 MAX_NAME_LENGTH = 200
@@ -29,7 +29,7 @@ MAX_NAME_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """A named budget and what was spent of it. Paying makes a new account.
+    """A named budget and what was spent of it. A debit makes a new state.
 
     >>> from discreet.events import Claim
     >>> hr = AccountState.open("hr", 1)
@@ -38,17 +38,15 @@ class AccountState:
     Fraction(0, 1)
     >>> hr.charge(half).charge_together([half, half])
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 1 (ε) but 0.5 is left; epsilon=0.5 would fit
+    discreet.errors.BudgetExceeded: This costs ε = 1, and ε = 0.5 remains. epsilon=0.5 would fit.
     """
 
     name: str
     budget: Filter
-    delta: Fraction  # at which the budget promises its ε
+    delta: Fraction  # of the (ε, δ) that the budget guarantees
     parent: "AccountState | None" = None
     debits: int = 0  # its own, not those of its children
-    privacy_unit: str = (
-        ""  # whose rows its debits, and its children's, speak of, and in which change; "" as long as none has said
-    )
+    privacy_unit: str = ""  # of its debits and its children's, with the neighbouring relation; "" until one states it
 
     @classmethod
     def open(
@@ -59,48 +57,52 @@ class AccountState:
         currency: Currency | None = None,
         parent: "AccountState | None" = None,
     ) -> "AccountState":
-        """An account with nothing spent."""
+        """Open an account with nothing spent."""
         return cls(
             validate_name(name, "account"), create_budget(epsilon, delta, currency), read_decimal(delta, "delta"), parent
         ).check_parent()
 
     def check_parent(self) -> "AccountState":
-        """The same, if its parent may have such a child."""
-        above = self.parent
-        if above is not None and above.budget.currency != self.budget.currency:
+        """Return the account. Raise `BadParameter` if its parent has another currency."""
+        if self.parent is not None and self.parent.budget.currency != self.budget.currency:
             raise BadParameter(
-                "parent", repr(above.name), "it has another currency", "open the child in its parent's currency"
+                "parent", repr(self.parent.name), "it has another currency", "open the child in its parent's currency"
             )
         return self
 
     def compute_charge(self, event: Event, certified_delta: Number = 0) -> tuple[Fraction, Fraction]:
-        """What a loss costs here, and its leak; both rounded up. It is refused if it has no price in this currency.
+        """Return the cost of an event in this currency and in δ, both rounded up.
 
-        `at` is for plans in a pure account only: their certified ε at that δ, which the account's δ then pays.
+        `certified_delta` is for plans in a pure account: they cost their certified ε at that δ, and that δ.
+
+        Raises:
+            BudgetExceeded: if the event has no finite cost in this currency.
         """
-        amount, leak = compute_charge(self.budget.currency, event, read_decimal(certified_delta, "at"))
+        amount, delta = compute_charge(self.budget.currency, event, read_decimal(certified_delta, "certified_delta"))
         if amount == inf:
-            self.budget.charge_cost(amount, leak)  # raises
-        return round_up(to_rational(amount)), round_up(leak)
+            self.budget.charge_cost(amount, delta)  # raises
+        return round_up(to_rational(amount)), round_up(delta)
 
     def charge_cost(self, amount: Fraction, delta: Fraction, privacy_unit: str = "") -> "AccountState":
-        """The account, and its parents, once a known price is paid; refused, and unchanged, if it does not fit in all."""
+        """Return the account and its parents after a debit of a known cost. Raise `BudgetExceeded` if it does not fit in all
+        of them."""
         return replace(self._charge_with_parents(amount, delta, privacy_unit), debits=self.debits + 1)
 
     def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
-        above = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
-        bound = require_same_unit(self.privacy_unit, privacy_unit, self.name)
-        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=above, privacy_unit=bound)
+        parent = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
+        unit = require_same_unit(self.privacy_unit, privacy_unit, self.name)
+        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=parent, privacy_unit=unit)
 
     def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
-        """The account once `loss` is paid, or a refusal that says what would fit."""
+        """Return the account after a debit of an event. Raise `BudgetExceeded`, with the ε that would fit, if it is too
+        much."""
         try:
             return self.charge_cost(*self.compute_charge(event, certified_delta))
         except BudgetExceeded as refused:
             raise self.suggest_epsilon(refused) from None
 
     def charge_together(self, events: Iterable[Event], certified_delta: Number = 0) -> "AccountState":
-        """One entry for several measurements whose noise was fixed before the first answer."""
+        """Charge several measurements, whose noise was fixed before the first answer, with one debit."""
         return self.charge(compose(*events), certified_delta)
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
@@ -110,7 +112,7 @@ class AccountState:
 
     @property
     def lineage(self) -> "tuple[AccountState, ...]":
-        """The account, its parent, and so on."""
+        """The account, its parent, the parent of that, and so on."""
         return (self,) if self.parent is None else (self, *self.parent.lineage)
 
 
@@ -125,24 +127,27 @@ def compute_charge(
 
 
 def require_same_unit(known: str, unit: str, name: str) -> str:
-    """Whose rows an account speaks of, once it has paid for these. It keeps to one unit and one change for life: what was
-    paid for one person's rows says nothing of a household's, and a replaced person is one removed and one added, so a sum
-    over several kinds of neighbours promises nothing to any of them."""
+    """Return the privacy unit and neighbouring relation of an account after a debit. An account has one of each for life:
+    the cost for one person's rows bounds nothing about a household's, and replacing a person is removing one and adding one,
+    so a sum over several kinds of neighbours guarantees nothing for any of them."""
     if known and unit and known != unit:
         raise BadParameter(
-            "account", repr(name), f"it has paid for ({known}) and keeps to that, and this is ({unit})", "open another one"
+            "account",
+            repr(name),
+            f"its debits are about ({known}), and this query is about ({unit})",
+            "open another account",
         )
     return known or unit
 
 
 def validate_name(text: str, what: str) -> str:
-    """A name or an id that every store can hold."""
+    """Return a name or an id that every store can hold."""
     if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable() or text != text.strip():
         raise BadParameter(
             what,
             repr(text[:40]),
             "not a name",
-            f"take 1 to {MAX_NAME_LENGTH} printable characters without blanks around them",
+            f"take 1 to {MAX_NAME_LENGTH} printable characters without blanks at the ends",
         )
     return text
 

@@ -1,7 +1,9 @@
-"""release.json: an answer together with everything that its price follows from, signed with the ledger's key.
+"""`release.json`: an answer with all that its cost follows from, signed with the ledger's key.
 
-It holds the two entries of the ledger that matter, byte for byte: the one that opened the account and the debit. What else
-it states (facts, price, guarantee) is there to be read; `verify` derives all of it again.
+A certificate holds the entries of the ledger that matter, byte for byte: the one that opened the account, the debit, and the
+debits of the answers that it rests on. What else it states (event, cost, guarantee) is there to be read: `verify` derives it
+again. Its keys are those of the first version (`release` is the answer, `facts` the event, `price` the cost, `whose` the
+privacy unit): they are signed, and stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +24,7 @@ from discreet.ledger.entries import (
     Debit,
     decode,
     encode,
+    encode_answer,
     hash_measurement,
     privacy_unit_of,
     to_canonical_json,
@@ -36,11 +39,6 @@ NEIGHBOUR_PHRASES = {
 }
 
 
-def encode_answer(answer: Mapping[str, Any]) -> bytes:
-    """A release as the bytes that a ledger records and a certificate is checked against."""
-    return to_canonical_json(answer)
-
-
 def make_certificate(
     account: LedgerAccount,
     entry: int,
@@ -52,121 +50,136 @@ def make_certificate(
     depends_on: Sequence[int] = (),
     tainted: bool = False,
 ) -> dict[str, Any]:
-    """The certificate of an answer that is recorded for the debit with this entry number.
+    """Sign the answer that is recorded for a debit.
 
-    `measurement` is what was hashed for `reserve`: question, unit, neighbours, policy, bounds, grid, mechanisms, scales. Its
-    "after" are the hashes of the measurements whose answers decided it, and `after` the entries that paid for those: what
-    is promised of the answer is promised of all of them together, because it shows them.
+    Args:
+        account: the account that was charged.
+        entry: the number of the debit.
+        measurement: what was hashed for `reserve`: query, unit, neighbours, policy, bounds, grid, mechanisms, scales. Its
+            "after" are the hashes of the measurements whose answers decided it.
+        answer: the recorded answer.
+        software: the program and its version.
+        key: the ledger's key.
+        depends_on: the debits of the measurements in "after". The guarantee covers them, too, because the answer shows them.
+        tainted: whether the noise can be repeated; then there is no certificate.
+
+    Raises:
+        BadParameter: if any of this is not what the ledger holds.
     """
     if tainted:
-        raise BadParameter("release", "tainted", "its noise was seeded and can be repeated", "release it with real noise")
+        raise BadParameter("answer", "tainted", "its noise was seeded and can be repeated", "ask without a seed")
     check_signing_key(account.store, key)
-    opened, debit, recorded = _load_entries(account, entry)
-    earlier = [_load_entries(account, number)[1] for number in depends_on]
+    opened, debit, recorded = _load_debit(account, entry)
+    earlier = [_load_debit(account, number)[1] for number in depends_on]
     if not is_based_on(measurement, debit, earlier):
         raise BadParameter(
-            "after", list(depends_on), f"not the entries that entry {entry} rests on", "give those of its paper"
+            "depends_on",
+            list(depends_on),
+            f"not the entries that entry {entry} rests on",
+            "give those of the answer's reference",
         )
     if hash_measurement(measurement) != debit.measurement or privacy_unit_of(measurement) != debit.privacy_unit:
-        raise BadParameter("measurement", "another one", f"entry {entry} paid for something else", "give what was paid for")
+        raise BadParameter(
+            "measurement", "another one", f"entry {entry} is the debit of something else", "give what was measured"
+        )
     if recorded != encode_answer(answer):
         raise BadParameter(
-            "release", "another one", f"it is not what is recorded for entry {entry}", "give what was recorded"
+            "answer", "another one", f"it is not what is recorded for entry {entry}", "give what was recorded"
         )
     unsigned = {
         "format": CERTIFICATE_FORMAT,
         "software": software,
         "measurement": dict(measurement),
         "release": dict(answer),
-        "facts": msgspec.json.decode(debit.facts),
-        "price": stated_price(opened, debit),
+        "facts": msgspec.json.decode(debit.encoded_event),
+        "price": state_cost(opened, debit),
         "guarantee": make_guarantee(opened, debit, measurement, earlier),
         "account_entry": encode(opened).decode(),
         "earlier": [encode(step).decode() for step in earlier],
         "entry": encode(debit).decode(),
         "public_key": key.public,
     }
-    read = msgspec.json.decode(to_canonical_json(unsigned))  # as a reader will have it
-    return dict(read) | {"signature": key.sign(to_canonical_json(read))}
+    as_read = msgspec.json.decode(to_canonical_json(unsigned))  # numbers as a reader will have them
+    return dict(as_read) | {"signature": key.sign(to_canonical_json(as_read))}
 
 
-def stated_price(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
-    """The price as a certificate of this format states it, in doubles that bound it."""
-    price = compute_debit_cost(opened, debit)
+def state_cost(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
+    """Return the cost as a certificate states it: in doubles that bound it."""
+    cost = compute_debit_cost(opened, debit)
     return {
-        "epsilon": {"lower": to_json_number(price.epsilon.lower), "upper": to_json_number(price.epsilon.upper)},
-        "delta": ceil_float(price.delta),
-        "currency": price.currency.name,
-        "amount": to_json_number(ceil_float(price.amount)),
-        "left": floor_float(price.remaining),
+        "epsilon": {"lower": to_json_number(cost.epsilon.lower), "upper": to_json_number(cost.epsilon.upper)},
+        "delta": ceil_float(cost.delta),
+        "currency": cost.currency.name,
+        "amount": to_json_number(ceil_float(cost.amount)),
+        "left": floor_float(cost.remaining),
     }
 
 
 def compute_debit_cost(opened: AccountOpened, debit: Debit) -> Cost:
-    """What the debit cost, from its facts."""
+    """Compute the cost of a debit from its event."""
     account = opened.to_account(None)
-    currency, left = account.budget.currency, account.budget.limit - debit.spent
-    return Cost(codec.decode(bytes(debit.facts)), account.delta, currency, debit.price, left)
+    remaining = account.budget.limit - debit.spent
+    return Cost(codec.decode(bytes(debit.encoded_event)), account.delta, account.budget.currency, debit.cost, remaining)
 
 
 def is_based_on(measurement: Mapping[str, Any], debit: Debit, earlier: Sequence[Debit]) -> bool:
-    """Whether these debits paid, before this one and from the same account, for all that decided what it measures."""
-    paid = all(step.number < debit.number and step.account == debit.account for step in earlier)
-    return paid and [step.measurement for step in earlier] == list(measurement.get("after", ()))
+    """Return whether these debits charged the same account, before this one, for all that decided what it measures."""
+    charged = all(step.number < debit.number and step.account == debit.account for step in earlier)
+    return charged and [step.measurement for step in earlier] == list(measurement.get("after", ()))
 
 
 def make_guarantee(
     opened: AccountOpened, debit: Debit, measurement: Mapping[str, Any], earlier: Sequence[Debit] = ()
 ) -> dict[str, Any]:
-    """The promise: about whom, against what, at which ε and δ, alone and together with all before it.
+    """State the guarantee: for which unit and relation, at which ε and δ, alone and with all that the account released.
 
-    An answer whose noise or bounds were chosen after other answers is promised together with those, as the account's
-    currency has it: a filter's theorem, which the certified curve of the facts is not (see accounting/filters.py).
+    An answer whose noise or bounds were chosen after other answers is guaranteed together with those, by the filter of the
+    account's currency. The certified curve of their events does not hold for adaptive choices: see
+    accounting/currencies.py.
     """
     account = opened.to_account(None)
-    together, delta = compute_epsilon_spent(account, debit.spent, debit.leaked), ceil_float(account.delta)
+    so_far, delta = compute_epsilon_spent(account, debit.spent, debit.delta_spent), ceil_float(account.delta)
     steps = [*earlier, debit]
-    chosen = compute_epsilon_spent(
-        account, sum((s.price for s in steps), Fraction(0)), sum((s.leak for s in steps), Fraction(0))
+    with_earlier = compute_epsilon_spent(
+        account, sum((step.cost for step in steps), Fraction(0)), sum((step.delta for step in steps), Fraction(0))
     )
-    promise = {
+    guarantee = {
         "account": account.name,
         "whose": f"one {measurement.get('unit')}",
         "change": NEIGHBOUR_PHRASES.get(str(measurement.get("neighbours")), "changed in a way that is not said"),
-        "epsilon": to_json_number(chosen if earlier else compute_debit_cost(opened, debit).epsilon.upper),
+        "epsilon": to_json_number(with_earlier if earlier else compute_debit_cost(opened, debit).epsilon.upper),
         "delta": delta,
         "after": [step.number for step in earlier],
-        "so_far": {"entry": debit.number, "epsilon": to_json_number(together), "delta": delta},
+        "so_far": {"entry": debit.number, "epsilon": to_json_number(so_far), "delta": delta},
     }
-    return promise | {"words": describe_guarantee(promise)}
+    return guarantee | {"words": describe_guarantee(guarantee)}
 
 
 def describe_guarantee(guarantee: Mapping[str, Any]) -> str:
-    """The promise as a sentence."""
-    failing = f" at δ = {guarantee['delta']:.12g}" if guarantee["delta"] else ""
-    before = guarantee["so_far"]
+    """Write the guarantee as a sentence. `verify` compares it word by word, so it stays."""
+    at_delta = f" at δ = {guarantee['delta']:.12g}" if guarantee["delta"] else ""
+    so_far = guarantee["so_far"]
     rests = (
         f", and of those that it rests on (entries {', '.join(map(str, guarantee['after']))})," if guarantee["after"] else ""
     )
     return (
         f"Whatever else is known: the rows of {guarantee['whose']}, {guarantee['change']}, change the odds of any such "
-        f"answer{rests} by at most e^{guarantee['epsilon']}{failing}; together with all that account {guarantee['account']} "
-        f"released up to entry {before['entry']}, by at most e^{before['epsilon']}{failing}."
+        f"answer{rests} by at most e^{guarantee['epsilon']}{at_delta}; together with all that account "
+        f"{guarantee['account']} released up to entry {so_far['entry']}, by at most e^{so_far['epsilon']}{at_delta}."
     )
 
 
 def compute_epsilon_spent(account: AccountState, spent: Fraction, delta_spent: Fraction) -> float:
-    """The ε that a sum in the account's currency promises at its δ, however adaptively it was spent; rounded up."""
+    """Return the ε that a sum in the account's currency guarantees at its δ, rounded up. It holds for adaptive choices."""
     return Filter(account.budget.currency, spent, delta_spent).epsilon(account.delta) if spent or delta_spent else 0.0
 
 
-def read_entries(found: Mapping[str, Any]) -> tuple[AccountOpened, Debit, list[Debit]]:
-    """The entries inside a certificate: of the account, of the answer, and of what that rests on."""
+def read_entries(certificate: Mapping[str, Any]) -> tuple[AccountOpened, Debit, list[Debit]]:
+    """Return the entries inside a certificate: of the account, of the answer, and of the answers that it rests on."""
+    texts = certificate.get("account_entry"), certificate.get("entry"), *certificate.get("earlier", ())
     try:
-        opened, debit, *earlier = (
-            decode(str(text).encode()) for text in (found["account_entry"], found["entry"], *found["earlier"])
-        )
-    except (KeyError, BadEventEncoding):
+        opened, debit, *earlier = (decode(str(text).encode()) for text in texts)
+    except BadEventEncoding:
         raise _not_a_certificate_error() from None
     steps = [step for step in earlier if isinstance(step, Debit)]
     if not isinstance(opened, AccountOpened) or not isinstance(debit, Debit) or len(steps) != len(earlier):
@@ -174,18 +187,24 @@ def read_entries(found: Mapping[str, Any]) -> tuple[AccountOpened, Debit, list[D
     return opened, debit, steps
 
 
-def read_certificate(found: Any) -> dict[str, Any]:
-    """A certificate, if that is what this is."""
+def read_certificate(document: Any) -> dict[str, Any]:
+    """Return a certificate with the fields of this version.
+
+    Raises:
+        BadParameter: if the document is none.
+    """
     parts = {"measurement": dict, "release": dict, "facts": dict, "price": dict, "guarantee": dict, "earlier": list}
     texts = dict.fromkeys(("format", "software", "account_entry", "entry", "public_key", "signature"), str)
-    known = isinstance(found, dict) and all(isinstance(found.get(name), kind) for name, kind in (parts | texts).items())
-    if not known or found["format"] != CERTIFICATE_FORMAT or not is_public_key(found["public_key"]):
+    is_known = isinstance(document, dict) and all(
+        isinstance(document.get(name), kind) for name, kind in (parts | texts).items()
+    )
+    if not is_known or document["format"] != CERTIFICATE_FORMAT or not is_public_key(document["public_key"]):
         raise _not_a_certificate_error()
     try:
-        to_canonical_json(found)
+        to_canonical_json(document)
     except (ValueError, OverflowError, RecursionError):  # a lone surrogate, or nested without end
         raise _not_a_certificate_error() from None
-    return dict(found)
+    return dict(document)
 
 
 def _not_a_certificate_error() -> BadParameter:
@@ -194,12 +213,12 @@ def _not_a_certificate_error() -> BadParameter:
     )
 
 
-def _load_entries(account: LedgerAccount, entry: int) -> tuple[AccountOpened, Debit, bytes | None]:
+def _load_debit(account: LedgerAccount, entry: int) -> tuple[AccountOpened, Debit, bytes | None]:
+    """Return the entry that opened the account, a debit of it, and the recorded answer."""
+    name = account.initial_state.name
     with account.store.read_transaction() as transaction:
-        opened = transaction.read_opening(account.initial_state.name)
-        debit, answer = transaction.find_entry(entry), transaction.find_answer(entry)
-    if opened is None or not isinstance(debit, Debit) or debit.account != opened.account:
-        raise BadParameter(
-            "entry", entry, f"no debit of account {account.initial_state.name!r}", "give the entry of the receipt"
-        )
+        opened, debit = transaction.read_opening(name), transaction.find_entry(entry)
+        answer = transaction.find_answer(entry)
+    if opened is None or not isinstance(debit, Debit) or debit.account != name:
+        raise BadParameter("entry", entry, f"no debit of account {name!r}", "give the entry of the receipt")
     return opened, debit, answer

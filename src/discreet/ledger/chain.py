@@ -16,11 +16,11 @@ import msgspec
 from discreet import codec
 from discreet._numbers import Number
 from discreet.accounting.currencies import Currency, Filter
-from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
+from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
 from discreet.ledger.account import AccountState, CachedAnswer, id_taken_error, validate_name
-from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry
-from discreet.ledger.quarantine import LedgerQuarantine
+from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, FailureRecorded, QuarantineLifted
+from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
 from discreet.ledger.store import Store, Transaction, decode_stored, read_account
 from discreet.query.answer import Receipt
 
@@ -53,7 +53,7 @@ class Ledger:
         with self.store.write_transaction() as transaction:
             if transaction.read_opening(validate_name(name, "account")) is not None:
                 raise BadParameter(
-                    "account", repr(name), "it is open already", "the budget of an account is for life; take another name"
+                    "account", repr(name), "it is open already", "its budget cannot be changed; take another name"
                 )
             above = None if parent is None else self._require_account(transaction, parent)
             account = AccountState.open(name, epsilon, delta, currency, above)
@@ -74,7 +74,7 @@ class Ledger:
             return tuple(self._require_account(transaction, name) for name in transaction.list_account_names())
 
     @property
-    def quarantine(self) -> LedgerQuarantine:
+    def quarantine(self) -> "LedgerQuarantine":
         """The sources that may not be queried, from any account."""
         return LedgerQuarantine(self.store)
 
@@ -130,7 +130,7 @@ class LedgerAccount:
         return self.state.budget
 
     @property
-    def quarantine(self) -> LedgerQuarantine:
+    def quarantine(self) -> "LedgerQuarantine":
         """The quarantine of the ledger, for all its accounts."""
         return LedgerQuarantine(self.store)
 
@@ -218,12 +218,12 @@ class LedgerAccount:
         if (
             id is not None
             and debit is not None
-            and (debit.measurement != measurement or bytes(debit.facts) != encoded_event)
+            and (debit.measurement != measurement or bytes(debit.encoded_event) != encoded_event)
         ):
             raise id_taken_error(id)
         if debit is None and not fresh:
             debit = transaction.find_debit_by_measurement(self.initial_state.name, measurement)
-        if debit is None or bytes(debit.facts) != encoded_event:
+        if debit is None or bytes(debit.encoded_event) != encoded_event:
             return None
         answer = transaction.find_answer(debit.number)
         if answer is not None:
@@ -242,10 +242,9 @@ class LedgerAccount:
         transaction.append(
             Debit(
                 number=head.number + 1, previous=head.hash.hex(), account=after.name, id=id, measurement=measurement,
-                facts=msgspec.Raw(encoded_event), price=amount, leak=delta,
-                spent=after.budget.spent, leaked=after.budget.delta_spent,
-                at=certified_delta,
-                about=after.privacy_unit or msgspec.UNSET,
+                encoded_event=msgspec.Raw(encoded_event), cost=amount, delta=delta, spent=after.budget.spent,
+                delta_spent=after.budget.delta_spent, certified_delta=certified_delta,
+                unit=after.privacy_unit or msgspec.UNSET,
             )
         )  # fmt: skip
         transaction.save_totals(after)
@@ -255,3 +254,56 @@ class LedgerAccount:
 def _decode_event(encoded_event: bytes) -> Composition:
     event = codec.decode(encoded_event)
     return event if isinstance(event, Composition) else compose(event)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerQuarantine:
+    """A `Quarantine` in a ledger's chain, for all its accounts.
+
+    >>> import tempfile
+    >>> from discreet.ledger import open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = open_ledger(f"{folder.name}/hr.ledger", create=True)
+    >>> ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
+    >>> [each.source for each in ledger.quarantine.list_quarantined()]
+    ['people.csv']
+    >>> ledger.quarantine.lift("people.csv"); ledger.quarantine.check("people.csv")
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    store: Store
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        with self.store.read_transaction() as transaction:
+            counts = transaction.read_failures(to_storable(source))
+        if counts.is_quarantined:
+            raise SourceQuarantined(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`."""
+        with self.store.write_transaction() as transaction:
+            head = transaction.read_head()
+            transaction.append(
+                FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=to_storable(source), failure=kind)
+            )
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        name = to_storable(source)
+        with self.store.write_transaction() as transaction:
+            if not transaction.read_failures(name).is_quarantined:
+                raise not_quarantined_error(source, select_quarantined(transaction.list_failures()))
+            head = transaction.read_head()
+            transaction.append(QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
+
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        with self.store.read_transaction() as transaction:
+            return select_quarantined(transaction.list_failures())
+
+
+def to_storable(source: str) -> str:
+    """Write the name of a source as every store can hold it: a path may hold bytes that are no text, and texts in PostgreSQL
+    hold no NUL."""
+    return source.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -1,7 +1,9 @@
-"""Entries: what happened, one after the other, each holding the hash of the one before it.
+"""The entries of a ledger, and how they, measurements and answers become bytes.
 
-An entry is one line of canonical JSON (fields in order, rationals as "n/d"); its hash is the SHA-256 of that line. No entry
-holds a time: no clock has a say in a budget.
+An entry is one line of JSON, fields in order, rationals as "n/d"; its hash is the SHA-256 of that line. Each entry holds the
+hash of the one before it, so that an edit shows. No entry holds a time: no budget depends on a clock.
+
+On the wire, kinds and fields have the names of the first version (`tag=`, `rename=`): they are hashed, and stay.
 """
 
 import hashlib
@@ -15,10 +17,10 @@ from discreet.accounting.currencies import Filter, parse_currency
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
-from discreet.ledger.failures import FailureKind
+from discreet.ledger.quarantine import FailureKind
 
 GENESIS = bytes(32)
-"""What the first entry holds in place of a hash before it."""
+"""What the first entry holds in place of the hash before it."""
 
 
 class _Entry(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
@@ -30,59 +32,72 @@ class _AccountEntry(_Entry, frozen=True, kw_only=True):
     account: str
 
 
-class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True):
-    """An account was opened with this budget, in this currency, for life."""
+class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True, rename={"delta_limit": "leak_limit"}):
+    """An account was opened with this budget in this currency."""
 
     currency: str
     limit: Fraction
-    leak_limit: Fraction
+    delta_limit: Fraction
     delta: Fraction
     parent: str | None = None
 
     def to_account(self, parent: AccountState | None) -> AccountState:
-        """The account as it was then."""
-        kept = Filter(parse_currency(self.currency), self.limit, self.leak_limit)
-        return AccountState(self.account, kept, self.delta, parent).check_parent()
+        """Return the account as it was opened."""
+        budget = Filter(parse_currency(self.currency), self.limit, self.delta_limit)
+        return AccountState(self.account, budget, self.delta, parent).check_parent()
 
     @classmethod
     def of(cls, account: AccountState, number: int, previous: bytes) -> "AccountOpened":
-        """The entry that opens this account."""
-        kept = account.budget
+        """Return the entry that opens an account."""
+        budget = account.budget
         return cls(
-            number=number, previous=previous.hex(), account=account.name, currency=kept.currency.name,
-            limit=kept.limit,
-            leak_limit=kept.delta_limit, delta=account.delta, parent=account.parent.name if account.parent else None,
+            number=number, previous=previous.hex(), account=account.name, currency=budget.currency.name,
+            limit=budget.limit, delta_limit=budget.delta_limit, delta=account.delta,
+            parent=account.parent.name if account.parent else None,
         )  # fmt: skip
 
 
-class Debit(_AccountEntry, frozen=True, tag="debit", kw_only=True):
-    """A measurement was paid for: the facts, their price, and what the account had spent after it."""
+class Debit(
+    _AccountEntry,
+    frozen=True,
+    tag="debit",
+    kw_only=True,
+    rename={
+        "encoded_event": "facts",
+        "cost": "price",
+        "delta": "leak",
+        "delta_spent": "leaked",
+        "certified_delta": "at",
+        "unit": "about",
+    },
+):
+    """A measurement was charged: its event, its cost, and what the account had spent after it."""
 
     id: str
-    measurement: str  # the hash of the whole measurement
-    facts: msgspec.Raw
-    price: Fraction
-    leak: Fraction
+    measurement: str  # its hash
+    encoded_event: msgspec.Raw
+    cost: Fraction  # in the account's currency
+    delta: Fraction  # what it uses of the account's δ
     spent: Fraction
-    leaked: Fraction
-    at: Fraction = Fraction(0)  # the δ of a plan's certified point
-    about: str | msgspec.UnsetType = msgspec.UNSET  # whose rows the account's debits speak of; left out if none has said
+    delta_spent: Fraction
+    certified_delta: Fraction = Fraction(0)  # the δ at which a plan was charged its certified ε
+    unit: str | msgspec.UnsetType = msgspec.UNSET  # absent until a debit states one
 
     @property
     def privacy_unit(self) -> str:
-        """Whose rows it is about, and in which change; "" if nobody has said."""
-        return self.about or ""
+        """The account's privacy unit and neighbouring relation after this debit; "" if none was stated."""
+        return self.unit or ""
 
 
 class AnswerRecorded(_AccountEntry, frozen=True, tag="answer", kw_only=True):
-    """What was released for a debit, byte for byte."""
+    """The answer to a debited measurement, byte for byte."""
 
     debit: int
     answer: bytes
 
 
 class FailureRecorded(_Entry, frozen=True, tag="failure", kw_only=True):
-    """A query on a source failed. A source belongs to no account: whoever pays, the same rows fail."""
+    """A query on a source failed. This belongs to no account: the same rows fail for all of them."""
 
     source: str
     failure: FailureKind
@@ -95,7 +110,7 @@ class QuarantineLifted(_Entry, frozen=True, tag="lift", kw_only=True):
 
 
 class KeyRotated(_Entry, frozen=True, tag="rotate", kw_only=True):
-    """From here on the ledger signs with another key. Both keys, in base 64, signed this."""
+    """From here on the ledger signs with a new key. Both keys, in base 64, signed this entry."""
 
     old: str
     new: str
@@ -136,53 +151,56 @@ class EntryKeys(NamedTuple):
 
 
 def encode(entry: Entry) -> bytes:
-    """The entry as the bytes that are hashed."""
+    """Encode an entry as the bytes that are hashed."""
     return _ENCODER.encode(entry)
 
 
 def decode(body: bytes) -> Entry:
-    """The entry that these bytes are; only what `encode` would write is one."""
+    """Decode an entry. Only what `encode` would write is one.
+
+    Raises:
+        BadEventEncoding: if the bytes are no entry of this version.
+    """
     return _decode_exactly(_DECODER, body)
 
 
 def decode_debit(body: bytes) -> Debit:
-    """The debit that these bytes are."""
+    """Decode an entry that must be a debit, as `decode` does."""
     return _decode_exactly(_DEBIT, body)
+
+
+def read_event_bytes(body: bytes) -> bytes:
+    """Return the encoded event of a debit, and decode nothing else of it."""
+    try:
+        return bytes(_EVENT_BYTES.decode(body).encoded_event)
+    except msgspec.MsgspecError as error:
+        raise BadEventEncoding(str(error), "check the ledger") from None
+
+
+class _EventBytes(msgspec.Struct, rename={"encoded_event": "facts"}):
+    encoded_event: msgspec.Raw
 
 
 Kind = TypeVar("Kind")
 
 
-def read_event_bytes(body: bytes) -> bytes:
-    """The stored facts of a debit, and nothing else of it."""
-    try:
-        return bytes(_EVENT_BYTES.decode(body).facts)
-    except msgspec.MsgspecError as error:
-        raise BadEventEncoding(str(error), "check the ledger") from None
-
-
-class _EventBytes(msgspec.Struct):
-    facts: msgspec.Raw
-
-
 def _decode_exactly(decoder: "msgspec.json.Decoder[Kind]", body: bytes) -> Kind:
-    """What the bytes say, if they are written as this version would."""
     try:
         entry = decoder.decode(body)
     except (msgspec.MsgspecError, BadEventEncoding, ArithmeticError, RecursionError, ValueError) as error:
         raise BadEventEncoding(str(error), "read the ledger with the version that wrote it") from None
     if _ENCODER.encode(entry) != body:
-        raise BadEventEncoding("it holds more, or other, than its fields", "read the ledger with the version that wrote it")
+        raise BadEventEncoding("it differs from what its fields encode to", "read the ledger with the version that wrote it")
     return entry
 
 
 def compute_hash(body: bytes) -> bytes:
-    """The link that the next entry will hold."""
+    """Hash the bytes of an entry: the next entry holds this hash."""
     return hashlib.sha256(body).digest()
 
 
 def to_canonical_json(value: Any) -> bytes:
-    """JSON with sorted keys and without blanks: equal values give equal bytes.
+    """Encode a value as JSON with sorted keys and without blanks: equal values give equal bytes.
 
     >>> to_canonical_json({"b": 1, "a": [0.5, None]})
     b'{"a":[0.5,null],"b":1}'
@@ -190,13 +208,18 @@ def to_canonical_json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
+def encode_answer(answer: Mapping[str, Any]) -> bytes:
+    """Encode an answer as the bytes that a ledger records and a certificate is checked against."""
+    return to_canonical_json(answer)
+
+
 def hash_measurement(measurement: Mapping[str, Any]) -> str:
-    """The hash that an id is bound to: of all that says what is measured, and nothing that says what is in the data."""
-    return compute_hash(to_canonical_json(measurement)).hex()
+    """Hash all that decides what is measured, and nothing of what is in the data. An id belongs to this hash."""
+    return hashlib.sha256(to_canonical_json(measurement)).hexdigest()
 
 
 def privacy_unit_of(measurement: Mapping[str, Any]) -> str:
-    """Whose rows a measurement speaks of, and in which change.
+    """Return the privacy unit and the neighbouring relation of a measurement, as one text.
 
     >>> privacy_unit_of({"unit": "id", "neighbours": "replace one unit"})
     'id: replace one unit'

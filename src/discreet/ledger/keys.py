@@ -1,4 +1,12 @@
-"""The ledger's own key: Ed25519, made on first use in a file that only its owner can read."""
+"""The key of a ledger, Ed25519, and its rotation.
+
+The key is made on first use, in a file that only its owner can read.
+
+A rotation replaces the key by a new one from an entry of the chain on. The entry holds both public keys and is signed with
+both, so it proves that the holder of the old key chose the new one, and that the holder of the new key accepts what the old
+one signed *before* that entry. With the new public key and the ledger, older certificates and heads can therefore still be
+checked. What the old key signs afterwards is not accepted: the usual reason for a rotation is that others may know it.
+"""
 
 import os
 from base64 import b64decode, b64encode
@@ -18,7 +26,8 @@ from discreet.ledger.store import Store, Transaction, decode_stored
 from discreet.paths import exists, resolve
 from discreet.private_file import describe_exposure
 
-_ASK = "ask whoever keeps the ledger"
+ROTATION_FORMAT = "discreet key rotation 1"
+_ASK_OWNER = "ask the owner of the ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,50 +42,76 @@ class SigningKey:
         return b64encode(self.secret.public_key().public_bytes_raw()).decode()
 
     def sign(self, message: bytes) -> str:
-        """A signature, in base 64."""
+        """Return a signature, in base 64."""
         return b64encode(self.secret.sign(message)).decode()
 
 
 def default_key_path(ledger: str | os.PathLike[str]) -> Path:
-    """Where the key of a ledger file is: beside it."""
-    place = resolve(ledger, lambda reason: LedgerUnavailable(str(ledger), reason, "name another file"))
-    return place.with_name(place.name + ".key")
+    """Return the path of the key of a ledger file: beside it."""
+    file = resolve(ledger, lambda reason: LedgerUnavailable(str(ledger), reason, "name another file"))
+    return file.with_name(file.name + ".key")
 
 
 def load_key(path: str | os.PathLike[str]) -> SigningKey:
-    """The key in this file; made there, with mode 0600, if the file is missing. Two that come first agree on one key. A key
-    that other users can read is refused: whoever read it can sign in the ledger's name."""
-    place = Path(path)
-    if not exists(place, lambda reason: LedgerUnavailable(str(place), f"the key: {reason}", _ASK)):
-        _create_key(place)
+    """Load the key in a file; make it there, with mode 0600, if the file is missing. Processes that make it at once agree on
+    one key.
+
+    Raises:
+        LedgerUnavailable: if the file holds no key, or other users can read it: they could sign in the ledger's name.
+    """
+    file = Path(path)
+    if not exists(file, lambda reason: LedgerUnavailable(str(file), f"the key: {reason}", _ASK_OWNER)):
+        _create_key(file)
     try:
-        with place.open(encoding="ascii") as file:
-            if problem := describe_exposure(file.fileno(), place):
-                raise LedgerUnavailable(str(place), "the key: " + problem[0], problem[1])
-            raw = b64decode(file.read().strip(), validate=True)
+        with file.open(encoding="ascii") as opened:
+            if problem := describe_exposure(opened.fileno(), file):
+                raise LedgerUnavailable(str(file), "the key: " + problem[0], problem[1])
+            raw = b64decode(opened.read().strip(), validate=True)
         if len(raw) != 32:
             raise ValueError
         return SigningKey(Ed25519PrivateKey.from_private_bytes(raw))
     except ValueError:
         raise LedgerUnavailable(
-            str(place), "this is no key", "put the ledger's key back; a new one would not match its signatures"
+            str(file), "it holds no key", "restore the ledger's key; a new one would not match its signatures"
         ) from None
     except OSError as error:
-        raise LedgerUnavailable(str(place), f"the key cannot be read ({error.strerror})", _ASK) from None
+        raise LedgerUnavailable(str(file), f"the key cannot be read ({error.strerror})", _ASK_OWNER) from None
+
+
+def _create_key(path: Path) -> None:
+    """Write a new key under another name, then link it into place: no process ever reads half a key."""
+    secret = Ed25519PrivateKey.generate().private_bytes_raw()
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(b64encode(secret) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, path)
+        finally:
+            os.unlink(draft)
+    except FileExistsError:
+        return  # another process was first
+    except OSError as error:
+        raise LedgerUnavailable(
+            str(path), f"the key cannot be written ({error.strerror})", "allow writing beside the ledger"
+        ) from None
 
 
 def verify_signature(public: str, signature: str, message: bytes) -> bool:
-    """Whether the holder of the key signed exactly this."""
+    """Return whether the holder of a key signed exactly this message."""
     try:
         raw = b64decode(signature, validate=True)
         Ed25519PublicKey.from_public_bytes(b64decode(public, validate=True)).verify(raw, message)
     except (InvalidSignature, ValueError):
         return False
-    return b64encode(raw).decode() == signature  # one signature has one text
+    return b64encode(raw).decode() == signature  # a signature has only one text
 
 
 def format_fingerprint(public_key: str) -> str:
-    """A public key, short enough to read aloud.
+    """Shorten a public key to what can be read aloud.
 
     >>> format_fingerprint("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
     '6668-7aad-f862-bd77-6c8f'
@@ -86,7 +121,7 @@ def format_fingerprint(public_key: str) -> str:
 
 
 def is_public_key(text: str) -> bool:
-    """Whether this is a public key as we write it."""
+    """Return whether a text is a public key in base 64."""
     try:
         return len(b64decode(text, validate=True)) == 32
     except ValueError:
@@ -94,55 +129,22 @@ def is_public_key(text: str) -> bool:
 
 
 def read_public_key(text_or_path: str) -> str:
-    """A public key as typed, or in a file."""
-    place, text, reason = Path(text_or_path), text_or_path.strip(), "not a public key"
+    """Read a public key that is given as text, or in a file."""
+    text, reason = text_or_path.strip(), "not a public key"
     try:
-        text = place.read_text(encoding="ascii").strip()
+        text = Path(text_or_path).read_text(encoding="ascii").strip()
     except PermissionError as error:
         reason = f"it cannot be read ({error.strerror})"
-    except (ValueError, OSError):  # no path, or one of nothing: then it is what was typed
+    except (ValueError, OSError):  # no path, or no file: then the text itself is the key
         pass
     if is_public_key(text):
         return text
     raise BadParameter("--key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
 
 
-def _create_key(place: Path) -> None:
-    """Write a new key under another name, then link it into place: nobody ever reads half a key."""
-    fresh = Ed25519PrivateKey.generate().private_bytes_raw()
-    draft = place.with_name(f"{place.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(b64encode(fresh) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, place)
-        finally:
-            os.unlink(draft)
-    except FileExistsError:
-        return  # another was first
-    except OSError as error:
-        raise LedgerUnavailable(
-            str(place), f"the key cannot be written ({error.strerror})", "allow writing beside the ledger"
-        ) from None
-
-
-# Another key for a ledger: the new one replaces the old one from an entry of the chain on.
-#
-# The entry holds both public keys and is signed with both, so it proves that whoever held the old key chose the new one, and
-# that the holder of the new key accepts what the old one signed *before* that entry. Whoever trusts the new public key can
-# therefore check older certificates and heads with it and the ledger. What the old key signs afterwards is not accepted on
-# the new key's word: the usual reason for a rotation is that others may know the old key.
-
-
-ROTATION_FORMAT = "discreet key rotation 1"
-
-
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A rotation that was made: the two public keys, and the entry that says so."""
+    """The two public keys of a rotation, and the number of its entry."""
 
     old: str
     new: str
@@ -150,41 +152,43 @@ class Rotation:
 
 
 def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
-    """Replace the key in a file by a new one and record it in the ledger. The old secret key is deleted.
+    """Replace the key in a file by a new one, record that in the ledger, and delete the old secret key.
 
-    The new key is written beside the old one first and takes its place last. A rotation that was interrupted in between is
-    continued by the next one, with the same new key.
+    The new key is written beside the old one first and takes its place last. The next call continues a rotation that was
+    interrupted in between, with the same new key.
     """
-    place = Path(path)
+    file = Path(path)
 
     def refuse(reason: str) -> BadParameter:
         hint = "name the file of the ledger's key; the first signature makes it"
-        return BadParameter("key", repr(str(place)), reason, hint)
+        return BadParameter("key", repr(str(file)), reason, hint)
 
-    if not exists(place, refuse):
+    if not exists(file, refuse):
         raise refuse("there is no key to replace")
-    old, draft = load_key(place), place.with_name(f"{place.name}.new")
+    old, draft = load_key(file), file.with_name(f"{file.name}.new")
     new = load_key(draft)
     with ledger.store.write_transaction() as transaction:
-        entry = next(
-            (each for each in list_rotations(transaction) if (each.old, each.new) == (old.public, new.public)), None
-        )
+        keys = old.public, new.public
+        entry = next((each for each in list_rotations(transaction) if (each.old, each.new) == keys), None)
         if entry is None:
-            if load_key(place).public != old.public:
+            if load_key(file).public != old.public:
                 draft.unlink(missing_ok=True)
                 raise BadParameter(
-                    "key", repr(str(place)), "another process replaced it meanwhile", "look at it: discreet ledger key"
+                    "key",
+                    repr(str(file)),
+                    "another process replaced it meanwhile",
+                    "see the new one with: discreet ledger key",
                 )
             head = transaction.read_head()
-            said = _statement(head.number + 1, head.hash.hex(), old.public, new.public)
+            statement = _encode_statement(head.number + 1, head.hash.hex(), old.public, new.public)
             entry = KeyRotated(
-                number=head.number + 1, previous=head.hash.hex(), old=old.public, new=new.public, signature=old.sign(said),
-                confirmation=new.sign(said),
+                number=head.number + 1, previous=head.hash.hex(), old=old.public, new=new.public,
+                signature=old.sign(statement), confirmation=new.sign(statement),
             )  # fmt: skip
             transaction.append(entry)
     with suppress(FileNotFoundError):  # another process that continued the same rotation was first
-        os.replace(draft, place)
-    sync_folder(place.parent)
+        os.replace(draft, file)
+    sync_folder(file.parent)
     return Rotation(entry.old, entry.new, entry.number)
 
 
@@ -195,13 +199,14 @@ def list_rotations(transaction: Transaction) -> tuple[KeyRotated, ...]:
 
 
 def is_signed(entry: KeyRotated) -> bool:
-    """Whether both keys signed the rotation."""
-    said = _statement(entry.number, entry.previous, entry.old, entry.new)
-    return verify_signature(entry.old, entry.signature, said) and verify_signature(entry.new, entry.confirmation, said)
+    """Return whether both keys signed a rotation."""
+    statement = _encode_statement(entry.number, entry.previous, entry.old, entry.new)
+    by_old = verify_signature(entry.old, entry.signature, statement)
+    return by_old and verify_signature(entry.new, entry.confirmation, statement)
 
 
 def find_replaced_keys(transaction: Transaction, public: str) -> dict[str, int]:
-    """The keys that a key replaced, directly or through others, each with the entry from which on it was replaced."""
+    """Return the keys that a key replaced, directly or through others, each with the entry that replaced it."""
     replaced: dict[str, int] = {}
     trusted = {public}
     for entry in sorted(list_rotations(transaction), key=lambda each: each.number, reverse=True):
@@ -212,8 +217,8 @@ def find_replaced_keys(transaction: Transaction, public: str) -> dict[str, int]:
 
 
 def is_accepted_signer(ledger: Ledger, public: str, signer: str, entry: int) -> bool:
-    """Whether a signature over what the ledger held up to an entry counts as one of `public`: its own, or one of a key that
-    it replaced later."""
+    """Return whether a signature of `signer`, over what the ledger held up to an entry, counts as one of `public`: the keys
+    are the same, or `public` replaced `signer` after that entry."""
     if signer == public:
         return True
     with ledger.store.read_transaction() as transaction:
@@ -221,23 +226,24 @@ def is_accepted_signer(ledger: Ledger, public: str, signer: str, entry: int) -> 
 
 
 def signing_key(store: Store) -> str | None:
-    """The public key that the last rotation put in force; None as long as no key was replaced."""
+    """Return the public key of the last rotation; None if there was none."""
     with store.read_transaction() as transaction:
         rotations = [entry for entry in list_rotations(transaction) if is_signed(entry)]
     return max(rotations, key=lambda entry: entry.number).new if rotations else None
 
 
 def check_signing_key(store: Store, key: SigningKey) -> None:
-    """Refuse to sign with a key that the ledger replaced: readers who know the new one do not accept it any more."""
+    """Refuse to sign with a key that the ledger replaced: readers who know the new one would not accept it."""
     current = signing_key(store)
     if current is not None and key.public != current:
         raise BadParameter(
             "key",
             format_fingerprint(key.public),
             f"the ledger signs with {format_fingerprint(current)} since its key was rotated",
-            "give the new key's file",
+            "give the file of the new key",
         )
 
 
-def _statement(number: int, previous: str, old: str, new: str) -> bytes:
+def _encode_statement(number: int, previous: str, old: str, new: str) -> bytes:
+    """Encode what both keys of a rotation sign."""
     return to_canonical_json({"format": ROTATION_FORMAT, "number": number, "previous": previous, "old": old, "new": new})

@@ -1,4 +1,4 @@
-"""A budget that lives as long as the process."""
+"""An account that ends with the process."""
 
 import threading
 from uuid import uuid4
@@ -13,16 +13,27 @@ __all__ = ["MemoryAccount", "create_budget"]
 
 
 class MemoryAccount:
-    """One lock: two threads never spend the same cent."""
+    """An `Account` that ends with the process. One lock: two threads never debit the same remainder.
+
+    >>> from fractions import Fraction
+    >>> from discreet.events import Claim, compose
+    >>> account, event = MemoryAccount(create_budget(1, 0)), compose(Claim(Fraction(1, 4), Fraction(0)))
+    >>> receipt = account.reserve(event, measurement="c0ffee")
+    >>> account.record(receipt, b"about 40"), account.budget.remaining
+    (b'about 40', Fraction(3, 4))
+    >>> account.reserve(event, measurement="c0ffee").answer, account.budget.remaining
+    (b'about 40', Fraction(3, 4))
+    """
 
     def __init__(self, budget: Filter) -> None:
         self._lock, self._budget, self._entries, self._privacy_unit = threading.Lock(), budget, 0, ""
-        self._debits: dict[str, tuple[str, Receipt]] = {}  # by id, with the measurement
+        self._debits: dict[str, tuple[str, Receipt]] = {}  # by id, with the hash of the measurement
+        self._ids: dict[str, list[str]] = {}  # by measurement, in the order of the debits
         self._answers: dict[int, bytes] = {}  # by entry
 
     @property
     def budget(self) -> Filter:
-        """What was opened, and what is left of it."""
+        """As in `Account`."""
         return self._budget
 
     @property
@@ -45,7 +56,7 @@ class MemoryAccount:
             return id in self._debits
 
     def pay(self, event: Composition) -> Receipt:
-        """Debit, or refuse and leave everything as it was."""
+        """As in `Account`."""
         with self._lock:
             return self._pay(event)
 
@@ -60,15 +71,16 @@ class MemoryAccount:
         certified_delta: Number = 0,
         privacy_unit: str = "",
     ) -> Receipt | CachedAnswer:
-        """As in `Account`; seeded noise is fine here, since nothing of it outlives the process."""
+        """As in `Account`; seeded noise is accepted, since nothing of it outlives the process."""
         with self._lock:
             earlier = self._find_earlier_debit(id, measurement, fresh)
             if earlier is not None:
                 return earlier
-            bound_to = require_same_unit(self._privacy_unit, privacy_unit, "this session's")
+            unit = require_same_unit(self._privacy_unit, privacy_unit, "this session's")
             receipt = self._pay(event, certified_delta)
-            self._privacy_unit = bound_to
-            self._debits[uuid4().hex if id is None else id] = measurement, receipt
+            name = uuid4().hex if id is None else id
+            self._privacy_unit, self._debits[name] = unit, (measurement, receipt)
+            self._ids.setdefault(measurement, []).append(name)
             return receipt
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
@@ -77,23 +89,23 @@ class MemoryAccount:
             return self._answers.setdefault(receipt.entry, answer)
 
     def _find_earlier_debit(self, id: str | None, measurement: str, fresh: bool) -> Receipt | CachedAnswer | None:
-        """A debit with this id or, unless it must be fresh, of this measurement: its answer, or the right to continue."""
-        if id in self._debits and self._debits[id][0] != measurement:
-            raise id_taken_error(id)
-        same = [known for known, (of, _) in self._debits.items() if of == measurement and not fresh]
-        known = id if id in self._debits else min(same, key=self._is_unanswered, default=None)
-        if known is None:
-            return None
-        receipt = self._debits[known][1]
-        answer = self._answers.get(receipt.entry)
-        return receipt if answer is None else CachedAnswer(receipt.entry, known, answer)
+        """Find a debit with this id or, unless it must be fresh, of this measurement: its answer, or the receipt with which
+        it is continued."""
+        if id is not None and id in self._debits:
+            if self._debits[id][0] != measurement:
+                raise id_taken_error(id)
+            names = [id]
+        else:
+            names = [] if fresh else self._ids.get(measurement, [])
+        for name in names:
+            entry = self._debits[name][1].entry
+            if entry in self._answers:
+                return CachedAnswer(entry, name, self._answers[entry])
+        return self._debits[names[0]][1] if names else None
 
     def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
         self._budget = self._budget.charge_cost(
-            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "at"))
+            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))
         ).shorten()
         self._entries += 1
         return Receipt(self._entries, event, self._budget.remaining)
-
-    def _is_unanswered(self, id: str) -> bool:
-        return self._debits[id][1].entry not in self._answers

@@ -1,7 +1,7 @@
-"""A ledger in PostgreSQL, for teams: any number of machines.
+"""The store in PostgreSQL: for any number of machines.
 
-There is one chain, so there is one lock: every writer first locks the one row of `discreet_schema`. Whoever holds it sees
-every entry that was committed before, and two locks cannot wait for each other when there is only one.
+There is one chain, so there is one lock: every writer first locks the one row of `discreet_schema`. The writer that holds it
+sees every entry that was committed before, and with one lock there is no deadlock.
 """
 
 import os
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import psycopg
 
 LOCK_TIMEOUT = "120s"
-_MIGRATION = 0x646973637265  # an advisory lock of our own, so that two first-comers do not both make the tables
+_MIGRATION = 0x646973637265  # an advisory lock: two processes that open an empty database do not both make the tables
 _SETTINGS = (
-    "SET synchronous_commit = on",  # whatever the server's or the user's default: a debit is on the disk when it is made
+    "SET synchronous_commit = on",  # not the default of the server or the user: a debit is on the disk when it is made
     f"SET lock_timeout = '{LOCK_TIMEOUT}'",
-    "SET idle_in_transaction_session_timeout = '120s'",  # a client that died silently must not keep the line waiting
+    "SET idle_in_transaction_session_timeout = '120s'",  # a client that died silently must not block the others
 )
 
 
@@ -81,7 +81,7 @@ class PostgresStore:
 
     def _current_connection(self) -> "psycopg.Connection[Any]":
         if self._connection is not None and self._owner != os.getpid():
-            _INHERITED.append(self._connection)  # the parent's: to close it here would end it there
+            _INHERITED.append(self._connection)  # closing it here would end it in the parent process
             self._connection = None
         if self._connection is None or self._connection.closed:
             self._connect()
@@ -95,7 +95,7 @@ class PostgresStore:
             connection.execute(setting)
         safe = connection.execute("SHOW fsync").fetchone()
         if safe is None or safe[0] != "on":
-            raise LedgerUnavailable(self.location, "this server does not sync its disk (fsync = off)", "use one that does")
+            raise LedgerUnavailable(self.location, "the server does not sync its disk (fsync = off)", "turn fsync on")
         return connection
 
     def _upgrade(self, connection: "psycopg.Connection[Any]", create: bool) -> None:
@@ -118,24 +118,24 @@ class PostgresStore:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """The driver's errors in our words. After one of them the connection is not trusted any more."""
+        """Raise the driver's errors as errors of discreet. After one of them the connection is closed."""
         errors = self._errors.errors
         try:
             yield
         except (errors.IntegrityError, errors.DataCorrupted, errors.IndexCorrupted) as error:
             self._disconnect()
-            raise LedgerCorrupted(self.location, f"PostgreSQL says: {_first_line(error)}") from error
+            raise LedgerCorrupted(self.location, f"PostgreSQL reports: {_first_line(error)}") from error
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             self._disconnect()
             raise LedgerUnavailable(
-                self.location, "others have been writing to it for too long", "ask again with the same id"
+                self.location, "other processes have been writing to it for too long", "ask again with the same id"
             ) from error
         except self._errors.Error as error:
             self._disconnect()
             raise LedgerUnavailable(
                 self.location,
                 f"{_first_line(error)}, so nothing is shown",
-                "look at the server, then ask again with the same id",
+                "check the server, then ask again with the same id",
             ) from error
 
 
@@ -154,7 +154,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _format_address(url: str) -> str:
-    """The URL without what might be a password."""
+    """Return the address without what might be a password."""
     from psycopg.conninfo import conninfo_to_dict
 
     try:

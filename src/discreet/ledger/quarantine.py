@@ -1,139 +1,101 @@
-"""Sources that may not be queried because a query on them failed, until their owner says otherwise.
+"""Sources that may not be queried because a query on them failed, until their owner lifts the quarantine.
 
-`failures` states the rule and why it is needed. Here is where it is kept: in the ledger, as entries of its chain, so that
-`ledger check` covers it; without a ledger, in a ledger without accounts in the owner's state folder; and in memory for a
-source that ends with the process. A failure is durable before `record_failure` returns, and two processes that record at
-once count both.
+**Why.** An engine that fails on particular rows reveals one bit about them. The analyst's filter decides which rows are
+read, so repeated failures would find one person's row by bisection, at almost no cost.
+
+**The rule.** A failure to *decode* what the source holds quarantines the source at once. A failure of *resources* (memory,
+time, a connection) also happens where no row is at fault, so the third one quarantines. A failure is durable before
+`record_failure` returns, and two processes that record at once count both.
+
+**Where it is recorded.** In the ledger that the session charges, as entries of its chain, so that `discreet ledger check`
+covers them (`chain.LedgerQuarantine`). Without a ledger, in the owner's state: a ledger without accounts, in one file
+(`FileQuarantine`). In memory for a source that ends with the process (`MemoryQuarantine`).
 """
 
+import enum
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, assert_never
 from weakref import WeakKeyDictionary
 
 from discreet.errors import BadParameter, LedgerUnavailable, SourceQuarantined
-from discreet.ledger.account import Account
-from discreet.ledger.entries import FailureRecorded, QuarantineLifted
-from discreet.ledger.failures import RESOURCE_LIMIT, FailureCounts, FailureKind, Quarantine, QuarantinedSource
-from discreet.ledger.store import Store
-from discreet.paths import exists
+from discreet.paths import reason_of
 
 if TYPE_CHECKING:
-    from discreet.ledger.sqlite import SqliteStore
+    from discreet.ledger.account import Account
+    from discreet.ledger.chain import Ledger
 
-__all__ = [
-    "RESOURCE_LIMIT",
-    "FailureCounts",
-    "FailureKind",
-    "FileQuarantine",
-    "LedgerQuarantine",
-    "MemoryQuarantine",
-    "Quarantine",
-    "QuarantinedSource",
-    "default_state_folder",
-    "default_state_path",
-    "open_quarantine",
-]
+RESOURCE_LIMIT = 3
+"""The resource failure that quarantines a source."""
+
+
+class FailureKind(enum.Enum):
+    """Why an engine failed."""
+
+    DECODING = "decoding"
+    RESOURCE = "resource"
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerQuarantine:
-    """A quarantine in a ledger's chain, for all its accounts.
+class FailureCounts:
+    """How often queries on a source failed since the owner last lifted its quarantine.
 
-    >>> import tempfile
-    >>> from discreet.ledger import open_ledger
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = open_ledger(f"{folder.name}/hr.ledger", create=True)
-    >>> ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
-    >>> [each.source for each in ledger.quarantine.list_quarantined()]
-    ['people.csv']
-    >>> ledger.quarantine.lift("people.csv"); ledger.quarantine.check("people.csv")
-    >>> ledger.close(); folder.cleanup()
+    >>> counts = FailureCounts().add_failure(FailureKind.RESOURCE).add_failure(FailureKind.RESOURCE)
+    >>> counts.is_quarantined, counts.add_failure(FailureKind.RESOURCE).is_quarantined
+    (False, True)
+    >>> FailureCounts().add_failure(FailureKind.DECODING).is_quarantined
+    True
     """
 
-    store: Store
-
-    def check(self, source: str) -> None:
-        """As in `Quarantine`."""
-        with self.store.read_transaction() as transaction:
-            counts = transaction.read_failures(_to_storable(source))
-        if counts.quarantined:
-            raise SourceQuarantined(source)
-
-    def record_failure(self, source: str, kind: FailureKind) -> None:
-        """As in `Quarantine`."""
-        name = _to_storable(source)
-        with self.store.write_transaction() as transaction:
-            head = transaction.read_head()
-            transaction.append(FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=name, failure=kind))
-
-    def lift(self, source: str) -> None:
-        """As in `Quarantine`."""
-        name = _to_storable(source)
-        with self.store.write_transaction() as transaction:
-            if not transaction.read_failures(name).quarantined:
-                raise _not_quarantined_error(source, _select_quarantined(transaction.list_failures()))
-            head = transaction.read_head()
-            transaction.append(QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
-
-    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
-        """As in `Quarantine`."""
-        with self.store.read_transaction() as transaction:
-            return _select_quarantined(transaction.list_failures())
-
-
-class FileQuarantine:
-    """A quarantine in the owner's state: a ledger without accounts, in one SQLite file.
-
-    The file is made when it is first needed, also by `check`: a source whose failures could not be recorded is not queried.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._lock = threading.Lock()
-        self._store: SqliteStore | None = None
-
-    def check(self, source: str) -> None:
-        """As in `Quarantine`."""
-        self._ledger_quarantine.check(source)
-
-    def record_failure(self, source: str, kind: FailureKind) -> None:
-        """As in `Quarantine`."""
-        self._ledger_quarantine.record_failure(source, kind)
-
-    def lift(self, source: str) -> None:
-        """As in `Quarantine`."""
-        self._ledger_quarantine.lift(source)
-
-    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
-        """As in `Quarantine`."""
-        return self._ledger_quarantine.list_quarantined()
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            if self._store is not None:
-                self._store.close()
-
-    def _refuse(self, reason: str) -> LedgerUnavailable:
-        return LedgerUnavailable(str(self.path), reason, _ELSEWHERE)
+    decoding: int = 0
+    resource: int = 0
 
     @property
-    def _ledger_quarantine(self) -> LedgerQuarantine:
-        from discreet.ledger.sqlite import SqliteStore
+    def is_quarantined(self) -> bool:
+        """Whether the source may not be queried."""
+        return self.decoding > 0 or self.resource >= RESOURCE_LIMIT
 
-        with self._lock:
-            if self._store is None:
-                _make_folder(self.path.parent)
-                if not exists(self.path, self._refuse):
-                    _make_file(self.path)
-                if not self.path.stat().st_size:  # SQLite takes an empty file for an empty database
-                    raise LedgerUnavailable(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
-                self._store = SqliteStore(self.path)
-            return LedgerQuarantine(self._store)
+    def add_failure(self, kind: FailureKind) -> "FailureCounts":
+        """Return the counts with one more failure."""
+        match kind:
+            case FailureKind.DECODING:
+                return replace(self, decoding=self.decoding + 1)
+            case FailureKind.RESOURCE:
+                return replace(self, resource=self.resource + 1)
+            case _:
+                assert_never(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedSource:
+    """A source that may not be queried, and the failures that led to it. For its owner only."""
+
+    source: str
+    failures: FailureCounts
+
+
+class Quarantine(Protocol):
+    """Sources that may not be queried. A source is named by its identity, the text by which a ledger knows it."""
+
+    def check(self, source: str) -> None:
+        """Raise `SourceQuarantined` if the source may not be queried."""
+        ...
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """Count a failed query; the count is durable when this returns."""
+        ...
+
+    def lift(self, source: str) -> None:
+        """Allow queries again and count failures from 0. Raise `BadParameter` if the source is not quarantined."""
+        ...
+
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
+        """Return every source that may not be queried, sorted by name."""
+        ...
 
 
 class MemoryQuarantine:
@@ -149,7 +111,7 @@ class MemoryQuarantine:
 
     def check(self, source: str) -> None:
         """As in `Quarantine`."""
-        if self._counts.get(source, FailureCounts()).quarantined:
+        if self._counts.get(source, FailureCounts()).is_quarantined:
             raise SourceQuarantined(source)
 
     def record_failure(self, source: str, kind: FailureKind) -> None:
@@ -160,31 +122,103 @@ class MemoryQuarantine:
     def lift(self, source: str) -> None:
         """As in `Quarantine`."""
         with self._lock:
-            if not self._counts.get(source, FailureCounts()).quarantined:
-                raise _not_quarantined_error(source, _select_quarantined(self._counts))
+            if not self._counts.get(source, FailureCounts()).is_quarantined:
+                raise not_quarantined_error(source, select_quarantined(self._counts))
             self._counts[source] = FailureCounts()
 
     def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""
         with self._lock:
-            return _select_quarantined(self._counts)
+            return select_quarantined(self._counts)
+
+
+class FileQuarantine:
+    """A quarantine in the owner's state: a ledger without accounts, in one SQLite file that the first failure makes.
+
+    While there is no file, no failure was recorded, and a check is a look at the folder. Every check looks again, so it sees
+    what another process recorded before it. The first check also makes sure that the folder can be written: a source whose
+    failures could not be recorded is not queried.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+        self._is_writable = False
+
+    def check(self, source: str) -> None:
+        """As in `Quarantine`."""
+        ledger = self._find_ledger()
+        if ledger is not None:
+            ledger.quarantine.check(source)
+
+    def record_failure(self, source: str, kind: FailureKind) -> None:
+        """As in `Quarantine`."""
+        ledger = self._find_ledger()
+        if ledger is None:
+            _make_file(self.path)
+            ledger = self._find_ledger()
+        assert ledger is not None
+        ledger.quarantine.record_failure(source, kind)
+
+    def lift(self, source: str) -> None:
+        """As in `Quarantine`."""
+        ledger = self._find_ledger()
+        if ledger is None:
+            raise not_quarantined_error(source, ())
+        ledger.quarantine.lift(source)
+
+    def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
+        """As in `Quarantine`."""
+        ledger = self._find_ledger()
+        return () if ledger is None else ledger.quarantine.list_quarantined()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._ledger is not None:
+                self._ledger.close()
+
+    def _find_ledger(self) -> "Ledger | None":
+        """Open the file, once; return None while there is none."""
+        with self._lock:
+            if self._ledger is not None:
+                return self._ledger
+            if not self._is_writable:
+                _make_folder(self.path.parent)
+            try:
+                size = os.stat(self.path).st_size
+            except FileNotFoundError:
+                if not self._is_writable:
+                    _check_writable(self.path)
+                    self._is_writable = True
+                return None
+            except OSError as error:
+                raise LedgerUnavailable(str(self.path), f"it cannot be looked at ({reason_of(error)})", _ELSEWHERE) from None
+            if not size:  # SQLite would take an empty file for an empty database
+                raise LedgerUnavailable(str(self.path), "the file is empty, so what it held is lost", _RESTORE)
+            self._ledger = _open_file(self.path)
+            return self._ledger
 
 
 _in_memory: WeakKeyDictionary[object, MemoryQuarantine] = WeakKeyDictionary()
 
 
-def open_quarantine(account: Account, *, lasting: bool, anchor: object) -> Quarantine:
-    """Where failures of a source are kept. One that ends with its `anchor`, a connection or a frame, needs no more than
-    memory: one for all sessions on that anchor."""
+def open_quarantine(account: "Account", *, lasting: bool, anchor: object) -> Quarantine:
+    """Return where failures of a source are recorded. For a source that ends with its `anchor`, a connection or a frame,
+    that is memory, shared by all sessions on that anchor."""
     if not lasting:
         return _in_memory.setdefault(anchor, MemoryQuarantine())
     return account.quarantine or FileQuarantine(default_state_path())
 
 
 def default_state_folder() -> Path:
-    """The folder of the owner's state: $DISCREET_STATE, $XDG_STATE_HOME/discreet, or ~/.local/state/discreet.
+    """Return the folder of the owner's state: $DISCREET_STATE, $XDG_STATE_HOME/discreet, or ~/.local/state/discreet.
 
-    It is made with mode 0700 if it is missing, and refused if other users have rights to it.
+    It is made with mode 0700 if it is missing.
+
+    Raises:
+        LedgerUnavailable: if other users have rights to it.
     """
     if chosen := os.environ.get("DISCREET_STATE"):
         folder = Path(chosen)
@@ -197,12 +231,25 @@ def default_state_folder() -> Path:
 
 
 def default_state_path() -> Path:
-    """The file of the quarantine in the owner's state."""
+    """Return the file of the quarantine in the owner's state."""
     return default_state_folder() / "sources.ledger"
 
 
+def select_quarantined(sources: Mapping[str, FailureCounts]) -> tuple[QuarantinedSource, ...]:
+    """Return the quarantined ones of some sources, sorted by name."""
+    return tuple(QuarantinedSource(name, counts) for name, counts in sorted(sources.items()) if counts.is_quarantined)
+
+
+def not_quarantined_error(source: str, quarantined: tuple[QuarantinedSource, ...]) -> BadParameter:
+    """A source whose quarantine cannot be lifted because it has none."""
+    names = ", ".join(repr(each.source) for each in quarantined) or "none"
+    return BadParameter("source", repr(source), "it is not quarantined", f"the quarantined sources are: {names}")
+
+
 _RESTORE = "restore it from a backup; if there is none, look into every source, then delete the file"
-_ELSEWHERE = "allow it, name another folder in DISCREET_STATE, or pay from a ledger"
+_ELSEWHERE = "allow it, name another folder in DISCREET_STATE, or charge a ledger"
+_PROBE_BYTES = 1 << 17
+"""More than an empty ledger with its write-ahead log takes."""
 
 
 def _make_folder(folder: Path) -> None:
@@ -218,33 +265,45 @@ def _make_folder(folder: Path) -> None:
         )
 
 
+def _check_writable(path: Path) -> None:
+    """Refuse a folder in which no failure could be recorded."""
+    draft = _draft_path(path)
+    try:
+        draft.write_bytes(bytes(_PROBE_BYTES))
+    except OSError as error:
+        raise _cannot_be_made_error(path, str(error.strerror)) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
 def _make_file(path: Path) -> None:
     """Make an empty ledger under another name, then link it into place: no process ever opens one that is half made."""
     from discreet.ledger.sqlite import SqliteStore, sync_folder
 
-    draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    draft = _draft_path(path)
     try:
         SqliteStore(draft, create=True).close()
         with suppress(FileExistsError):  # another process was first
             os.link(draft, path)
         sync_folder(path.parent)
     except (OSError, LedgerUnavailable) as error:
-        cause = error.strerror if isinstance(error, OSError) else error.reason
-        reason = f"the file of the owner's state cannot be made ({cause})"
-        raise LedgerUnavailable(str(path), reason, _ELSEWHERE) from None
+        reason = error.reason if isinstance(error, LedgerUnavailable) else str(error.strerror)
+        raise _cannot_be_made_error(path, reason) from None
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _to_storable(source: str) -> str:
-    """The source as every store can hold it: a path may hold bytes that are no text, and PostgreSQL's texts hold no NUL."""
-    return source.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+def _open_file(path: Path) -> "Ledger":
+    from discreet.ledger.chain import Ledger
+    from discreet.ledger.sqlite import SqliteStore
+
+    return Ledger(SqliteStore(path))
 
 
-def _select_quarantined(sources: dict[str, FailureCounts]) -> tuple[QuarantinedSource, ...]:
-    return tuple(QuarantinedSource(name, counts) for name, counts in sorted(sources.items()) if counts.quarantined)
+def _draft_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
 
 
-def _not_quarantined_error(source: str, quarantined: tuple[QuarantinedSource, ...]) -> BadParameter:
-    names = ", ".join(repr(each.source) for each in quarantined) or "none"
-    return BadParameter("source", repr(source), "it is not quarantined", f"the quarantined sources are: {names}")
+def _cannot_be_made_error(path: Path, reason: str) -> LedgerUnavailable:
+    return LedgerUnavailable(str(path), f"the file of the owner's state cannot be made ({reason})", _ELSEWHERE)

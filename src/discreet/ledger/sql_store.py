@@ -26,7 +26,7 @@ from discreet.ledger.entries import (
     encode,
     read_event_bytes,
 )
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, StoredEntry
 
 RunStatement: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
@@ -158,7 +158,7 @@ class SqlTransaction:
                     (entry.account, entry.number),
                 )
             case Debit():
-                _count_event(self.run, entry.account, bytes(entry.facts))
+                _count_event(self.run, entry.account, bytes(entry.encoded_event))
             case FailureRecorded():
                 self._save_failures(entry.source, self.read_failures(entry.source).add_failure(entry.failure))
             case QuarantineLifted():

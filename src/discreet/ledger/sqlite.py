@@ -1,7 +1,7 @@
-"""A ledger in one SQLite file: for one machine, any number of processes and threads.
+"""The store in one SQLite file: for one machine, any number of processes and threads.
 
-Write-ahead log, `synchronous=FULL` and immediate transactions: a commit is on the disk when it returns, and writers wait in
-line. Whatever goes wrong (a full disk, a failing one, a file that was replaced) ends in an error before anything is shown.
+Write-ahead log, `synchronous=FULL` and immediate transactions: a commit is on the disk when it returns, and writers queue.
+Every failure (a full disk, a failing one, a file that was replaced) is an error before anything is shown.
 """
 
 import os
@@ -20,11 +20,11 @@ from discreet.paths import exists, resolve
 
 WAIT_SECONDS = 5.0
 MAX_TRIES = 24
-"""A writer waits in line this many times `WAIT_SECONDS` seconds. Counted, not timed: a clock that jumps changes nothing."""
+"""A writer waits for others this many times `WAIT_SECONDS`. Tries are counted, not timed: no clock is read."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
-    sqlite3.SQLITE_IOERR: ("the disk failed, or a limit on the size of files was reached", "look at the disk"),
+    sqlite3.SQLITE_IOERR: ("the disk failed, or a limit on the size of files was reached", "check the disk"),
     sqlite3.SQLITE_READONLY: ("it may not be written", "allow writing to the file and its folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "name a file in a folder that may be written"),
     sqlite3.SQLITE_PERM: ("it may not be opened", "allow reading and writing it"),
@@ -46,7 +46,7 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
         if str(path) in ("", ":memory:"):
             raise BadParameter(
-                "ledger", repr(str(path)), "a budget in memory ends with the process", "name a file, or do without a ledger"
+                "ledger", repr(str(path)), "a budget in memory ends with the process", "name a file, or leave ledger= out"
             )
         self.path = resolve(path, lambda reason: LedgerUnavailable(str(path), reason, "name another file"))
         self.location = str(self.path)
@@ -70,7 +70,7 @@ class SqliteStore:
             self._disconnect()
 
     def check_integrity(self) -> str | None:
-        """What SQLite itself finds wrong with the file."""
+        """As in `Store`: SQLite checks its own pages."""
         with self.read_transaction() as transaction:
             finding = str(transaction.run("PRAGMA integrity_check(1)", ()).fetchone()[0])
         return None if finding == "ok" else finding
@@ -94,7 +94,7 @@ class SqliteStore:
                 raise
 
     def _current_connection(self) -> sqlite3.Connection:
-        """The connection, made anew after a fork or a failure; never to a file that is no longer at its place."""
+        """Return the connection, opened again after a fork or a failure. A file that is no longer at its path is refused."""
         if self._connection is None:
             self._connect(create=False)
         if self._file != self._file_identity():
@@ -109,7 +109,7 @@ class SqliteStore:
         if not create and not exists(self.path, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
             raise missing_ledger_error(self.location)
         with self._translate_errors():
-            if create:  # for its owner alone; others have rights when the owner gives them
+            if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.as_uri()}?mode=rw"
             self._connection = sqlite3.connect(
@@ -118,7 +118,7 @@ class SqliteStore:
             self._file = self._file_identity()
             if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise LedgerUnavailable(
-                    self.location, "no write-ahead log here", "put it on a local disk, or use PostgreSQL"
+                    self.location, "SQLite has no write-ahead log here", "put it on a local disk, or use PostgreSQL"
                 )
             self._connection.execute("PRAGMA synchronous=FULL")
             if self._version() != LATEST_VERSION:
@@ -172,7 +172,7 @@ class SqliteStore:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """SQLite's errors in our words. After one of them the connection is not trusted any more."""
+        """Raise the errors of SQLite and the system as errors of discreet. After one of them the connection is closed."""
         try:
             yield
         except sqlite3.Error as error:
@@ -180,21 +180,21 @@ class SqliteStore:
             raise self._translate_error(error) from error
         except UnicodeDecodeError as error:
             self._disconnect()
-            raise LedgerCorrupted(self.location, "what should be text is not") from error
+            raise LedgerCorrupted(self.location, "a column that holds text holds something else") from error
         except OSError as error:
             self._disconnect()
-            hint = _ALLOW if isinstance(error, PermissionError) else "look at the disk"
-            raise LedgerUnavailable(self.location, f"the system refused: {error.strerror}", hint) from error
+            hint = _ALLOW if isinstance(error, PermissionError) else "check the disk"
+            raise LedgerUnavailable(self.location, f"the system refused it ({error.strerror})", hint) from error
 
     def _translate_error(self, error: sqlite3.Error) -> DiscreetError:
         code = _error_code(error)
         if code in _CORRUPTED:
-            return LedgerCorrupted(self.location, f"SQLite says: {error}")
+            return LedgerCorrupted(self.location, f"SQLite reports: {error}")
         if code in _BUSY:
             return LedgerUnavailable(
-                self.location, "others have been writing to it for too long", "ask again with the same id"
+                self.location, "other processes have been writing to it for too long", "ask again with the same id"
             )
-        reason, hint = _REASONS.get(code, (f"SQLite says: {error}", "look at the file"))
+        reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))
         return LedgerUnavailable(self.location, f"{reason}, so nothing is shown", f"{hint}, then ask again with the same id")
 
 
@@ -209,11 +209,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def _error_code(error: sqlite3.Error) -> int:
-    """The primary error code; 0 if there is none."""
+    """Return the primary error code; 0 if there is none."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-# A connection must not be carried across a fork, not even unused: each side makes its own when it next needs one.
+# SQLite forbids to carry a connection across a fork, even unused: each side opens its own when it next needs one.
 _held_stores: "list[SqliteStore]" = []
 
 
@@ -229,5 +229,5 @@ def _after_fork() -> None:
         _held_stores.pop()._lock.release()
 
 
-if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to mind
+if hasattr(os, "register_at_fork"):  # not where there is no fork
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

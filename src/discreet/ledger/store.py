@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from discreet.errors import BadEventEncoding, LedgerCorrupted
 from discreet.ledger.account import AccountState
 from discreet.ledger.entries import AccountOpened, Debit, Entry, EntryKeys, decode
-from discreet.ledger.failures import FailureCounts
+from discreet.ledger.quarantine import FailureCounts
 
 
 class Head(NamedTuple):

@@ -111,8 +111,8 @@ def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fra
 
     >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
     Traceback (most recent call last):
-    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1; use rule="exact": at ε = 20, \
-δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3
+    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1. Use rule="exact": at ε = 20, \
+δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3.
     """
     if epsilon > 1:
         raise TheoremNotApplicable(

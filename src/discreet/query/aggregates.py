@@ -276,7 +276,7 @@ class Quantile(_OfNumbers):
         """Refuse a share that is not between 0 and 1, and what every numeric expression is refused for."""
         check_value(self.value, table)
         if not isinstance(self.q, Fraction) or not 0 < self.q < 1 or self.q.denominator > MAX_CONSTANT:
-            raise QueryRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
+            raise QueryRefused("A quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
 
     def statistics(self, table: Table) -> tuple[CellCounts]:
         return (build_quantile_tree(self.value, table),)

@@ -297,10 +297,6 @@ class AccuracyTarget:
         if self.size is not None:
             check_size(self.size)
 
-    def column_weights(self, bounded: BoundedQuery) -> ColumnWeights | None:
-        """Return the weights, checked against the columns of the query."""
-        return None if self.weights is None else read_weights(self.weights, tuple(n for n, _ in bounded.query.aggregates))
-
     def lacks_size(self, bounded: BoundedQuery) -> bool:
         """Return whether the error is relative to a size that is not given."""
         if self.error is None or self.size is not None:
@@ -338,9 +334,10 @@ class AccuracyTarget:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonChoice:
-    """The ε of a query, and what a quote and an answer say about it."""
+    """The ε of a query, how its cost is divided over the columns, and what a quote and an answer say about it."""
 
     epsilon: Fraction
+    weights: ColumnWeights | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -400,11 +397,12 @@ class Calibrator:
                 "a query has either an ε or an error",
                 'give epsilon=0.5, or error="5%" with a size',
             )
+        columns = [name for name, _ in bounded.query.aggregates]  # below: whose error is not yet known to be small enough
+        weights = None if target.weights is None else read_weights(target.weights, tuple(columns))
         if target.epsilon is not None:
-            return EpsilonChoice(read_positive(target.epsilon, "epsilon"))
-        ratio, weights = target.make_error_ratio(bounded), target.column_weights(bounded)
+            return EpsilonChoice(read_positive(target.epsilon, "epsilon"), weights)
+        ratio = target.make_error_ratio(bounded)
         check_work(bounded, for_error=True)
-        columns = [name for name, _ in bounded.query.aggregates]  # whose error is not yet known to be small enough
 
         def largest_ratio(epsilon: Fraction) -> Fraction | float:
             try:
@@ -418,7 +416,7 @@ class Calibrator:
             return largest
 
         found, least = find_smallest_epsilon(largest_ratio), bounded.table.least_epsilon
-        return EpsilonChoice(least, (explain_raised_epsilon(least),)) if found < least else EpsilonChoice(found)
+        return EpsilonChoice(max(found, least), weights, (explain_raised_epsilon(least),) if found < least else ())
 
     def cost_of(self, event: Composition, remaining: Fraction | None = None) -> Cost:
         """Return what an event costs in this account, with what remains after it or now."""

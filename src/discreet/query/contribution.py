@@ -170,10 +170,9 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
 
 def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
     """Return the keys of one grouping: given with the query, or declared; None if they are neither."""
-    return group.keys or _declared_keys(group.value, table)
-
-
-def _declared_keys(value: ast.Ref | ast.Bin, table: Table) -> tuple[Key, ...] | None:
+    value = group.value
+    if group.keys:
+        return group.keys
     if isinstance(value, ast.Bin):
         bins = grid_range_of(value, table)
         return tuple(range(bins.lower, bins.upper + 1)) if bins.upper - bins.lower < MAX_KEYS else None

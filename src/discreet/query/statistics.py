@@ -35,6 +35,11 @@ class _Statistic(ABC):
         """Return whether two units' contributions to a group may have different signs."""
         return False
 
+    @property
+    def adds_up_over_units(self) -> bool:
+        """Whether its totals over disjoint sets of units add up to the total over all of them."""
+        return True
+
     def step_size(self, table: Table) -> Fraction:
         """Return what 1 of it is in the unit of the column."""
         return Fraction(1)

@@ -314,7 +314,7 @@ def check_types(query: ast.Query) -> None:
     >>> from discreet.query.aggregates import CountRows
     >>> check_types(ast.Query("people", (("n", CountRows()),), where=5))
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: The where of Query is an int, which does not belong there; ask in SQL, or with select(…)
+    discreet.errors.QueryRefused: The where of Query is an int, which does not belong there. Ask in SQL, or with select(…).
     """
     _check_fields(query, MAX_DEPTH + 3)  # the query, an aggregate in it, and the name of a column are levels too
 

@@ -239,8 +239,8 @@ class Discovery:
             return ()
         share, calibrator = BUDGET_SHARE / len(columns), self.executor.calibrator
         steps = [(self._calibrate(name, epsilon, share), options.for_step(f"bounds of {name}")) for name in columns]
-        epsilon = calibrator.choose_epsilon(outline, target).epsilon
-        rest = calibrator.calibrate(outline, epsilon, target.column_weights(outline), 1 - BUDGET_SHARE)
+        choice = calibrator.choose_epsilon(outline, target)
+        rest = calibrator.calibrate(outline, choice.epsilon, choice.weights, 1 - BUDGET_SHARE)
         self.executor.check_steps(steps, options.id, rest=rest)
         for id in {None, options.id}:
             self.state.columns_by_query.setdefault((*asked, id), columns)
@@ -273,7 +273,8 @@ class Discovery:
         count = bound_contributions(build_pilot_query(bounded), self._build_table(self.state.bounds), self.neighbours)
         measurement, step = calibrator.calibrate(count, epsilon, name="pilot"), options.for_step("pilot")
         # what cannot be calibrated is refused before the pilot is paid for
-        calibrator.calibrate(bounded, epsilon, target.column_weights(bounded))
+        choice = calibrator.choose_epsilon(bounded, replace(target, epsilon=epsilon, error=None))
+        calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         self.executor.check_steps([(measurement, step)], options.id, depends_on)
         answer = self.executor.run(measurement, step, IntervalOptions(STEP_CONFIDENCE), depends_on)
         size, group = find_smallest_group(answer)

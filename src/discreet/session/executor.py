@@ -23,14 +23,12 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from discreet.engines.base import Engine, OutOfResources
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.events import Composition, compose
 from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error
-from discreet.ledger.certificate import encode_answer
-from discreet.ledger.entries import hash_measurement, privacy_unit_of
-from discreet.ledger.failures import FailureKind, Quarantine
+from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
+from discreet.ledger.quarantine import FailureKind, Quarantine
 from discreet.noise import SYSTEM, Bits
 from discreet.query.answer import Answer, IntervalOptions, Receipt, release
 from discreet.query.calibrate import Calibrator, Measurement

@@ -101,7 +101,7 @@ class Session:
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), AccuracyTarget(epsilon, weights=weights)
         choice = self.calibrator.choose_epsilon(bounded, target)
-        return self.calibrator.calibrate(bounded, choice.epsilon, target.column_weights(bounded))
+        return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
     def quote(
         self,
@@ -120,7 +120,7 @@ class Session:
         bounded, calibrator = self.discovery.bound(query), self.calibrator
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
-        measurement = calibrator.calibrate(bounded, choice.epsilon, target.column_weights(bounded))
+        measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit)
         cost, notes = calibrator.cost_of(measurement.event), (*self.notes, *choice.notes)
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
@@ -168,7 +168,7 @@ class Session:
             depends_on.append(found.reference)
         calibrator = self.executor.calibrator
         choice = calibrator.choose_epsilon(bounded, target)
-        measurement = calibrator.calibrate(bounded, choice.epsilon, target.column_weights(bounded), rest)
+        measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
         answer = self.executor.run(measurement, options, intervals, depends_on)
         answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *choice.notes)))
         return combine_costs(self.calibrator, answer, steps) if steps else answer
@@ -214,7 +214,7 @@ def read_label(label: str) -> str:
 
     >>> read_label(202611)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: label is 202611: it is not a text; name the state of the source, label="2026-11"
+    discreet.errors.BadParameter: label is 202611: it is not a text. Name the state of the source, label="2026-11".
     """
     if not isinstance(label, str):
         raise BadParameter("label", repr(label), "it is not a text", 'name the state of the source, label="2026-11"')

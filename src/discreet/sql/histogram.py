@@ -26,7 +26,7 @@ def lower_cell_counts(
     """The statement for one histogram of `bounded` over `source`, whose column `unit` identifies a unit."""
     statement = Statement(bounded, source, unit, dialect)
     kept = statement.select_rows({CELL: statement.lowering.lower_value(counts.cell)})
-    at_kept, at_cells, at_ranked = (statement.step(name) for name in ("kept", "cells", "ranked"))
+    at_kept, at_cells, at_ranked = (statement.steps[name] for name in ("kept", "cells", "ranked"))
     unique = bounded.table.unique
     contribution, most = (int_literal(1), 1) if unique else (_cap_rows(bounded.max_rows), bounded.max_rows)
     total = alias(saturate(dialect.add(contribution, most), dialect), "total0")
@@ -36,7 +36,8 @@ def lower_cell_counts(
         result = result.where(exp.LTE(this=column(RANK), expression=int_literal(bounded.max_groups)), copy=False)
     result = result.group_by(column(CELL), *statement.keys, copy=False)
     if unique:
-        return statement.filter_keys(result.with_(at_kept, as_=kept, copy=False))
+        result = result.with_(at_kept, as_=kept, copy=False)
+        return statement.filter_keys(result) if statement.filters_late else result
     place = [column(UNIT), *statement.keys, column(CELL)]
     cells = exp.select(*place, alias(exp.Count(this=exp.Star()), ROWS), copy=False).from_(at_kept, copy=False)
     cells = cells.group_by(*(each.copy() for each in place), copy=False)

@@ -44,6 +44,7 @@ from discreet.sql.expressions import (
 )
 
 UNIT, RANK, ROWS = "unit", "rank", "rows"
+STEPS = ("kept", "pairs", "cells", "ranked")
 MANY_KEYS = 8
 """From so many keys on, an engine looks the key of a row up in a table instead of comparing it with a few constants."""
 
@@ -54,21 +55,18 @@ def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Di
     values = _Values(bounded.scalars, statement.lowering)
     statistics = [_lower_statistic(i, each, statement, values) for i, each in enumerate(bounded.totals)]
     kept = statement.select_rows(values.columns)
-    return _total_rows(statement, kept, statistics) if bounded.table.unique else _total_pairs(statement, kept, statistics)
-
-
-def _total_rows(statement: "Statement", kept: exp.Select, statistics: "Sequence[StatisticSql]") -> exp.Select:
-    """Totals where every row is a unit of its own."""
-    at = statement.step("kept")
+    if not bounded.table.unique:
+        return _total_pairs(statement, kept, statistics)
     totals = [alias(each.total_of_rows(), f"total{i}") for i, each in enumerate(statistics)]
-    result = exp.select(*totals, *statement.keys, copy=False).from_(at, copy=False)
-    return statement.filter_keys(result.group_by(*statement.keys, copy=False).with_(at, as_=kept, copy=False))
+    result = exp.select(*totals, *statement.keys, copy=False).from_(statement.steps["kept"], copy=False)
+    result = result.group_by(*statement.keys, copy=False).with_(statement.steps["kept"], as_=kept, copy=False)
+    return statement.filter_keys(result) if statement.filters_late else result
 
 
 def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence[StatisticSql]") -> exp.Select:
     """Totals over units, each in at most `max_groups` groups."""
     bounded, dialect = statement.bounded, statement.dialect
-    at_kept, at_pairs, at_ranked = (statement.step(name) for name in ("kept", "pairs", "ranked"))
+    at_kept, at_pairs, at_ranked = (statement.steps[name] for name in ("kept", "pairs", "ranked"))
     columns = {name: each for statistic in statistics for name, each in statistic.pair_columns().items()}
     by_order = sorted(columns, key=lambda name: (name != ROWS, name.startswith("sum")))  # counts first, then sums
     pair: list[SQL] = [column(UNIT), *statement.keys]
@@ -248,6 +246,9 @@ class Statement:
         self.bounded, self.source, self.unit, self.dialect = bounded, source, unit, dialect
         self.lowering = Lowering(bounded.table, dialect)
         self.key_names = [f"key{i}" for i in range(len(bounded.query.groups))]
+        # A step must not hide the table that it reads.
+        taken = bounded.table.name.lower()
+        self.steps = {name: exp.to_identifier(f"{name}_" if name == taken else name) for name in STEPS}
         listed = bounded.keys
         # Whether a unit may have more groups than it keeps.
         self.ranks = bool(self.key_names) and (listed is None or len(listed) > bounded.max_groups)
@@ -259,10 +260,6 @@ class Statement:
     def keys(self) -> list[SQL]:
         """The columns of the group keys."""
         return [column(name) for name in self.key_names]
-
-    def step(self, name: str) -> exp.Identifier:
-        """The name of a step, which must not hide the table that it reads."""
-        return exp.Identifier(this=f"{name}_" if name == self.bounded.table.name.lower() else name, quoted=False)
 
     def select_rows(self, values: Mapping[str, SQL]) -> exp.Select:
         """One row per row that counts: unit, keys, and these values."""
@@ -285,10 +282,8 @@ class Statement:
         return rows
 
     def filter_keys(self, result: exp.Select) -> exp.Select:
-        """Keep the groups with listed keys, unless `select_rows` did so. The condition is wrapped, so that an engine does
-        not move it below the grouping."""
-        if not self.filters_late:
-            return result
+        """Keep the groups with listed keys, if `filters_late`. The condition is wrapped, so that an engine does not move it
+        below the grouping."""
         listed = exp.and_(*self._key_conditions(self.keys), copy=False)
         counted = exp.Not(this=exp.Is(this=column("total0"), expression=exp.Null()))
         late = exp.Case(ifs=[exp.If(this=counted, true=listed)], default=exp.false())

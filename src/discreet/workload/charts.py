@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet._numbers import format_down
-from discreet.engines.owner import owner_log
+from discreet.engines.base import owner_log
 from discreet.query.answer import Answer
 from discreet.query.estimates import Estimate
 from discreet.text import to_printable

@@ -51,5 +51,5 @@ def _read_cost(plan: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
     with account.store.read_transaction() as transaction:
         debit = transaction.find_entry(entry)
     assert isinstance(debit, Debit)
-    delta = debit.at if terms.currency.counts_epsilon else terms.delta
-    return Cost(plan.event, delta, terms.currency, debit.price, cost.remaining), debit.at
+    delta = debit.certified_delta if terms.currency.counts_epsilon else terms.delta
+    return Cost(plan.event, delta, terms.currency, debit.cost, cost.remaining), debit.certified_delta

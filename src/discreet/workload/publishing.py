@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from discreet.accounting.cost import Cost
 from discreet.addresses import is_postgres
-from discreet.engines.owner import about
+from discreet.engines.base import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error
 from discreet.ledger import open_ledger
@@ -25,7 +25,7 @@ from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey, default_key_path, is_accepted_signer, load_key
 from discreet.noise import Bits
-from discreet.paths import exists, read_text
+from discreet.paths import exists, read_text, resolve
 from discreet.query.answer import Answer
 from discreet.text import to_printable
 from discreet.workload.charts import write_chart
@@ -91,8 +91,12 @@ def publish(
         else plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
     )
     if not solved.fits:
-        unit = f"{solved.terms.currency.name}, of budget.epsilon"
-        raise BudgetExceeded(unit, cost=solved.charge, remaining=solved.terms.limit)
+        raise BudgetExceeded(
+            solved.terms.currency.symbol,
+            cost=solved.charge,
+            remaining=solved.terms.limit,
+            hint="raise budget.epsilon, or allow larger errors",
+        )
     workload = solved.workload
     if fresh and (workload.ledger is None or workload.id is None):
         raise BadParameter("fresh", "given", "a retry could not be told from a new publication", "give budget.id too")
@@ -136,10 +140,7 @@ def _make_certificate(solved: WorkloadPlan, answers: WorkloadAnswers, secret: Si
 
 def _resolve_folder(to: Path) -> Path:
     """The folder itself, wherever a link to it stands."""
-    try:
-        return to.expanduser().resolve()
-    except (OSError, RuntimeError, ValueError):  # a link to itself, nobody's home, a NUL
-        raise BadParameter("folder", repr(str(to)), "it leads nowhere", "name another place") from None
+    return resolve(to, lambda reason: BadParameter("folder", repr(str(to)), reason, "name another place"))
 
 
 @contextmanager

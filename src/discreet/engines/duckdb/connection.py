@@ -21,7 +21,7 @@ import duckdb
 from sqlglot import exp
 
 from discreet.addresses import shown_path
-from discreet.engines.owner import SAYS_MORE, owner_log
+from discreet.engines.base import SAYS_MORE, owner_log
 from discreet.errors import SourceRefused
 from discreet.paths import reason_of
 

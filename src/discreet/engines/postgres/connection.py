@@ -15,8 +15,7 @@ import psycopg
 from psycopg.adapt import Buffer, Loader
 
 from discreet.addresses import is_unambiguous
-from discreet.engines.base import OutOfResources
-from discreet.engines.owner import owner_log
+from discreet.engines.base import OutOfResources, owner_log
 from discreet.errors import EngineFailed, SourceRefused
 
 BATCH = 20_000
