@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
+from discreet import __version__
 from discreet._numbers import Bounds, Number
 from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
@@ -205,7 +205,7 @@ class Session:
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 
