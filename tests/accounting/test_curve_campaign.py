@@ -10,8 +10,7 @@ from flint import arb, ctx
 
 from discreet.accounting.contour import bound_delta_by_contour
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.directions import build_direction
-from discreet.accounting.dominating_pairs import Direction
+from discreet.accounting.dominating_pairs import Direction, build_direction
 from discreet.accounting.rewrite import list_alternatives
 from discreet.events import (
     BinomialEvent,

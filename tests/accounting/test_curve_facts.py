@@ -7,7 +7,7 @@ import pytest
 
 from discreet.accounting.contour import bound_epsilon_by_contour
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.directions import build_direction
+from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld.gaussian import gaussian_epsilon
 from discreet.accounting.rewrite import list_alternatives
 from discreet.errors import BadParameter

@@ -10,7 +10,7 @@ import pytest
 from discreet._numbers import Bounds
 from discreet.accounting.compare import compare_guarantees
 from discreet.accounting.curve import delta, epsilon
-from discreet.accounting.directions import build_direction
+from discreet.accounting.dominating_pairs import build_direction
 from discreet.accounting.pld import Pld
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import list_alternatives

@@ -9,10 +9,9 @@ import pytest
 
 from discreet.accounting import contour
 from discreet.accounting.contour import Contour, build_contour, round_step
-from discreet.accounting.curve import match_discrete
-from discreet.accounting.directions import build_direction
-from discreet.accounting.pld import Floats, MgfRatio, Pld
-from discreet.accounting.pld.cgf import Parts
+from discreet.accounting.curve import DiscreteCurve
+from discreet.accounting.dominating_pairs import build_direction
+from discreet.accounting.pld import Floats, MgfRatio, Parts, Pld
 from discreet.accounting.pld.discrete import build_pure_pld
 from discreet.accounting.rewrite import list_alternatives
 from discreet.events import Claim, Event, GaussianEvent, Subsampled
@@ -51,7 +50,7 @@ def test_a_swapped_direction_is_noticed() -> None:
 
 
 @dataclass(frozen=True)
-class Shaken:
+class Shaken(Pld):
     """A law computed by a worse machine: off by `wrong`, which it declares (or, the twin, does not)."""
 
     law: Pld
@@ -80,7 +79,7 @@ class Shaken:
 
 def test_a_missing_round_off_term_is_noticed() -> None:
     law, eps = build_pure_pld(Fraction(1, 10)), 2.55
-    exact = match_discrete([(law, 200)])
+    exact = DiscreteCurve.match([(law, 200)])
     assert exact is not None
     low, high = exact.bound_delta(eps)
     for wrong in (1e-7, 1e-9):
@@ -101,10 +100,10 @@ def until_small(terms: Callable[[int], Contour], eps: float) -> Contour:
 def test_truncation_by_a_small_term_is_noticed() -> None:
     """A lattice loss revives periodically: the terms after the first small one matter."""
     parts, eps = [(build_pure_pld(Fraction(1, 2)), 100)], 27.6
-    exact = match_discrete(parts)
+    exact = DiscreteCurve.match(parts)
     assert exact is not None
     truth = exact.bound_delta(eps)
-    tilt = contour.find_saddle_point(parts, contour.tabulate_cgf(parts), eps)
+    tilt = contour.find_saddle_point(parts, contour.CgfTable.of(parts), eps)
 
     def terms(count: int) -> Contour:
         return build_contour(parts, tilt.cgf_table, tilt.c, round_step(0.2), count, 0.0, -1e3)
@@ -121,10 +120,10 @@ def test_truncation_by_a_small_term_is_noticed() -> None:
 def test_the_smoothing_is_bounded_on_both_sides(lift: float) -> None:
     """Without the correction for smoothing the lower end would pass the truth; with it, it may not."""
     parts, eps = [(build_pure_pld(Fraction(1, 2)), 40)], 10.0 * lift
-    exact = match_discrete(parts)
+    exact = DiscreteCurve.match(parts)
     assert exact is not None
     truth = exact.bound_delta(eps)
-    tilt = contour.find_saddle_point(parts, contour.tabulate_cgf(parts), eps)
+    tilt = contour.find_saddle_point(parts, contour.CgfTable.of(parts), eps)
     line = contour.fit_contour(parts, tilt, 0.05, np.log(truth[1]))
     assert line.smoothing > 0
     ours = line.bound_delta(eps)

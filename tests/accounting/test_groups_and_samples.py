@@ -121,8 +121,6 @@ def masses(name: str) -> tuple[DiscretePld, float]:
             return law, (low + high) / 2
         case ((law, float(outside)), _):
             return law, outside
-        case (law, _):
-            return law, 0.0
     raise AssertionError(name)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.pure import pure
-from discreet.accounting.renyi import renyi
+from discreet.accounting.renyi import add_moment, interpolate_moment, remove_moment, remove_moment_near_one, renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.events import (
@@ -132,12 +132,10 @@ def test_a_mirrored_pair_leaks_most_when_a_unit_is_removed(rate, mirror, order):
 )
 @settings(max_examples=100, deadline=None)
 def test_sampling_any_pair_is_bounded_in_both_directions(rate, weights, order):
-    """The unmirrored case of `subsampling`: any two laws, their divergences taken from sums."""
+    """The case without a mirror: any two distributions, their divergences taken from sums."""
     from math import ceil, floor
 
     import numpy as np
-
-    from discreet.accounting import subsampling
 
     p = [mp.mpf(a) / sum(a for a, _ in weights) for a, _ in weights]
     q = [mp.mpf(b) / sum(b for _, b in weights) for _, b in weights]
@@ -148,16 +146,16 @@ def test_sampling_any_pair_is_bounded_in_both_directions(rate, weights, order):
         return float(max(sum_divergence(p, q, n), sum_divergence(q, p, n))) * (1 + 1e-12)
 
     def removed(n):
-        return subsampling.remove_moment(rate, n, np.array([both(k) for k in range(2, n + 1)])) if n > 1 else 0.0
+        return remove_moment(rate, n, np.array([both(k) for k in range(2, n + 1)])) if n > 1 else 0.0
 
     real = float(order)
-    remove = subsampling.interpolate_moment(real, floor(real), removed(floor(real)), removed(ceil(real)))
-    add = subsampling.add_moment(rate, real, both(2), both(alpha))
+    remove = interpolate_moment(real, floor(real), removed(floor(real)), removed(ceil(real)))
+    add = add_moment(rate, real, both(2), both(alpha))
     slack = mp.mpf(10) ** -12
     assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= remove * (1 + slack) + slack
     assert sum_divergence(q, mixed, alpha) * (alpha - 1) <= add * (1 + slack) + slack
     if real <= 2:
-        near = subsampling.remove_moment_near_one(rate, real, both(2))
+        near = remove_moment_near_one(rate, real, both(2))
         assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= near * (1 + slack) + slack
 
 

@@ -11,7 +11,7 @@ import pytest
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, Threshold, TruncatedGeometric
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.pure import pure
-from discreet.accounting.rewrite import find_integer_change, find_real_change, max_squared_length
+from discreet.accounting.rewrite import find_attained_change, max_squared_length
 from discreet.errors import BadParameter
 from discreet.events import (
     BinomialEvent,
@@ -150,7 +150,7 @@ def test_a_group_of_fractional_shifts_moves_by_whole_numbers(
 def test_gaussian_noise_for_norms_that_forbid_its_l2() -> None:
     """l1 = 20 and linf = 8 bound l2² by 160, and (8, 8, 4), the longest such change, has 144."""
     assert MIXED.l2_squared == 160
-    assert max_squared_length(MIXED) == 144
+    assert max_squared_length(GaussianEvent(Fraction(1), MIXED)) == 144
     found = epsilon(GaussianEvent(Fraction(30), MIXED), 1e-6)
     assert found.lower <= epsilon(GaussianEvent(Fraction(30), Sensitivity(l2=12)), 1e-6).upper
     assert found.upper >= epsilon(GaussianEvent(Fraction(30), Sensitivity(l2_squared=160)), 1e-6).lower
@@ -167,17 +167,19 @@ def test_permute_and_flip_is_not_randomised_response() -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_changes_are_within_all_norms(seed: int) -> None:
     moved = random_norms(Random(seed), whole=False)
-    for change in (find_real_change(moved), find_integer_change(moved), find_integer_change(moved, 2)):
+    scale = Fraction(1)
+    reals, integers = LaplaceEvent(scale, moved), DiscreteLaplaceEvent(scale, moved)
+    for change in map(find_attained_change, (reals, integers, TruncatedGeometricEvent(scale, 0, 2, moved))):
         if change:
             assert moved.l0 is None or sum(n for _, n in change) <= moved.l0
             assert moved.l1 is None or sum(r * n for r, n in change) <= moved.l1
             assert sum(r**2 * n for r, n in change) <= moved.l2_squared
             assert all(r <= moved.linf for r, _ in change)
-    assert all(r.denominator == 1 for r, _ in find_integer_change(moved))
-    assert max_squared_length(moved) <= moved.l2_squared
+    assert all(r.denominator == 1 for r, _ in find_attained_change(integers))
+    assert max_squared_length(GaussianEvent(scale, moved)) <= moved.l2_squared
     mutant = ((moved.linf, moved.l0 or floor(moved.l1 or 1)),)  # as many coordinates as l0 says, each by linf
     if moved.l1 is not None and sum(r * n for r, n in mutant) > moved.l1:
-        assert mutant != find_real_change(moved)
+        assert mutant != find_attained_change(reals)
 
 
 def binned_laplace(shift: float, scale: float, bins: int) -> tuple[list[float], list[float]]:

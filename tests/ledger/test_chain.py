@@ -28,8 +28,8 @@ from discreet.ledger.entries import Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
-from tests.ledger.conftest import MEMORY
 from tests.support.jsonl_store import SCHEME
+from tests.support.ledger_locations import MEMORY
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
 
 WHOLE = compose(Claim(Fraction(1), Fraction(0)))

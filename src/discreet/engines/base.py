@@ -27,7 +27,7 @@ from typing import Any, Protocol, Self, TypeAlias
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
-from discreet.private_file import describe_exposure
+from discreet.paths import describe_exposure
 from discreet.query import ast
 from discreet.query.answer import ExactTotals
 from discreet.query.contribution import BoundedQuery

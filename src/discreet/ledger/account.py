@@ -13,6 +13,7 @@ from typing import Protocol
 
 from discreet._numbers import Number, check_probability, read_decimal, to_rational
 from discreet.accounting.currencies import (
+    MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
     create_budget,
@@ -91,7 +92,9 @@ class AccountState:
     def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
         parent = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
         unit = require_same_unit(self.privacy_unit, privacy_unit, self.name)
-        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=parent, privacy_unit=unit)
+        return replace(
+            self, budget=self.budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS), parent=parent, privacy_unit=unit
+        )
 
     def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
         """Return the account after a debit of an event. Raise `BudgetExceeded`, with the ε that would fit, if it is too

@@ -79,6 +79,30 @@ class ValueCount(_Statistic):
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctCount(_Statistic):
+    """The number of distinct values that are not NULL, of which at most `max_rows` per unit and group count.
+
+    The values that count of a unit are the first in the order of a salted hash of unit, group and value, so they depend on
+    no other unit's rows.
+
+    **Proof** that one unit moves it by at most r = `max_rows` per group. Let A be the values that the other units bring to a
+    group, and X, with |X| ≤ r, those of the unit. Adding or removing the unit moves the count by |A ∪ X| − |A|, which is
+    between 0 and r. Replacing X by Y moves it by (|A ∪ Y| − |A|) − (|A ∪ X| − |A|), a difference of two such numbers.
+    """
+
+    value: ast.Ref | ast.Bin
+
+    @property
+    def name(self) -> str:
+        return "distinct values"
+
+    @property
+    def adds_up_over_units(self) -> bool:
+        """False: two units may bring the same value."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class CentredSum(_Statistic):
     """The sum of (value − centre)^power, in grid steps, over the same rows that `ValueCount` counts."""
 
@@ -135,7 +159,7 @@ class CellCounts(_Statistic):
         return sum(accumulate(self.branching, mul))
 
 
-ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | CentredSum
+ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | DistinctCount | CentredSum
 Statistic: TypeAlias = ScalarStatistic | CellCounts
 
 

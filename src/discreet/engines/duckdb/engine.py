@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
-from discreet.addresses import format_suffix, shown_path
 from discreet.engines.base import (
     SAYS_MORE,
     Fingerprint,
@@ -52,6 +51,7 @@ from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
 from discreet.engines.duckdb.types import identity_reader_of, kind_of, reader_of
 from discreet.errors import EngineFailed, SourceRefused
+from discreet.paths import format_path, format_suffix
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, Kind, PublicTable, Table
@@ -215,7 +215,7 @@ class DuckDB(SqlEngine):
             identities = READERS[suffix](connection, name, files, kinds, unit)
         except duckdb.Error as error:
             owner_log.warning("%s", error)
-            reason = f"{shown_path(path)} cannot be read"
+            reason = f"{format_path(path)} cannot be read"
             raise SourceRefused(reason, f"{FORMAT_HINTS[suffix]}; {SAYS_MORE}") from None
         read_again = files if suffix == ".parquet" else []
         return cls(
@@ -387,7 +387,7 @@ def _pair(unit: str | None, identities: str | None) -> tuple[str, str] | None:
 
 
 def _nothing_at(path: str) -> str:
-    shown = shown_path(path)
+    shown = format_path(path)
     return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
 
 

@@ -1,7 +1,7 @@
-"""What is written stays readable: `golden/schema4` was written by `wire_history` before the classes got their present names.
+"""What is written stays readable: golden/schema4 was written before the classes got their present names.
 
 Every later version must open it, verify all of it, and find each of its answers again, for free: then no tag of an event, no
-code of a statistic or relation and no text of a measurement has changed.
+code of a statistic or relation and no text of a measurement has changed. tests/support/golden_ledger.py holds its history.
 """
 
 import json
@@ -18,6 +18,7 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Entry
 from discreet.ledger.keys import load_key
 from discreet.ledger.verify import find_divergence, verify
+from tests.support.certificates import list_false_claims
 from tests.support.golden_ledger import HISTORY, open_plan, open_session
 
 GOLDEN = Path(__file__).parent / "golden" / "schema4"
@@ -36,7 +37,7 @@ def golden(folder: Path) -> str:
     return str(folder / "hr.ledger")
 
 
-def test_the_ledger_holds_together_and_contains_its_head(golden: str) -> None:
+def test_the_ledger_is_valid_and_continues_its_head(golden: str) -> None:
     ledger = open_ledger(golden)
     report = check_ledger(ledger)
     assert report.is_valid, report.problem
@@ -46,16 +47,16 @@ def test_the_ledger_holds_together_and_contains_its_head(golden: str) -> None:
 
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_every_certificate_verifies(golden: str, name: str) -> None:
-    verdict = verify(read(name), public=load_key(f"{golden}.key").public, ledger=open_ledger(golden))
-    assert verdict.is_valid, [finding for finding in verdict.claims if not finding.is_valid]
+    verification = verify(read(name), public=load_key(f"{golden}.key").public, ledger=open_ledger(golden))
+    assert verification.is_valid, list_false_claims(verification)
 
 
 @pytest.mark.parametrize("name", HISTORY)
 def test_every_answer_is_found_again_for_free(golden: str, name: str) -> None:
-    asking = HISTORY[name]
-    session = open_session(asking, golden)
+    query = HISTORY[name]
+    session = open_session(query, golden)
     spent = session.account.budget.spent
-    answer = session.ask(asking.sql, **asking.ask)
+    answer = session.ask(query.sql, **query.options)
     assert answer.reference is not None
     assert answer.reference.measurement == read(name)["measurement"]
     assert answer.reference.record == read(name)["release"]

@@ -1,4 +1,4 @@
-"""A session that pays from a ledger: what is asked again, after a crash or not, is paid for once."""
+"""A session that charges a ledger: the same measurement is debited once, also after a crash."""
 
 from dataclasses import replace
 from datetime import date, datetime
@@ -18,51 +18,30 @@ from discreet.query.answer import Answer
 from discreet.query.estimates import Estimate
 from discreet.query.record import from_record, to_record
 from discreet.session.connect import connect
-from discreet.session.session import Session
 from discreet.testing import seeded_bits
-from tests.query.people import BY_DEPARTMENT, COUNTS, people
+from tests.query.people import BY_DEPARTMENT, people
+from tests.support.ledger_sessions import open_session, read_spent
 
-ANSWERS = [
+QUERIES = [
     BY_DEPARTMENT,
     "SELECT dept, AVG(pay) AS m, VARIANCE(pay) AS v, SUM(pay) AS s FROM people GROUP BY dept",
     "SELECT MEDIAN(pay) AS q, HISTOGRAM(age, 20, 45, 70) AS h FROM people",
 ]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    people().execute(f"COPY people TO '{tmp_path}/people.parquet'")
-    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
-        ledger.open_account("hr", 2, 1e-6)
-        ledger.open_account("pure", 2)
-    return tmp_path
-
-
-def opened(place: Path, account: str = "hr", **more: Any) -> Session:
-    declared: dict[str, Any] = {
-        "unit": "id", "bounds": {"pay": (0, 200), "age": (0, 100)}, "keys": {"dept": tuple(COUNTS)}, "unique": True,
-    }  # fmt: skip
-    return connect(place / "people.parquet", ledger=place / "hr.ledger", account=account, **(declared | more))
-
-
-def spent(place: Path, account: str = "hr") -> Fraction:
-    with open_ledger(place / "hr.ledger") as ledger:
-        return ledger.get_account(account).budget.spent
-
-
 @pytest.mark.parametrize("account", ["hr", "pure"])
-@pytest.mark.parametrize("question", ANSWERS)
-def test_the_same_question_has_the_same_answer_for_free(place: Path, question: str, account: str) -> None:
-    first = opened(place, account).ask(question, epsilon=Fraction(1, 2))
-    paid = spent(place, account)
-    again = opened(place, account).ask(question, epsilon=Fraction(1, 2))
+@pytest.mark.parametrize("sql", QUERIES)
+def test_the_same_measurement_has_the_same_answer_for_free(charged_folder: Path, sql: str, account: str) -> None:
+    first = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2))
+    cost = read_spent(charged_folder, account)
+    again = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2))
     assert again.rows == first.rows
     assert again.event == first.event
     assert "cost nothing now" in again.explanation
-    assert spent(place, account) == paid > 0
+    assert read_spent(charged_folder, account) == cost > 0
     assert again.non_negative().rows == first.non_negative().rows
-    fresh = opened(place, account).ask(question, epsilon=Fraction(1, 2), fresh=True)
-    assert spent(place, account) == 2 * paid
+    fresh = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2), fresh=True)
+    assert read_spent(charged_folder, account) == 2 * cost
     assert fresh.reference.entry > first.reference.entry
 
 
@@ -70,14 +49,14 @@ def test_the_same_question_has_the_same_answer_for_free(place: Path, question: s
     "other",
     [{"max_rows": 2, "unique": False}, {"bounds": {"pay": (0, 201), "age": (0, 100)}}, {"keys": {"dept": ("a", "b")}}],
 )
-def test_another_policy_is_another_question(place: Path, other: dict[str, Any]) -> None:
-    opened(place).ask(ANSWERS[1], epsilon=Fraction(1, 4))
-    paid = spent(place)
-    opened(place, **other).ask(ANSWERS[1], epsilon=Fraction(1, 4))
-    assert spent(place) > paid
+def test_another_policy_is_another_measurement(charged_folder: Path, other: dict[str, Any]) -> None:
+    open_session(charged_folder).ask(QUERIES[1], epsilon=Fraction(1, 4))
+    spent = read_spent(charged_folder)
+    open_session(charged_folder, **other).ask(QUERIES[1], epsilon=Fraction(1, 4))
+    assert read_spent(charged_folder) > spent
 
 
-class Dies:
+class FailingEngine:
     """An engine that fails after the debit."""
 
     def __init__(self, engine: Any) -> None:
@@ -87,56 +66,56 @@ class Dies:
         raise OutOfResources
 
 
-def test_a_crash_after_the_debit_is_continued(place: Path) -> None:
-    session = opened(place)
+def test_a_crash_after_the_debit_is_continued(charged_folder: Path) -> None:
+    session = open_session(charged_folder)
     with pytest.raises(EngineFailed):
-        replace(session, engine=Dies(session.engine)).ask(BY_DEPARTMENT, epsilon=1, id="monday")  # type: ignore[arg-type]
-    paid = spent(place)
-    assert paid > 0
-    answer = opened(place).ask(BY_DEPARTMENT, epsilon=1, id="monday")
-    assert spent(place) == paid
-    assert opened(place).ask(BY_DEPARTMENT, epsilon=1, id="monday").rows == answer.rows
+        replace(session, engine=FailingEngine(session.engine)).ask(BY_DEPARTMENT, epsilon=1, id="monday")  # type: ignore[arg-type]
+    spent = read_spent(charged_folder)
+    assert spent > 0
+    answer = open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1, id="monday")
+    assert read_spent(charged_folder) == spent
+    assert open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1, id="monday").rows == answer.rows
     with pytest.raises(BadParameter, match="another measurement"):
-        opened(place).ask(BY_DEPARTMENT, epsilon=Fraction(1, 2), id="monday")
-    assert spent(place) == paid
+        open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=Fraction(1, 2), id="monday")
+    assert read_spent(charged_folder) == spent
 
 
-def test_steps_on_the_way_are_continued_too(place: Path) -> None:
-    question = "SELECT AVG(pay) AS m FROM people"
+def test_the_steps_of_a_query_are_continued_too(charged_folder: Path) -> None:
+    sql = "SELECT AVG(pay) AS m FROM people"
     more: dict[str, Any] = {"account": "pure", "bounds": {"pay": "auto"}}
-    first = opened(place, **more).ask(question, epsilon=1, id="x")
-    paid = spent(place, "pure")
-    again = opened(place, **more).ask(question, epsilon=1, id="x")
-    assert (again.rows, spent(place, "pure")) == (first.rows, paid)
-    assert paid == 1
-    piloted = opened(place, "pure").ask(question, error="20%", pilot=Fraction(1, 10), id="y")
-    paid = spent(place, "pure")
-    assert opened(place, "pure").ask(question, error="20%", pilot=Fraction(1, 10), id="y").rows == piloted.rows
-    assert spent(place, "pure") == paid
+    first = open_session(charged_folder, **more).ask(sql, epsilon=1, id="x")
+    spent = read_spent(charged_folder, "pure")
+    again = open_session(charged_folder, **more).ask(sql, epsilon=1, id="x")
+    assert (again.rows, read_spent(charged_folder, "pure")) == (first.rows, spent)
+    assert spent == 1
+    piloted = open_session(charged_folder, "pure").ask(sql, error="20%", pilot=Fraction(1, 10), id="y")
+    spent = read_spent(charged_folder, "pure")
+    assert open_session(charged_folder, "pure").ask(sql, error="20%", pilot=Fraction(1, 10), id="y").rows == piloted.rows
+    assert read_spent(charged_folder, "pure") == spent
 
 
-def test_what_is_asked_of_a_ledger(place: Path) -> None:
+def test_what_a_session_with_a_ledger_refuses(charged_folder: Path) -> None:
     with pytest.raises(BadParameter, match="seeded"):
-        opened(place).ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1))
+        open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1))
     with pytest.raises(BadParameter, match="for life"):
-        opened(place, epsilon=1)
+        open_session(charged_folder, epsilon=1)
     with pytest.raises(BadParameter, match="accounts are"):
-        opened(place, "nobody")
+        open_session(charged_folder, "unknown")
     with pytest.raises(BudgetExceeded, match="would fit"):
-        opened(place).ask(BY_DEPARTMENT, epsilon=3)
-    assert spent(place) == 0
-    answer = opened(place).ask(BY_DEPARTMENT, epsilon=1)
+        open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=3)
+    assert read_spent(charged_folder) == 0
+    answer = open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1)
     with pytest.raises(BadParameter, match=r"0\.95"):
-        opened(place).ask(BY_DEPARTMENT, epsilon=1, confidence=0.9)
+        open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1, confidence=0.9)
     assert answer.reference is not None
 
 
-def test_a_certificate_holds_and_a_lie_shows(place: Path) -> None:
-    session, key = opened(place), load_key(place / "hr.key")
-    for question in ANSWERS:
-        answer = session.ask(question, epsilon=Fraction(1, 4))
+def test_a_certificate_verifies_and_a_changed_one_does_not(charged_folder: Path) -> None:
+    session, key = open_session(charged_folder), load_key(charged_folder / "hr.key")
+    for sql in QUERIES:
+        answer = session.ask(sql, epsilon=Fraction(1, 4))
         found = session.certify(answer, key)
-        with open_ledger(place / "hr.ledger") as ledger:
+        with open_ledger(charged_folder / "hr.ledger") as ledger:
             assert verify(found, public=key.public, ledger=ledger).is_valid
             changed = {**found, "release": {**found["release"], "explanation": "nothing to see"}}
             assert not verify(changed, public=key.public, ledger=ledger).is_valid

@@ -1,4 +1,4 @@
-"""Workloads over the invented people that other tests share."""
+"""Workloads over the invented people that the tests share."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ PAY = WorkloadQuery(
 )  # fmt: skip
 AGES = WorkloadQuery(name="ages", sql="SELECT HISTOGRAM(age, 20, 40, 60, 80) AS h FROM people", size=1000, weight=2)
 MIDDLE = WorkloadQuery(name="middle", sql="SELECT MEDIAN(pay) AS m, COUNT(*) AS n FROM people", error={"m": "5%"}, size=1000)
-QUESTIONS = (HEADS, PAY, AGES, MIDDLE)
+QUERIES = (HEADS, PAY, AGES, MIDDLE)
 DECLARED: dict[str, Any] = {
     "unit": "id", "unique": True, "bounds": {"pay": (0, 200), "age": (0, 100)}, "keys": {"dept": DEPARTMENTS},
 }  # fmt: skip
@@ -46,14 +46,14 @@ weight = 0.5
 """
 
 
-def workload(*questions: WorkloadQuery, epsilon: Any = 4, **more: Any) -> Workload:
-    """Some questions about the people, in memory."""
-    given = {"source": people(), "table": "people", **DECLARED, **more}
-    return Workload(questions=questions or QUESTIONS, epsilon=epsilon, **given)
+def make_workload(*queries: WorkloadQuery, epsilon: Any = 4, **more: Any) -> Workload:
+    """Make a workload of these queries about the people, in memory."""
+    options = {"source": people(), "table": "people", **DECLARED, **more}
+    return Workload(questions=queries or QUERIES, epsilon=epsilon, **options)
 
 
-def written(folder: Path, text: str = TOML, budget: str = "") -> Path:
-    """A plan beside its data."""
+def write_plan(folder: Path, text: str = TOML, budget: str = "") -> Path:
+    """Write a plan beside its data."""
     people().execute(f"COPY people TO '{folder}/people.parquet'")
     path = folder / "plan.toml"
     path.write_text(text.format(budget=budget), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pictures: keys are drawn as they are, doubtful values are pale, and no picture keeps a table from being written."""
+"""Charts: keys are drawn as text, unreliable values are pale, and a failing chart does not prevent the tables."""
 
 import warnings
 from pathlib import Path
@@ -16,27 +16,27 @@ from discreet.query.postprocess import AnswerColumn
 from discreet.testing import seeded_bits
 from discreet.workload import Publication, Workload, WorkloadQuery, charts, publish
 from discreet.workload.charts import BLUE, PALE, draw_chart
-from tests.publisher.plans import written
+from tests.support.workloads import write_plan
 
 KEYS = (r"$\x$", "$a_b$", "中", "🎉", "two\nlines", "half $", r"\frac", "tab\there")
 DOLLARS = WorkloadQuery(name="dollars", sql='SELECT dept, COUNT(*) AS "$n_$" FROM people GROUP BY dept')
 
 
-def odd(path: Path) -> Publication:
-    """A publication whose keys are no kind of formula."""
+def publish_special_keys(path: Path) -> Publication:
+    """Publish a table whose keys look like formulas, or have no glyphs."""
     source = duckdb.connect()
     source.execute("CREATE TABLE people (id INTEGER, dept VARCHAR)")
     source.executemany("INSERT INTO people VALUES (?, ?)", [(i, KEYS[i % len(KEYS)]) for i in range(80)])
-    asked = Workload(
+    workload = Workload(
         source=source, table="people", unit="id", unique=True, epsilon=1, keys={"dept": KEYS}, questions=(DOLLARS,)
     )
-    return publish(asked, path, bits=seeded_bits(1))
+    return publish(workload, path, bits=seeded_bits(1))
 
 
-def test_keys_are_drawn_as_they_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_drawn_as_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = odd(tmp_path / "out")
+        made = publish_special_keys(tmp_path / "out")
         [axes] = draw_chart(made.answers["dollars"], "$name$").axes
     assert made.missing_charts == ()
     assert (made.folder / "dollars.png").read_bytes().startswith(b"\x89PNG")
@@ -48,17 +48,17 @@ def test_keys_are_drawn_as_they_are(tmp_path: Path, capfd: pytest.CaptureFixture
     assert capfd.readouterr().err == ""
 
 
-def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chart_that_fails_prevents_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
         ledger.open_account("hr", 2, 1e-6)
-    plan = written(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
+    plan = write_plan(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
     plan.write_text(plan.read_text(encoding="utf-8").replace("delta = 1e-6\n", ""), encoding="utf-8")
-    whole = charts.draw_chart
+    original = charts.draw_chart
 
     def fails(answer: Answer, name: str) -> Any:
         if name == "pay":
-            raise ValueError("no such letter")
-        return whole(answer, name)
+            raise ValueError("no such glyph")
+        return original(answer, name)
 
     monkeypatch.setattr(charts, "draw_chart", fails)
     made = publish(plan, tmp_path / "out")
@@ -67,15 +67,15 @@ def test_a_picture_that_fails_keeps_nothing_else_back(tmp_path: Path, monkeypatc
         *(f"{name}.{kind}" for name in made.answers for kind in ("csv", "parquet")), "heads.png", "ages.png",
         "guarantee.md", "plan.toml", "again.py", "release.json",
     }  # fmt: skip
-    said = (made.folder / "guarantee.md").read_text(encoding="utf-8")
-    assert "[pay](pay.csv) (its picture could not be drawn)" in said
-    assert "pay.png" not in said
-    assert "[heads](heads.csv) ([picture](heads.png))" in said
+    page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
+    assert "[pay](pay.csv) (its chart could not be drawn)" in page
+    assert "pay.png" not in page
+    assert "[heads](heads.csv) ([chart](heads.png))" in page
 
 
 @pytest.mark.parametrize("groups", [3, 80])
-def test_what_is_not_reliable_is_pale(groups: int) -> None:
-    """Bars where there is room, points where there is none."""
+def test_unreliable_values_are_pale(groups: int) -> None:
+    """Bars where there is room, else points."""
     rows = tuple(((f"k{i}",), (Estimate(100, 90, 110, i % 3 != 0),)) for i in range(groups))
     answer = Answer(("k",), (AnswerColumn("n"),), rows, IntervalOptions(), compose(), "", False)
     [axes] = draw_chart(answer, "q").axes

@@ -1,7 +1,7 @@
-"""A query that was interrupted is continued step by step: whatever its steps, wherever it stopped, whoever asks again.
+"""A query that was interrupted is continued step by step: for all its steps, from every point, by any session.
 
-The property is run over every sequence of steps, every point between them, the same session or a new one, and an account in
-memory or in a ledger, with a budget that holds exactly one run: a retry that paid for anything twice would be refused.
+The property is tested over every sequence of steps, every point between them, the same session or a new one, and an account
+in memory or in a ledger, with a budget for exactly one run: a retry that debited anything twice would be refused.
 """
 
 from collections.abc import Callable
@@ -31,39 +31,39 @@ from tests.query.people import COUNTS, people
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"
 MEANS = "SELECT AVG(pay) AS m, AVG(age) AS a FROM people"
-PRICE = Fraction(2)
+COST = Fraction(2)
 Asking = Callable[[Session, dict[str, Any]], Answer]
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """A query, the bounds that are to be found, and how many debits it makes."""
+    """A query, the columns whose bounds are discovered, and how many debits it makes."""
 
     ask: Asking
     auto: tuple[str, ...]
     debits: int
-    budget: Fraction  # of exactly one run; of a pilot more, because what it leads to depends on its answer
+    budget: Fraction  # for exactly one run; with a pilot more, because the cost then depends on its answer
 
 
-def _piloted(session: Session, how: dict[str, Any]) -> Answer:
+def _ask_with_pilot(session: Session, how: dict[str, Any]) -> Answer:
     return session.ask(MEAN, error="10%", pilot=Fraction(1, 4), **how)
 
 
-def _found_then_piloted(session: Session, how: dict[str, Any]) -> Answer:
+def _find_bounds_and_ask_with_pilot(session: Session, how: dict[str, Any]) -> Answer:
     session.find_bounds("pay", epsilon=1, **(how | ({} if "id" not in how else {"id": f"{how['id']} first"})))
-    return _piloted(session, how)
+    return _ask_with_pilot(session, how)
 
 
 SEQUENCES = {
-    "neither": Sequence(lambda session, how: session.ask(COUNT, epsilon=PRICE, **how), (), 1, PRICE),
-    "bounds": Sequence(lambda session, how: session.ask(MEAN, epsilon=PRICE, **how), ("pay",), 2, PRICE),
-    "two bounds": Sequence(lambda session, how: session.ask(MEANS, epsilon=PRICE, **how), ("pay", "age"), 3, PRICE),
-    "pilot": Sequence(_piloted, (), 2, Fraction(50)),
-    "both": Sequence(_found_then_piloted, ("pay",), 3, Fraction(50)),
+    "neither": Sequence(lambda session, how: session.ask(COUNT, epsilon=COST, **how), (), 1, COST),
+    "bounds": Sequence(lambda session, how: session.ask(MEAN, epsilon=COST, **how), ("pay",), 2, COST),
+    "two bounds": Sequence(lambda session, how: session.ask(MEANS, epsilon=COST, **how), ("pay", "age"), 3, COST),
+    "pilot": Sequence(_ask_with_pilot, (), 2, Fraction(50)),
+    "both": Sequence(_find_bounds_and_ask_with_pilot, ("pay",), 3, Fraction(50)),
 }
 HOWS: dict[str, dict[str, Any]] = {
     "same id": {"id": "monday"},
-    "same question": {},
+    "same query": {},
     "fresh with an id": {"id": "monday", "fresh": True},
 }
 
@@ -79,20 +79,20 @@ class Interrupted:
 
     account: Any
     engine: Any
-    left: int
+    remaining: int
     passed: list[str] = field(default_factory=list)
 
     def point(self, name: str) -> None:
         self.passed.append(name)
-        self.left -= 1
-        if self.left == 0:
+        self.remaining -= 1
+        if self.remaining == 0:
             raise Crash(name)
 
     def reserve(self, *given: Any, **named: Any) -> Any:
         self.point("before the debit")
-        paid = self.account.reserve(*given, **named)
+        reserved = self.account.reserve(*given, **named)
         self.point("after the debit")
-        return paid
+        return reserved
 
     def record(self, *given: Any) -> Any:
         self.point("before the record")
@@ -110,13 +110,13 @@ class Interrupted:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("people") / "people.parquet"
-    people().execute(f"COPY people TO '{place}'")
-    return place
+    file = tmp_path_factory.mktemp("people") / "people.parquet"
+    people().execute(f"COPY people TO '{file}'")
+    return file
 
 
 class Remembering:
-    """An engine that reads the same rows once: there are many runs here, and what they read is not what is tested."""
+    """An engine that reads the same rows once: there are many runs here, and reading is not what is tested."""
 
     def __init__(self, engine: Any) -> None:
         self.engine, self.known = engine, dict[str, ExactTotals]()
@@ -125,8 +125,8 @@ class Remembering:
         key = repr(bounded)
         if key not in self.known:
             found = self.engine.run(bounded)
-            spreads = {spread: tuple(rows) for spread, rows in found.cell_counts.items()}
-            self.known[key] = replace(found, totals=tuple(found.totals), cell_counts=spreads)
+            cells = {statistic: tuple(rows) for statistic, rows in found.cell_counts.items()}
+            self.known[key] = replace(found, totals=tuple(found.totals), cell_counts=cells)
         return self.known[key]
 
     def __getattr__(self, name: str) -> Any:
@@ -134,27 +134,27 @@ class Remembering:
 
 
 @cache
-def declared(source: Path, auto: tuple[str, ...]) -> Source:
-    known: dict[str, Any] = {"pay": (0, 200), "age": (0, 100)} | dict.fromkeys(auto, "auto")
-    found = open_source(SourceOptions(source=source, unit="id", unique=True, bounds=known, keys={"dept": tuple(COUNTS)}))
+def open_cached_source(source: Path, auto: tuple[str, ...]) -> Source:
+    bounds: dict[str, Any] = {"pay": (0, 200), "age": (0, 100)} | dict.fromkeys(auto, "auto")
+    found = open_source(SourceOptions(source=source, unit="id", unique=True, bounds=bounds, keys={"dept": tuple(COUNTS)}))
     return replace(found, engine=Remembering(found.engine))  # type: ignore[arg-type]
 
 
-def session_of(source: Path, account: Any, sequence: Sequence) -> Session:
-    """A session that knows nothing of any other."""
-    return Session.of(declared(source, sequence.auto), account, Fraction(0), Neighbours.ADD_REMOVE)
+def open_session(source: Path, account: Any, sequence: Sequence) -> Session:
+    """Open a session that shares nothing with others but the account."""
+    return Session.of(open_cached_source(source, sequence.auto), account, Fraction(0), Neighbours.ADD_REMOVE)
 
 
-def accounts(kind: str, folder: Path, limit: Fraction) -> Callable[[], Any]:
-    """A function that opens the account again, as a new process would."""
+def account_opener(kind: str, folder: Path, limit: Fraction) -> Callable[[], Any]:
+    """Return a function that opens the account again, as a new process would."""
     if kind == "memory":
-        kept = MemoryAccount(create_budget(limit, 0))
-        return lambda: kept
+        account = MemoryAccount(create_budget(limit, 0))
+        return lambda: account
     open_ledger(folder / "l", create=True).open_account("hr", limit)
     return lambda: open_ledger(folder / "l").get_account("hr")
 
 
-def debits_and_answers(account: Any) -> tuple[int, int]:
+def count_debits_and_answers(account: Any) -> tuple[int, int]:
     if isinstance(account, LedgerAccount):
         entries = list(open_ledger(account.store.location).iter_entries())
         return sum(isinstance(entry, Debit) for entry in entries), sum(
@@ -163,8 +163,8 @@ def debits_and_answers(account: Any) -> tuple[int, int]:
     return len(account._debits), len(account._answers)
 
 
-def interrupted(session: Session, ask: Asking, how: dict[str, Any], point: int) -> Interrupted | None:
-    """Ask until the point where the process ends; None if the query has fewer points."""
+def interrupt(session: Session, ask: Asking, how: dict[str, Any], point: int) -> Interrupted | None:
+    """Ask until the point where the process ends; return None if the query has fewer points."""
     broken = Interrupted(session.account, session.engine, point)
     try:
         ask(replace(session, account=broken, engine=broken), how)
@@ -173,28 +173,28 @@ def interrupted(session: Session, ask: Asking, how: dict[str, Any], point: int) 
     return None
 
 
-def continued(
+def find_problem(
     source: Path, folder: Path, sequence: Sequence, how: dict[str, Any], kind: str, same: bool, point: int
 ) -> str | None:
-    """Interrupt at a point, ask again, and say what is wrong; None if the query has fewer points."""
-    opened = accounts(kind, folder, sequence.budget)
-    session = session_of(source, opened(), sequence)
-    if interrupted(session, sequence.ask, how, point) is None:
+    """Interrupt at a point, ask again, and return what is wrong; None if the query has fewer points."""
+    open_account = account_opener(kind, folder, sequence.budget)
+    session = open_session(source, open_account(), sequence)
+    if interrupt(session, sequence.ask, how, point) is None:
         return None
-    later = session if same else session_of(source, opened(), sequence)
+    later = session if same else open_session(source, open_account(), sequence)
     try:
         answer = sequence.ask(later, how)
-        again = sequence.ask(session_of(source, opened(), sequence), how)
+        again = sequence.ask(open_session(source, open_account(), sequence), how)
     except Exception as error:
         return f"the retry fails: {error!r}"
     if again.rows != answer.rows:
         return "a second retry shows another answer"
-    if debits_and_answers(later.account) != (sequence.debits, sequence.debits):
-        return f"{debits_and_answers(later.account)} debits and answers, for {sequence.debits} steps"
-    if sequence.budget == PRICE and later.account.budget.spent != PRICE:
-        return f"{later.account.budget.spent} was paid"
+    if count_debits_and_answers(later.account) != (sequence.debits, sequence.debits):
+        return f"{count_debits_and_answers(later.account)} debits and answers, for {sequence.debits} steps"
+    if sequence.budget == COST and later.account.budget.spent != COST:
+        return f"{later.account.budget.spent} was debited"
     if kind == "sqlite" and not check_ledger(open_ledger(later.account.store.location)).is_valid:
-        return "the ledger does not hold"
+        return "the ledger is not valid"
     return ""
 
 
@@ -207,9 +207,9 @@ def test_a_query_that_was_interrupted_is_continued(
 ) -> None:
     sequence, points = SEQUENCES[name], 0
     for point in range(1, 100):
-        place = folder / str(point)
-        place.mkdir()
-        found = continued(source, place, sequence, HOWS[how], kind, same, point)
+        own = folder / str(point)
+        own.mkdir()
+        found = find_problem(source, own, sequence, HOWS[how], kind, same, point)
         if found is None:
             break
         assert found == "", f"interrupted at point {point}"
@@ -219,16 +219,16 @@ def test_a_query_that_was_interrupted_is_continued(
 
 def test_the_property_notices_a_mutant_that_forgets_ids(source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryAccount, "_find_earlier_debit", lambda self, id, measurement, fresh: None)
-    found = continued(source, folder, SEQUENCES["bounds"], HOWS["same id"], "memory", True, 3)
+    found = find_problem(source, folder, SEQUENCES["bounds"], HOWS["same id"], "memory", True, 3)
     assert found is not None
     assert "fails" in found
 
 
-def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_found(
+def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_discovered(
     source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its retry would ask the same session for another measurement, at the whole price."""
-    step = session_of(source, MemoryAccount(create_budget(1, 0)), SEQUENCES["bounds"]).state.columns_by_query
+    """Its retry would ask the same session for another measurement, at the whole cost."""
+    step = open_session(source, MemoryAccount(create_budget(1, 0)), SEQUENCES["bounds"]).state.columns_by_query
     assert step == {}
 
     class Forgetful(dict[Any, Any]):
@@ -238,22 +238,22 @@ def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_found(
     def forgetting(*given: Any, **named: Any) -> Session:
         return replace(opened(*given, **named), state=DiscoveryState(columns_by_query=Forgetful()))
 
-    opened = session_of
-    monkeypatch.setitem(globals(), "session_of", forgetting)
-    found = continued(source, folder, SEQUENCES["bounds"], HOWS["fresh with an id"], "memory", True, 8)
+    opened = open_session
+    monkeypatch.setitem(globals(), "open_session", forgetting)
+    found = find_problem(source, folder, SEQUENCES["bounds"], HOWS["fresh with an id"], "memory", True, 8)
     assert found is not None
     assert "belongs to another measurement" in found
 
 
-def test_fresh_with_an_id_and_found_bounds_continues_after_a_crash(source: Path, folder: Path) -> None:
-    """The engine fails after the debit of the query proper; the retry used to be refused, in the same process because of the
-    id and in a new one because of the budget."""
+def test_fresh_with_an_id_and_discovered_bounds_continues_after_a_crash(source: Path, folder: Path) -> None:
+    """The engine fails after the debit of the query itself. The retry was once refused: in the same process because of the
+    id, in a new one because of the budget."""
     for same in (True, False):
         (folder / str(same)).mkdir()
-        sequence, opened = SEQUENCES["bounds"], accounts("sqlite", folder / str(same), PRICE)
-        session, calls = session_of(source, opened(), sequence), []
+        sequence, open_account = SEQUENCES["bounds"], account_opener("sqlite", folder / str(same), COST)
+        session, calls = open_session(source, open_account(), sequence), []
 
-        class Dies:
+        class FailingEngine:
             def __init__(self, engine: Any, calls: list[None]) -> None:
                 self.engine, self.calls = engine, calls
 
@@ -266,26 +266,26 @@ def test_fresh_with_an_id_and_found_bounds_continues_after_a_crash(source: Path,
             def __getattr__(self, name: str) -> Any:
                 return getattr(self.engine, name)
 
-        dying: Any = Dies(session.engine, calls)
+        failing: Any = FailingEngine(session.engine, calls)
         with pytest.raises(EngineFailed):
-            replace(session, engine=dying).ask(MEAN, epsilon=PRICE, id="x", fresh=True)
-        later = session if same else session_of(source, opened(), sequence)
+            replace(session, engine=failing).ask(MEAN, epsilon=COST, id="x", fresh=True)
+        later = session if same else open_session(source, open_account(), sequence)
         assert later.account.budget.remaining == 0
-        assert later.ask(MEAN, epsilon=PRICE, id="x", fresh=True).rows
+        assert later.ask(MEAN, epsilon=COST, id="x", fresh=True).rows
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("fresh", [True, False])
 @pytest.mark.parametrize("name", ["bounds", "two bounds", "pilot"])
-def test_an_id_that_is_taken_is_noticed_before_a_step_is_paid(
+def test_an_id_that_is_taken_is_refused_before_a_step_is_debited(
     source: Path, folder: Path, name: str, fresh: bool, kind: str
 ) -> None:
-    """It used to be noticed after the pilot (0.5) or the search for bounds (a quarter of the price)."""
+    """It was once refused only after the pilot (0.5) or the discovery of bounds (a quarter of the cost)."""
     sequence = SEQUENCES[name]
     taken = {"bounds": "x", "two bounds": "x/bounds of age", "pilot": "x/pilot"}
     for id in ("x", taken[name]):
         (folder / id.replace("/", " ")).mkdir()
-        session = session_of(source, accounts(kind, folder / id.replace("/", " "), Fraction(50))(), sequence)
+        session = open_session(source, account_opener(kind, folder / id.replace("/", " "), Fraction(50))(), sequence)
         session.ask(COUNT, epsilon=1, id=id)
         with pytest.raises(BadParameter, match="belongs to another measurement"):
             sequence.ask(session, {"id": "x", "fresh": fresh})
@@ -295,13 +295,13 @@ def test_an_id_that_is_taken_is_noticed_before_a_step_is_paid(
     assert sequence.ask(session, {"id": "y", "fresh": fresh}).rows
 
 
-def test_an_id_of_a_query_that_used_bounds_of_another_says_what_to_do(source: Path, folder: Path) -> None:
-    opened = accounts("sqlite", folder, Fraction(50))
-    first = session_of(source, opened(), SEQUENCES["bounds"])
+def test_the_refusal_of_an_id_of_a_query_with_bounds_of_another_states_what_to_do(source: Path, folder: Path) -> None:
+    open_account = account_opener("sqlite", folder, Fraction(50))
+    first = open_session(source, open_account(), SEQUENCES["bounds"])
     first.ask(MEAN, epsilon=1, id="a")
     answer = first.ask(MEAN, epsilon=1, id="b", fresh=True)
     spent = first.account.budget.spent
-    later = session_of(source, opened(), SEQUENCES["bounds"])
+    later = open_session(source, open_account(), SEQUENCES["bounds"])
     with pytest.raises(BadParameter, match="first ask the queries again that came before it"):
         later.ask(MEAN, epsilon=1, id="b", fresh=True)
     later.ask(MEAN, epsilon=1, id="a")
@@ -309,8 +309,8 @@ def test_an_id_of_a_query_that_used_bounds_of_another_says_what_to_do(source: Pa
     assert later.account.budget.spent == spent
 
 
-def test_asking_again_leaves_better_bounds_that_were_found_since(source: Path, folder: Path) -> None:
-    session = session_of(source, accounts("memory", folder, Fraction(50))(), SEQUENCES["bounds"])
+def test_a_retry_does_not_undo_better_bounds_that_were_discovered_since(source: Path, folder: Path) -> None:
+    session = open_session(source, account_opener("memory", folder, Fraction(50))(), SEQUENCES["bounds"])
     first = session.ask(MEAN, epsilon=1)
     session.find_bounds("pay", epsilon=5)
     other = session.ask("SELECT SUM(pay) AS s FROM people", epsilon=1)
