@@ -120,7 +120,8 @@ class DuckDB(SqlEngine):
         self.files, self.problem, self.unit_identity = files, problem, unit_identity
         relation = quote_table(*self.location.qualified_name)
         self.types = _describe_types(connection, relation)  # as they were when the source was opened and declared
-        readers = {name: reader_of(held, collated) for name, held in self.types.items()}
+        hidden = None if unit_identity is None else unit_identity[1]
+        readers = {name: reader_of(held, collated) for name, held in self.types.items() if name != hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
         if unit_identity is not None:
             identities[unit_identity[0]] = column(unit_identity[1])
@@ -232,8 +233,7 @@ class DuckDB(SqlEngine):
 
     def describe_columns(self) -> dict[str, Column]:
         """Return the names and kinds of the columns. No value is read."""
-        hidden = None if self.unit_identity is None else self.unit_identity[1]
-        kinds = {name: kind_of(held) for name, held in self.types.items() if name != hidden}
+        kinds = {name: kind_of(self.types[name]) for name in self.columns}
         return {name: Column(kind) for name, kind in kinds.items() if kind is not None}
 
     @property
@@ -288,26 +288,28 @@ class DuckDB(SqlEngine):
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def _execute_groups(
-        self, statement: str, width: int, bounded: BoundedQuery, counts: CellCounts | None = None
-    ) -> Iterator[tuple[Any, ...]]:
+        self, statement: str, bounded: BoundedQuery, counts: CellCounts | None = None
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """If memory does not suffice for the whole, run part by part, where totals over units add up."""
+        width = len(bounded.totals) if counts is None else 1
         adds_up = counts is not None or all(each.adds_up_over_units for each in bounded.totals)
 
         def run(part: Part) -> Iterable[tuple[Any, ...]]:
             self.running = part
             return self._execute(_PartOfDuckDB(self, part)._compile(bounded, counts))
 
-        shown = 0
+        begun = False
         try:
             for row in self._execute(statement):
-                shown += 1
-                yield row
+                begun = True
+                yield row[:width], row[width:]
             return
         except OutOfMemory:
-            if shown or not adds_up:
+            if begun or not adds_up:
                 raise OutOfResources from None
         try:
-            yield from sum_over_parts(run, width)
+            for row in sum_over_parts(run, width):
+                yield row[:width], row[width:]
         finally:
             self.running = WHOLE
 
