@@ -1,4 +1,4 @@
-"""Slow exact samplers, straight from [CKS20, Algorithms 1–3], sharing nothing with discreet but the law."""
+"""Slow exact samplers, straight from [CKS20, Algorithms 1–3], sharing nothing with discreet but the distribution."""
 
 from fractions import Fraction
 from math import floor

@@ -1,9 +1,10 @@
-"""The laws that the samplers must have, written down independently of them: cdfs in doubles, good to about 1e-14."""
+"""The distributions that the samplers must have, written independently of them: cdfs in doubles, good to about 1e-14."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import permutations
 from math import comb, erfc, exp, expm1, floor, fsum, sqrt
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.noise.bits import Bits
-from tests.laws.evidence import Cdf
+from tests.support.goodness_of_fit import Cdf
 
 SCALES = [
     Fraction(1, 1 << 60), Fraction(1, 1000), Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(0.5),
@@ -21,8 +22,8 @@ SCALES = [
 
 
 @dataclass(frozen=True)
-class Variate:
-    """A sampler, its law as a function of one parameter, and how wide it spreads."""
+class Sampler:
+    """A sampler, its cdf as a function of one parameter, and how wide it spreads."""
 
     name: str
     draw: Callable[[Fraction, int, Bits | None], NDArray[np.int64]]
@@ -86,13 +87,29 @@ def binomial_cdf(coins: Fraction) -> Cdf:
     return lambda k: 0.0 if k < 0 else table[min(k, n)]
 
 
-def coin_cdf(chance: Callable[[Fraction], float]) -> Callable[[Fraction], Cdf]:
-    return lambda p: lambda k: 0.0 if k < 0 else 1 - chance(p) if k == 0 else 1.0
+def coin_cdf(probability: Callable[[Fraction], float]) -> Callable[[Fraction], Cdf]:
+    return lambda p: lambda k: 0.0 if k < 0 else 1 - probability(p) if k == 0 else 1.0
+
+
+def selection_cdf(scores: list[int], rate: float, rule: noise.SelectionRule) -> Cdf:
+    """Brute force: P(i) ∝ e^{x_i}, and permute-and-flip summed over all orders."""
+    weights = np.exp(rate * (np.array(scores) - max(scores)))
+    if rule is noise.SelectionRule.EXPONENTIAL:
+        probabilities = weights / weights.sum()
+    else:
+        probabilities = np.zeros(len(scores))
+        orders = list(permutations(range(len(scores))))
+        for order in orders:
+            remaining = 1 / len(orders)
+            for i in order:
+                probabilities[i] += remaining * weights[i]
+                remaining *= 1 - weights[i]
+    return lambda k: float(probabilities[: k + 1].sum())
 
 
 NOISES = [
-    Variate("geometric", noise.geometric, geometric_cdf, float),
-    Variate("discrete Laplace", noise.discrete_laplace, discrete_laplace_cdf, float),
-    Variate("rounded Gaussian", noise.rounded_gaussian, rounded_gaussian_cdf, float),
-    Variate("discrete Gaussian", noise.discrete_gaussian, discrete_gaussian_cdf, float),
+    Sampler("geometric", noise.geometric, geometric_cdf, float),
+    Sampler("discrete Laplace", noise.discrete_laplace, discrete_laplace_cdf, float),
+    Sampler("rounded Gaussian", noise.rounded_gaussian, rounded_gaussian_cdf, float),
+    Sampler("discrete Gaussian", noise.discrete_gaussian, discrete_gaussian_cdf, float),
 ]
