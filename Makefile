@@ -1,4 +1,7 @@
-# Everything runs from a fresh clone with python3, its venv module and make; uv is used where it is found.
+# Every target works in a fresh clone: it needs make and python3 (3.11 or later) with its venv module. Packages are installed into .venv,
+# with uv if it is on the PATH, else with pip.
+#   make test WORKERS=2            run the tests in two processes instead of one per core
+#   make install PYTHON=python3.13 choose the Python of .venv
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,9 +9,10 @@ WORKERS ?= auto
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
 .PHONY: help install demo test check bench docs nightly clean
-help:  ## what can be made
+help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
+# `demo` needs the library alone; everything else needs all extras and tools. Both are installed again when pyproject.toml changes.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -20,29 +24,30 @@ $(VENV)/.all: $(BIN)/python pyproject.toml
 	$(PIP) -e '.[all,dev]'
 	@touch $@ $(VENV)/.demo
 
-install: $(VENV)/.all  ## all extras and tools into .venv
+install: $(VENV)/.all  ## Install discreet with all extras and the development tools into .venv.
 
-demo: $(VENV)/.demo  ## private answers from sample data, with error bars and the price
+demo: $(VENV)/.demo  ## Run a quote and two private queries on sample data; show answers, intervals and budget.
 	$(BIN)/discreet demo
 
-check: install  ## lint, types, layers
+check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## everything: lint, types, layers, unit, laws, docs examples, end to end
+# The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
+test: check  ## Run make check, then every test except the nightly campaigns.
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
 
-nightly: install  ## the slow campaigns
+nightly: install  ## Run the nightly campaigns: the tests with the marker `nightly`.
 	$(BIN)/pytest -n $(WORKERS) -m nightly
 
-bench: install  ## comparison tables into benchmarks/RESULTS.md
+bench: install  ## Measure speed, beside other libraries; write the tables into benchmarks/RESULTS.md.
 	$(BIN)/python benchmarks/run.py
 
-docs: install  ## the site, with the reference, into site/
+docs: install  ## Build the documentation site into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "open site/index.html"
+	@echo "The site is built. Open site/index.html."
 
-clean:  ## remove what the other targets made
+clean:  ## Remove .venv, the caches, the benchmark data and the site.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data site

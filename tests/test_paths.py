@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines.base import OWNER_LOG_VARIABLE
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.owner import OWNER_LOG_VARIABLE
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.formats import to_csv, write_parquet
 from discreet.ledger import open_ledger
@@ -20,8 +20,8 @@ from discreet.ledger.keys import default_key_path
 from discreet.session.connect import connect
 from discreet.workload.publishing import _require_known_key
 from discreet.workload.spec import parse_workload, read_workload
-from tests.console import run
 from tests.ordinary_user import ordinary_user
+from tests.support.console import run
 
 PEOPLE = "id,dept\n1,a\n2,b\n"
 SQL = "SELECT COUNT(*) AS n FROM people"
@@ -117,7 +117,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "publish, to, force": ("publish", "{here}/plan.toml", "--yes", "--to", "{path}", "--force"),
     "publish, key": ("publish", "{here}/paid.toml", "--yes", "--to", "{here}/out", "--key", "{path}"),
     "plan, plot": ("plan", "count", "--error", "5", "--plot", "{path}.png"),
-    "account, plot": ("account", "laplace(scale=1)", "--delta", "1e-6", "--plot", "{path}.png"),
+    "epsilon, plot": ("epsilon", "laplace(scale=1)", "--delta", "1e-6", "--plot", "{path}.png"),
     "audit, pairs": ("audit", "discreet.mechanisms:Laplace", "--epsilon", "1", "--pairs", "{path}"),
     "lab show": ("lab", "show", "noise-l1", "--save", "{path}.png"),
     "lab all": ("lab", "all", "--out", "{path}"),
@@ -181,7 +181,7 @@ def test_a_file_that_may_not_be_read_is_not_blamed_on_its_format(ending: str, he
     file.chmod(0)
     sources = [str(file)] if ending == "duckdb" else [str(file), str(here / f"m*.{ending}")]
     for source in sources:
-        with pytest.raises(SourceRefused, match=r"cannot be read \(Permission denied\); allow reading it") as refused:
+        with pytest.raises(SourceRefused, match=r"cannot be read \(Permission denied\)\. Allow reading it") as refused:
             connect(source, table="mine", unit="id", epsilon=1)
         assert source in str(refused.value)
 
@@ -232,5 +232,5 @@ def test_paths_that_lead_nowhere(path: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_plan_with_the_home_of_nobody(tmp_path: Path) -> None:
-    with pytest.raises(BadParameter, match=r"source is '~nobody-of-this-name/x\.csv': it leads nowhere"):
+    with pytest.raises(BadParameter, match=r"source is '~nobody-of-this-name/x\.csv': cannot be resolved"):
         parse_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1', tmp_path)

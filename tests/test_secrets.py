@@ -15,16 +15,16 @@ import duckdb
 import pytest
 
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, select
-from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file
-from discreet.engines.owner import owner_log as owner
+from discreet.engines.base import OWNER_LOG_VARIABLE, open_log_file
+from discreet.engines.base import owner_log as owner
 from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.keys import load_key
 from discreet.query.builder import count
 from discreet.query.policy import read_policy
 from discreet.session.session import Session
 from discreet.workload import plan_workload
-from tests.console import run
 from tests.query.people import BY_DEPARTMENT, EVERYTHING, people, session
+from tests.support.console import run
 
 WIDER = (0o640, 0o644, 0o604, 0o660, 0o666, 0o601, 0o620, 0o777)
 SALT = "pepper that nobody guesses"
@@ -141,7 +141,7 @@ def reachable() -> dict[str, Callable[[], Any]]:
         "session": salted,
         "table": lambda: salted().table,
         "policy": lambda: read_policy(f'table = "t"\nunit = "id"\nsalt = "{SALT}"\n[columns.id]\nkind = "integer"'),
-        "outline": lambda: salted().bound_with_placeholders(EVERYTHING),
+        "outline": lambda: salted().outline(EVERYTHING),
         "measurement": lambda: salted().calibrate(EVERYTHING, epsilon=1),
         "quote": lambda: salted().quote(EVERYTHING, epsilon=1),
         "answer": lambda: salted().ask(EVERYTHING, epsilon=1),

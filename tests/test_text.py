@@ -22,14 +22,14 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from discreet import DiscreetError, Workload, WorkloadQuery, connect, errors, formats, publish, select
-from discreet.engines.owner import PrintableFormatter
+from discreet.engines.base import PrintableFormatter
 from discreet.errors import SourceRefused
 from discreet.query.answer import Answer
 from discreet.query.builder import col, count
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from discreet.workload.charts import draw_chart
-from tests.console import run
 from tests.query.people import BY_DEPARTMENT, session
+from tests.support.console import run
 
 ROOT = Path(__file__).parents[1]
 HOSTILE = (
@@ -167,7 +167,7 @@ def test_the_guarantee_card(text: str, tmp_path: Path) -> None:
     assert harmless(card)
     outside = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", card)  # in code it only says so
     assert "<script>" not in "".join(_unescaped(outside))
-    assert f"# {escape_markdown(text)}: what is promised" in card
+    assert f"# {escape_markdown(text)}: privacy guarantee" in card
 
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "\n=1")
@@ -218,7 +218,7 @@ def test_the_command_line(hostile_file: Path) -> None:
     assert '"\'=1+1"' in run(*asked, "--csv", "--spreadsheet").stdout
     refused = run(*asked, "--spreadsheet")
     assert refused.returncode == 2
-    assert "give --csv too" in refused.stderr
+    assert "Give --csv too" in refused.stderr
 
 
 def test_csv_in_a_terminal_is_for_a_person(hostile_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_csv_in_a_terminal_is_for_a_person(hostile_file: Path, monkeypatch: pyte
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr("tests.console.io", SimpleNamespace(StringIO=Terminal))
+    monkeypatch.setattr("tests.support.console.io", SimpleNamespace(StringIO=Terminal))
     done = run("ask", hostile_file, QUESTION, "--unit", "id", "--unique", "--epsilon", "9", "--delta", "1e-6", "--csv")
     assert "□[2Jgone□" in done.stdout
     assert harmless(done.stdout)
@@ -249,7 +249,7 @@ def test_refusals_on_the_command_line(arguments: tuple[str, ...], hostile_file: 
 
 def test_refusals_that_name_the_columns_of_a_file(hostile_file: Path) -> None:
     """A header is the file's, not the analyst's."""
-    with pytest.raises(DiscreetError, match="take one of id, dept, □") as refused:
+    with pytest.raises(DiscreetError, match="Take one of id, dept, □") as refused:
         connect(hostile_file, unit="nobody", epsilon=1)
     assert harmless(str(refused.value))
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from discreet.units import Neighbours, Sensitivity
     from discreet.workload import Workload, WorkloadQuery, publish, read_workload
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "discreet._numbers": "Bounds",

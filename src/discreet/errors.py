@@ -1,20 +1,23 @@
-"""Every error of discreet, in one tree. Each names the thing, the reason and the way out, and `see` is the page about it.
+"""Every error of discreet, in one tree. Each says what is wrong and what to do, and `see` names the page about it.
 
 DiscreetError
-├── BadParameter         a scale, probability, ε, δ or sensitivity that makes no sense
-├── TheoremNotApplicable      a theorem was asked for outside the range where it holds
-├── BadValues            values that a mechanism cannot take (the message never shows a value)
-├── BadExpression        a ledger written as text that cannot be read; says at which column
-├── BadEventEncoding              stored bytes that are no fact, or none that this version knows
-├── BudgetExceeded       a release costs more than what is left
-├── QueryRefused      a question that is not in the language or cannot be answered safely
-├── SourceRefused        a source that cannot be opened
-│   └── SourceQuarantined    a source on which a query failed; only its owner opens it again
-├── EngineFailed         the engine raised; one constant message
-├── LedgerUnavailable         a ledger that cannot be opened, read or written; nothing is shown
-└── LedgerCorrupted         a ledger whose chain, sums or file do not hold together
+├── BadParameter          a scale, probability, ε, δ or sensitivity that is impossible
+├── TheoremNotApplicable  a theorem was used where its hypothesis does not hold
+├── BadValues             values that a mechanism cannot take (the message never shows a value)
+├── BadExpression         events as text that cannot be parsed; gives the column
+├── BadEventEncoding      stored bytes that are no event, or none that this version knows
+├── BudgetExceeded        the cost exceeds the remaining budget; nothing was charged
+├── QueryRefused          a query that is not in the language or cannot be answered safely
+├── SourceRefused         a source that cannot be opened
+│   └── SourceQuarantined a source on which a query failed; only its owner can lift that
+├── EngineFailed          the engine raised; the message is always the same
+├── LedgerUnavailable     a ledger that cannot be opened, read or written; nothing is shown
+└── LedgerCorrupted       a ledger whose chain, sums or file are inconsistent
+
+The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so on.
 """
 
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
@@ -24,7 +27,7 @@ from discreet.text import to_printable
 
 
 class DiscreetError(Exception):
-    """Whatever discreet raises on purpose. Names and keys in a message are shown as `discreet.text` shows them."""
+    """Any error that discreet raises on purpose. Names and keys in its message are made printable by `discreet.text`."""
 
     see: ClassVar[str] = "docs/mechanisms.md#what-is-refused"
 
@@ -32,90 +35,125 @@ class DiscreetError(Exception):
         super().__init__("\n".join(map(to_printable, lines)))
 
 
+def _to_sentences(problem: str, hint: str) -> str:
+    """Write what is wrong and what to do as two sentences. A hint that ends with a command gets no full stop to copy.
+
+    >>> _to_sentences("scale is -1: must be positive", "give a scale above 0")
+    'scale is -1: must be positive. Give a scale above 0.'
+    >>> _to_sentences("pandas is not installed", "pip install pandas")
+    'pandas is not installed. pip install pandas'
+    """
+    if _VERB.match(hint):
+        hint = hint[0].upper() + hint[1:]
+    end = "" if hint.endswith((".", "?", "!", "…")) or _COMMAND.search(hint) else "."
+    return f"{problem.removesuffix('.')}. {hint}{end}"
+
+
+_VERB = re.compile(r"(?!pip |discreet )[a-z]+(?=[ ,]|$)")
+_COMMAND = re.compile(r"(?:^|: )(?:pip|discreet|chmod|SET) [^;]*$")
+
+
 class BadParameter(DiscreetError, ValueError):
     """A public parameter is impossible.
 
     >>> raise BadParameter("scale", "-1", "must be positive", "give a scale above 0")
     Traceback (most recent call last):
-    discreet.errors.BadParameter: scale is -1: must be positive; give a scale above 0
+    discreet.errors.BadParameter: scale is -1: must be positive. Give a scale above 0.
     """
 
     def __init__(self, name: str, value: object, reason: str, hint: str) -> None:
         self.name, self.value, self.reason, self.hint = name, value, reason, hint
-        super().__init__(f"{name} is {value}: {reason}; {hint}")
+        super().__init__(_to_sentences(f"{name} is {value}: {reason}", hint))
 
 
 class TheoremNotApplicable(DiscreetError, ValueError):
-    """A textbook rule was asked for where its theorem is silent."""
+    """A textbook rule was used where the hypothesis of its theorem does not hold."""
 
     see = "docs/readings.md#from-one-notion-to-another"
 
     def __init__(self, theorem: str, hypothesis: str, hint: str) -> None:
         self.theorem, self.hypothesis, self.hint = theorem, hypothesis, hint
-        super().__init__(f"{theorem} holds only if {hypothesis}; {hint}")
+        super().__init__(_to_sentences(f"{theorem} holds only if {hypothesis}", hint))
 
 
 class BadValues(DiscreetError, TypeError, ValueError):
-    """The values cannot be released as they are. The values themselves are never shown."""
+    """The values cannot be released as they are. The message never shows a value."""
 
     def __init__(self, problem: str, hint: str) -> None:
         self.problem, self.hint = problem, hint
-        super().__init__(f"the values {problem}; {hint}")
+        super().__init__(_to_sentences(f"The values {problem}", hint))
 
 
 class BadExpression(DiscreetError, ValueError):
-    """A text that describes releases cannot be read. Columns count from 1."""
+    """A text that describes events cannot be parsed. Columns count from 1."""
 
     see = "docs/accounting.md#on-the-command-line"
 
     def __init__(self, text: str, column: int, problem: str, hint: str) -> None:
         self.text, self.column, self.problem, self.hint = text, column, problem, hint
-        super().__init__(f"column {column}: {problem}; {hint}", f"  {text}", f"  {' ' * (column - 1)}^")
+        message = _to_sentences(f"column {column}: {problem}", hint)
+        super().__init__(message, f"  {text}", f"  {' ' * (column - 1)}^")
 
 
 class BadEventEncoding(DiscreetError, ValueError):
-    """Stored bytes are not a fact in the form that this version writes."""
+    """Stored bytes are not an event in the form that this version writes."""
 
     see = "docs/ledger.md#what-a-check-finds"
 
     def __init__(self, problem: str, hint: str) -> None:
         self.problem, self.hint = problem, hint
-        super().__init__(f"this is no stored fact: {problem}; {hint}")
+        super().__init__(_to_sentences(f"This is no stored event: {problem}", hint))
 
 
-DELTA_CURRENCY = "δ for leaks"
-"""What selecting unknown keys and (ε, δ) claims use up besides ε."""
+DELTA_CURRENCY = "δ"
+"""What partition selection and (ε, δ) claims use besides ε."""
 
 
 class BudgetExceeded(DiscreetError):
-    """A release does not fit. Nothing was spent."""
+    """The cost exceeds the remaining budget. Nothing was charged.
+
+    `currency` is the symbol of what is counted: ε, ρ, … or `DELTA_CURRENCY`.
+    `fitting_epsilon` is the largest ε that fits, if it is known; 0 if none does.
+
+    >>> raise BudgetExceeded("ρ", cost=Fraction(3, 200), remaining=Fraction(1, 100), fitting_epsilon=Fraction(1, 2))
+    Traceback (most recent call last):
+    discreet.errors.BudgetExceeded: At most ε = 0.5 fits: this costs ρ = 0.015, and ρ = 0.01 remains. \
+epsilon=0.5 would fit.
+    """
 
     see = "docs/ledger.md#accounts"
 
     def __init__(
-        self, currency: str, *, cost: Fraction | float, remaining: Fraction, fitting_epsilon: Fraction | None = None
+        self,
+        currency: str,
+        *,
+        cost: Fraction | float,
+        remaining: Fraction,
+        fitting_epsilon: Fraction | None = None,
+        hint: str = "ask for less, or for a coarser answer",
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
+        cost_text, remaining_text = _format_apart(cost, remaining)
+        problem = f"this costs {currency} = {cost_text}, and {currency} = {remaining_text} remains"
         if currency == DELTA_CURRENCY:
-            hint = "no ε helps: use less δ (listed keys need none), or open an account with more"
-        elif fitting_epsilon is None:
-            hint = "ask for less, or for a coarser answer"
+            hint = "no ε helps: declare the group keys, which costs no δ, or open an account with a larger δ"
         elif fitting_epsilon == 0:
             hint = "the budget is used up"
-        else:
-            hint = f"epsilon={_round_down_as_written(fitting_epsilon)!r} would fit"
-        cost_text, remaining_text = _format_apart(cost, remaining)
-        super().__init__(f"this costs {cost_text} ({currency}) but {remaining_text} is left; {hint}")
+        elif fitting_epsilon is not None:
+            epsilon = _round_down_as_written(fitting_epsilon)
+            lead = "" if currency == "ε" else f"at most ε = {epsilon:.3g} fits: "
+            problem, hint = f"{lead}{problem}", f"epsilon={epsilon!r} would fit"
+        super().__init__(_to_sentences(problem[0].upper() + problem[1:], hint))
 
 
 def _round_down_as_written(exact: Fraction) -> float:
-    """The largest double whose shortest decimal, at which an ε is read, is not above `exact`."""
+    """Return the largest double whose shortest decimal, at which an ε is read, is not above `exact`."""
     nearest = float(exact)
     return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0)
 
 
 def _format_apart(cost: Fraction | float, remaining: Fraction) -> tuple[str, str]:
-    """Both amounts as decimals, with as many digits as tell them apart."""
+    """Write both amounts as decimals, with as many digits as tell them apart."""
     for digits in range(9, 41):
         shown = _format_digits(cost, digits), _format_digits(remaining, digits)
         if shown[0] != shown[1]:
@@ -127,29 +165,29 @@ def _format_digits(amount: Fraction | float, digits: int) -> str:
     if amount == inf:
         return "inf"
     top, bottom = amount.as_integer_ratio()
-    found = Context(prec=digits).divide(Decimal(top), Decimal(bottom)).normalize()
-    return f"{found:f}" if -6 <= found.adjusted() < digits else f"{found:e}"
+    decimal = Context(prec=digits).divide(Decimal(top), Decimal(bottom)).normalize()
+    return f"{decimal:f}" if -6 <= decimal.adjusted() < digits else f"{decimal:e}"
 
 
 class QueryRefused(DiscreetError, ValueError):
-    """A question that is not in the language, or cannot be answered safely. It says where and what to write instead."""
+    """A query is not in the language, or cannot be answered safely. The message says where, and what to write instead."""
 
     see = "docs/asking.md#what-a-question-may-be"
 
     def __init__(self, reason: str, hint: str, line: int | None = None, column: int | None = None) -> None:
         self.reason, self.hint, self.line, self.column = reason, hint, line, column
         where = "" if line is None else f"line {line}, column {column}: "
-        super().__init__(f"{where}{reason}; {hint}")
+        super().__init__(_to_sentences(f"{where}{reason}", hint))
 
 
 class SourceRefused(DiscreetError):
-    """A source that cannot be opened. `for_owner` are lines that only the data owner may read."""
+    """A source cannot be opened. `for_owner` are lines that only the data owner may read."""
 
     see = "docs/asking.md#what-is-declared-as-a-file"
 
     def __init__(self, reason: str, hint: str, *for_owner: str) -> None:
         self.reason, self.hint, self.for_owner = reason, hint, for_owner
-        super().__init__(f"{reason}; {hint}", *(f"  {line}" for line in for_owner))
+        super().__init__(_to_sentences(reason, hint), *(f"  {line}" for line in for_owner))
 
 
 class SourceQuarantined(SourceRefused):
@@ -166,45 +204,40 @@ with: discreet source lift SOURCE
 
     def __init__(self, source: str) -> None:
         self.source = source
-        super().__init__(f"The source {source!r} is quarantined because a query failed on it", _LIFT_HINT)
-
-    def __str__(self) -> str:
-        return f"{self.reason}. {self.hint}"
-
-
-_LIFT_HINT = (
-    "The data owner must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and lift the "
-    "quarantine with: discreet source lift SOURCE"
-)
+        super().__init__(
+            f"The source {source!r} is quarantined because a query failed on it",
+            "The data owner must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and "
+            "lift the quarantine with: discreet source lift SOURCE",
+        )
 
 
 class EngineFailed(DiscreetError):
-    """The engine raised. Its own words may hold somebody's value, so they go to the owner's log only."""
+    """The engine raised. Its own message may quote a value of the data, so it goes to the owner's log only."""
 
     see = "docs/asking.md#what-is-not-hidden"
 
     def __init__(self) -> None:
         super().__init__(
-            "the engine could not answer, and what was paid stays paid; the data owner's log (the file that "
-            "DISCREET_OWNER_LOG names) says why, and asking the same again, with its id= if it had one, costs nothing more"
+            "The query failed after the budget was charged. Retrying it, with the same id= if it had one, is free. Details "
+            "are in the owner's log (the file that DISCREET_OWNER_LOG names)."
         )
 
 
 class LedgerUnavailable(DiscreetError):
-    """A ledger cannot be opened, read or written. Nothing is shown; what was debited stays debited."""
+    """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded."""
 
     see = "docs/ledger.md#pay-look-record"
 
     def __init__(self, where: str, reason: str, hint: str) -> None:
         self.where, self.reason, self.hint = where, reason, hint
-        super().__init__(f"ledger {where}: {reason}; {hint}")
+        super().__init__(_to_sentences(f"ledger {where}: {reason}", hint))
 
 
 class LedgerCorrupted(DiscreetError):
-    """A ledger does not hold together: somebody or something changed it."""
+    """A ledger is inconsistent: its file, its chain or its sums were changed by another program or by a fault."""
 
     see = "docs/ledger.md#what-a-check-finds"
 
     def __init__(self, where: str, problem: str, hint: str = "restore it, and compare it with a signed head") -> None:
         self.where, self.problem, self.hint = where, problem, hint
-        super().__init__(f"ledger {where}: {problem}; {hint}")
+        super().__init__(_to_sentences(f"ledger {where}: {problem}", hint))

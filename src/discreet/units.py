@@ -1,12 +1,12 @@
-"""Who counts as a neighbour, and how far one person can move an answer.
+"""Neighbouring relations, and sensitivity: how far one privacy unit can move a vector of exact statistics.
 
-A `Sensitivity` bounds, over all neighbouring data sets, the change of a vector of answers in four norms:
-how many coordinates change (l0), the sum of the changes (l1), their Euclidean length (l2), the largest (linf).
-What is not given is filled in from the inequalities between norms:
+A `Sensitivity` bounds the change over all neighbouring data sets in four norms: how many coordinates change (l0), the sum of
+the changes (l1), their Euclidean length (l2) and the largest change (linf). A norm that is not given is filled in from the
+inequalities between norms:
 
     linf ≤ l2 ≤ l1 ≤ √l0·l2,   l1 ≤ l0·linf,   l2² ≤ l1·linf.
 
-k counts that one person can all change by one have l1 = k and l2 = √k, not the other way round.
+k counts that one unit can all change by one have l1 = k and l2 = √k, not the other way round.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ from discreet._numbers import (
     check_int,
     check_positive,
     format_rational,
-    is_power_of_two,
     sqrt_up,
     to_rational,
 )
@@ -29,45 +28,44 @@ from discreet.errors import BadParameter
 
 
 class Neighbours(Enum):
-    """Which data sets must be hard to tell apart."""
+    """A neighbouring relation: which two data sets must be hard to tell apart."""
 
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
+    ADD_REMOVE = "add-remove", "add or remove one unit", 1
+    REPLACE = "replace", "replace one unit, the number of units being public", 2
+
+    definition: str
+    """The relation in words. Measurement hashes and certificates hold these texts: they never change."""
+
+    differing_units: int
+    """How many units differ: one that comes or goes, or one that goes and another that comes."""
+
+    def __new__(cls, value: str, definition: str, differing_units: int) -> "Neighbours":
+        member = object.__new__(cls)
+        member._value_, member.definition, member.differing_units = value, definition, differing_units
+        return member
 
     @classmethod
     def parse(cls, text: str) -> "Neighbours":
-        """As it is typed.
+        """Read a relation by its name.
 
         >>> Neighbours.parse("replace")
         <Neighbours.REPLACE: 'replace'>
         """
-        names = [each.value for each in cls]
-        if not isinstance(text, str) or text not in names:
-            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(names)}")
-        return cls(text)
-
-    @property
-    def definition(self) -> str:
-        """The relation in words. Measurement hashes and certificates hold these texts: they never change."""
-        if self is Neighbours.ADD_REMOVE:
-            return "add or remove one unit"
-        return "replace one unit, the number of units being public"
-
-    @property
-    def differing_units(self) -> int:
-        """How many units differ: one that comes or goes, or one that goes and another that comes."""
-        return 1 if self is Neighbours.ADD_REMOVE else 2
+        by_name = {relation.value: relation for relation in cls}
+        if not isinstance(text, str) or text not in by_name:
+            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(by_name)}")
+        return by_name[text]
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sensitivity:
-    """Bounds on how far one unit moves a vector of answers.
+    """Bounds on how far one unit moves a vector of exact statistics.
 
     >>> Sensitivity(l0=4, linf=1)
     Sensitivity(l0=4, l1=4, l2=2, linf=1)
     >>> Sensitivity(l1=1, linf=2)
     Traceback (most recent call last):
-    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1; state norms of one and the same change
+    discreet.errors.BadParameter: linf is 2: cannot exceed l1 = 1. State norms of one and the same change.
     """
 
     l0: int | None  # None: no bound on the number of coordinates is known
@@ -94,28 +92,30 @@ class Sensitivity:
         sums = None if l1 is None else check_positive(l1, "l1")
         squares = None if l2_squared is None else check_positive(l2_squared, "l2_squared")
         most = None if linf is None else check_positive(linf, "linf")
-        _refuse_contradictions(count, sums, squares, most)
-        # Each line derives a bound from ones given or derived above it, and takes the smallest that is proven.
-        most = _smallest(most, sums, None if squares is None else sqrt_up(squares))
-        if most is None:
+        if sums is not None or squares is not None:  # l0 and linf alone contradict nothing
+            _refuse_contradictions(count, sums, squares, most)
+        # Each norm that is not given gets the smallest bound that follows from those given and those derived before it.
+        above = [bound for bound in (most, sums, None if squares is None else sqrt_up(squares)) if bound is not None]
+        if not above:
             raise BadParameter("sensitivity", "empty", "no norm is bounded", "give l1, l2 or linf")
+        most = min(above)
         if sums is None and count is not None:
-            sums = _smallest(count * most, None if squares is None else sqrt_up(count * squares))
-        if squares is None:
-            squares = _smallest(None if count is None else count * most**2, None if sums is None else sums * most)
-        if squares is None:
+            sums = count * most if squares is None else min(count * most, sqrt_up(count * squares))
+        if squares is None and sums is None:
             raise BadParameter(
                 "sensitivity",
                 f"linf = {format_rational(most)} alone",
                 "bounds no sum of changes",
                 "add l0, the number of coordinates that one unit can change, or l1 or l2",
             )
+        if squares is None and sums is not None:
+            squares = sums * most if count is None else min(sums * most, count * most**2)
         for name, value in (("l0", count), ("l1", sums), ("l2_squared", squares), ("linf", most)):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        known = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
-        return f"Sensitivity({', '.join(f'{k}={_format_norm(v)}' for k, v in known.items() if v is not None)})"
+        norms = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
+        return f"Sensitivity({', '.join(f'{k}={_format_norm(v)}' for k, v in norms.items() if v is not None)})"
 
     @property
     def l2(self) -> Fraction:
@@ -123,15 +123,15 @@ class Sensitivity:
         return sqrt_up(self.l2_squared)
 
     def to_grid(self, grid: Fraction) -> "Sensitivity":
-        """The sensitivity, in grid steps, of the answers rounded to the nearest multiple of `grid`.
+        """Return the sensitivity, in grid steps, of the statistics rounded to the nearest multiple of `grid`.
 
-        ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
+        A grid of 1 is for statistics that are integers already: nothing changes.
+
+        **Proof.** ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
         l0 changed coordinates gain, each at most one step: linf → ⌈linf/g⌉, l1 → l1/g + l0, and by Minkowski
-        l2 → l2/g + √l0. A grid of 1 is for answers that are whole numbers already: nothing changes.
+        l2 → l2/g + √l0.
         """
-        if not is_power_of_two(grid):
-            raise BadParameter("grid", format_rational(grid), "must be a power of two", "take 2^k, for example 1/1024")
-        if grid == 1:
+        if check_grid(grid) == 1:
             return self
         if self.l0 is None:
             raise BadParameter(
@@ -147,7 +147,7 @@ class Sensitivity:
         return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums * most), linf=most)
 
     def scale_by(self, factor: Number) -> "Sensitivity":
-        """The sensitivity of the same answers multiplied by `factor`."""
+        """Return the sensitivity of the same statistics multiplied by `factor`."""
         scale = check_positive(factor, "factor")
         return Sensitivity(
             l0=self.l0,
@@ -158,37 +158,56 @@ class Sensitivity:
 
 
 def to_sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
-    """A plain number means one answer that moves by at most that much."""
+    """Return the sensitivity that a parameter means: a plain number is one statistic that moves by at most that much."""
     if isinstance(bound, Sensitivity):
         return bound
     return Sensitivity(l0=1, linf=check_positive(bound, "sensitivity"))
 
 
+def check_grid(grid: Number) -> Fraction:
+    """Return `grid` as a rational; refuse what is not a power of two, 2^k for some integer k.
+
+    >>> check_grid(0.25)
+    Fraction(1, 4)
+    """
+    step = to_rational(grid, "grid")
+    top, bottom = step.numerator, step.denominator
+    if top <= 0 or top & (top - 1) or bottom & (bottom - 1):
+        raise BadParameter("grid", format_rational(step), "must be a power of two", "take 2^k, for example 1/1024")
+    return step
+
+
 def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """How many units satisfy a predicate: 1 under both relations (a replaced unit moves it by −1, 0 or 1)."""
+    """Return the sensitivity of one count of units: 1 under both relations (a replaced unit moves it by −1, 0 or 1)."""
     return Sensitivity(l0=1, linf=1)
 
 
 def counts(k: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """k counts over predicates that may overlap: one unit can move all of them by one: l1 = k, l2 = √k."""
+    """Return the sensitivity of k counts that may overlap: one unit can move all of them by one, so l1 = k and l2 = √k."""
     return Sensitivity(l0=check_int(k, "k", 1), linf=1)
 
 
 def histogram(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """Counts over disjoint cells, however many: 1 if a unit comes or goes; 2 cells move, l2 = √2, if it is replaced."""
+    """Return the sensitivity of counts over disjoint cells, however many.
+
+    One cell changes by 1 if a unit is added or removed; two change, l1 = 2 and l2 = √2, if a unit is replaced.
+    """
     return Sensitivity(l0=neighbours.differing_units, linf=1)
 
 
 def bounded_sum(lower: Number, upper: Number, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """A sum of values clamped to [lower, upper]: the largest |value| that can come or go, or the width if replaced."""
+    """Return the sensitivity of a sum of values clipped to [lower, upper].
+
+    It is the largest |value| that can be added or removed, or the width of the interval if a unit is replaced.
+    """
     low, high = _check_interval(lower, upper)
     return to_sensitivity(max(abs(low), abs(high)) if neighbours is Neighbours.ADD_REMOVE else high - low)
 
 
 def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
-    """The mean of n values clamped to [lower, upper], n public: (upper − lower)/n when one is replaced.
+    """Return the sensitivity of the mean of n values clipped to [lower, upper], n public: (upper − lower)/n.
 
-    If units come and go then n is not public, and a mean must be asked as a sum and a count.
+    If units are added or removed then n is not public, and a mean must be released as a sum and a count.
     """
     if neighbours is Neighbours.ADD_REMOVE:
         raise BadParameter(
@@ -199,7 +218,7 @@ def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbou
 
 
 def proportion(n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
-    """The share of n units, n public, that satisfy a predicate: 1/n."""
+    """Return the sensitivity of the share of n units, n public, that satisfy a predicate: 1/n."""
     return mean(0, 1, n, neighbours)
 
 
@@ -207,13 +226,9 @@ def _check_interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
     low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
     if low >= high:
         raise BadParameter(
-            "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clamp to a proper interval"
+            "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clip to a proper interval"
         )
     return low, high
-
-
-def _smallest(*bounds: Fraction | None) -> Fraction | None:
-    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _format_norm(value: int | Fraction) -> str:
@@ -221,10 +236,10 @@ def _format_norm(value: int | Fraction) -> str:
 
 
 def _refuse_contradictions(l0: int | None, l1: Fraction | None, squares: Fraction | None, linf: Fraction | None) -> None:
-    """No change can have norms that break the inequalities above; whoever states them has mixed something up."""
+    """Refuse norms that break the inequalities above: no change can have them, so one of them is a mistake."""
     ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
-    known = [(name, square) for name, square in ascending if square is not None]
-    for (small, low), (large, high) in pairwise(known):
+    given = [(name, square) for name, square in ascending if square is not None]
+    for (small, low), (large, high) in pairwise(given):
         if low > high * _ROUNDING_TOLERANCE:
             _contradict(small, low, f"cannot exceed {large} = {_format_norm(sqrt_up(high))}")
     if linf is not None and l1 is not None and squares is not None and squares > l1 * linf * _ROUNDING_TOLERANCE:
@@ -243,6 +258,5 @@ def _contradict(name: str, square: Fraction, reason: str) -> None:
     raise BadParameter(name, _format_norm(sqrt_up(square)), reason, "state norms of one and the same change")
 
 
-_ROUNDING_TOLERANCE = 1 + Fraction(
-    1, 1 << 40
-)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction
+_ROUNDING_TOLERANCE = 1 + Fraction(1, 1 << 40)
+"""A root that was rounded, such as sqrt(2) as a double, is no contradiction."""

@@ -36,7 +36,7 @@ OPEN = {
 @pytest.mark.parametrize("name", EVERY)
 def test_every_fact_is_charged_or_refused_with_what_it_asks(currency, name):
     budget = OPEN[currency]
-    amount, leak = currencies.compute_cost(budget.currency, EVERY[name])
+    amount, leak = budget.currency.cost(EVERY[name])
     if amount > budget.remaining or leak > budget.delta_remaining:
         with pytest.raises(BudgetExceeded) as refusal:
             budget.charge(EVERY[name])
@@ -83,7 +83,7 @@ def test_gaussians_in_a_gdp_filter_add_in_squares():
 
 def test_leaks_are_counted_apart():
     budget = currencies.gdp_filter(1, delta=1e-5)
-    with pytest.raises(BudgetExceeded, match="δ for leaks"):
+    with pytest.raises(BudgetExceeded, match="This costs δ = "):
         budget.charge(ThresholdEvent(Fraction(10), 20, 1))
     after = budget.charge(OptimalPartitionSelectionEvent(Fraction(1, 10), Fraction(1, 10**6), 2))
     assert Fraction(199, 10**8) < after.delta_spent <= Fraction(2, 10**6)

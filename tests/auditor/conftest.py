@@ -1,4 +1,4 @@
-"""The same noise every time, by day: an audit is a function of the answers, so its tests either pass or do not."""
+"""The same noise in every run: an audit is a function of the outputs, so its tests either pass or fail."""
 
 import gc
 from collections.abc import Iterator
@@ -13,10 +13,7 @@ from discreet.noise.bits import SEED_BYTES, Keystream
 
 @pytest.fixture(autouse=True)
 def _same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Seeded by the name of the test. At night the noise is fresh."""
-    if request.node.get_closest_marker("nightly"):
-        yield
-        return
+    """Seed the noise by the name of the test. The campaigns draw fresh noise."""
     assert isinstance(SYSTEM, Keystream)
     name, turns = request.node.name, count()
     monkeypatch.setattr(SYSTEM, "_seed", lambda: sha512(f"{name}/{next(turns)}".encode()).digest()[:SEED_BYTES])
@@ -26,8 +23,8 @@ def _same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(autouse=True)
-def _nothing_old_is_collected() -> Iterator[None]:
-    """What a whole run of tests left behind is not searched during a call: that can outlast its time limit."""
+def _freeze_garbage() -> Iterator[None]:
+    """Keep old objects out of garbage collection: a collection during a call can exceed its time limit."""
     gc.collect()
     gc.freeze()
     yield

@@ -27,7 +27,7 @@ from typer.main import get_command
 from discreet.cli import app
 from discreet.ledger import open_ledger
 from discreet.ledger.quarantine import FailureKind
-from tests.console import run
+from tests.support.console import run
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,6 +48,9 @@ CASES = {
     'discreet account "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --json': "",
     'discreet account "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
     'discreet account "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
+    'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --json': "",
+    'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
+    'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
     f"discreet ask people.csv {COUNTS} {DECLARED} --epsilon 9 --json": "rows",
     f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows left",
     "discreet audit builtins:callable --epsilon 1 --seconds 2 --json":

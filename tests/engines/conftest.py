@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.engines.owner import owner_log
+from discreet.engines.base import owner_log
 from tests.engines.servers import Server, cluster, database
 
 

@@ -43,7 +43,10 @@ class Ledger:
         """Paid, no answer, one constant message; the owner is told why."""
         before, paid = self.kinds, self.spent
         caplog.clear()
-        with caplog.at_level(logging.WARNING, "discreet.owner"), pytest.raises(EngineFailed, match="stays paid") as failure:
+        with (
+            caplog.at_level(logging.WARNING, "discreet.owner"),
+            pytest.raises(EngineFailed, match="after the budget was charged") as failure,
+        ):
             asked(session, **more)
         assert str(failure.value) == str(EngineFailed())
         assert failure.value.__suppress_context__

@@ -4,7 +4,6 @@ import gc
 import threading
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.session import SETTINGS, drop_unused_views, new_session
 from discreet.query.schema import Kind
+from discreet.sql.expressions import column
 from tests.engines.sparks import ODD, SHARED
 from tests.engines.test_postgres import asked
 
@@ -59,10 +59,8 @@ def invalid_texts(session: SparkSession) -> None:
     found = asked(engine, question, unit="id", unique=True)
     assert {keys: totals[0] for keys, totals in found.items()} == {("ok", "ok"): 4, (None, None): 2}
     assert asked(engine, "SELECT COUNT(DISTINCT g) AS n FROM t", unit="g") == {(): (1,)}
-    with (
-        patch.object(Spark, "_column_readers", lambda self: dict.fromkeys(self.types)),
-        pytest.raises(EngineFailed) as failure,
-    ):
+    engine.columns = {name: column(name) for name in engine.types}  # the mutant reads texts as they are
+    with pytest.raises(EngineFailed) as failure:
         asked(engine, "SELECT g, COUNT(*) AS n FROM t GROUP BY g", unit="id", unique=True)
     assert failure.value.__suppress_context__
 
@@ -142,6 +140,9 @@ def odd_frames(session: SparkSession) -> None:
         connect(session.sql("SELECT 1 AS id, 2 AS id"), unit="id", epsilon=1)
     with pytest.raises(SourceRefused, match="stream"):
         connect(session.readStream.format("rate").load(), unit="value", epsilon=1)
+    frame = session.range(3).selectExpr("id", "id + 1 AS v")
+    sessions = [connect(frame, unit="id", epsilon=1) for _ in range(2)]
+    assert all(each.engine.anchor is frame for each in sessions)  # one quarantine for all sessions on a frame
 
 
 def views_are_taken_away(session: SparkSession) -> None:

@@ -7,7 +7,6 @@ from pyspark.sql import SparkSession
 
 from discreet.engines.spark.session import new_session
 from discreet.sql.dialects import SPARK
-from tests.auditor.replaying import replayed
 from tests.engines.probes import PROBES, Tried
 from tests.engines.servers import Server
 from tests.engines.sparks import jobs, opened, spark
@@ -15,6 +14,7 @@ from tests.engines.suites import answering, differences, joined_breaches, joined
 from tests.query.law import broken
 from tests.query.mangled import ONE_PERSON, fuzz, unanswered
 from tests.query.shape import unlike
+from tests.support.replaying import replay_random_queries
 
 pytestmark = pytest.mark.nightly
 GOOD = ["SELECT COUNT(*) AS n FROM people"]
@@ -74,7 +74,7 @@ def test_spark() -> None:
             "joined breaches": joined_breaches(in_spark, range(100, 115), 2),
             "unlike": unlike(lambda place, name: in_spark(place), range(70_000, 70_012), 150),
             "unanswered": unanswered(in_spark(ONE_PERSON)),
-            "replayed": replayed(in_spark, range(44_000, 44_020), 3).breaches,
+            "replayed": replay_random_queries(in_spark, range(44_000, 44_020), 3).violations,
         }
         assert not any(found.values()), found
         assert fuzz(in_spark, range(50_000, 50_010), 20) > 20

@@ -69,16 +69,11 @@ PLANS: dict[str, tuple[str, bool]] = {
 class OnPaper(SqlEngine):
     """An engine that runs nothing."""
 
-    def __init__(self, dialect: Dialect, readings: dict[str, ColumnReader]) -> None:
-        self.dialect, self.readings = dialect, readings
+    def __init__(self, dialect: Dialect, readers: dict[str, ColumnReader]) -> None:
+        self.dialect = dialect
+        super().__init__("people", "on paper", quote_table("people"), {name: readers.get(name) for name in COLUMNS})
 
-    def _table_expression(self) -> exp.Expr:
-        return quote_table("people")
-
-    def _column_readers(self) -> dict[str, ColumnReader]:
-        return {name: self.readings.get(name) for name in COLUMNS}
-
-    def _public_table_expression(self, name: str) -> exp.Expr:
+    def _public_relation(self, name: str) -> exp.Expr:
         return quote_table("copy of cities")
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:

@@ -3,16 +3,16 @@
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
 import pytest
 from sqlglot import exp
 
-from discreet.engines.duckdb import parts
-from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.duckdb.parts import COUNTS, WHOLE, OutOfMemory, Part, sum_over_parts
-from discreet.engines.owner import owner_log
+from discreet.engines.base import OutOfResources, owner_log
+from discreet.engines.duckdb import engine as duckdb_engine
+from discreet.engines.duckdb.engine import PART_COUNTS, DuckDB, OutOfMemory, Part, sum_over_parts
 from discreet.errors import EngineFailed
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
@@ -20,17 +20,17 @@ from discreet.query.schema import Table
 from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
-from tests.query.worlds import World, stored
+from tests.query.worlds import World, stored, world
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
 
 
 class Small(DuckDB):
-    """An engine that has never enough memory for a whole table."""
+    """An engine that has never enough memory for a whole table, except for distinct counts, which have no parts."""
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        if "HASH(" not in statement:
+        if "HASH(" not in statement and "COUNT(DISTINCT" not in statement:
             raise OutOfMemory
         return super()._execute(statement)
 
@@ -41,21 +41,35 @@ def small(place: World) -> Small:
 
 def by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
     """The wrong twin: a unit's rows are in several parts, and each part takes its first groups for the first."""
-    if part == WHOLE:
-        return source
     numbered = exp.select("*", exp.alias_(exp.maybe_parse("row_number() OVER ()"), "row")).from_(source).subquery()
     kept = exp.select("* EXCLUDE (row)", dialect="duckdb").from_(numbered)
     return kept.where(f"HASH(row) % {part.count} = {part.index}", dialect="duckdb").subquery()
 
 
 def test_in_parts_or_at_once_the_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "COUNTS", (3,))
+    monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
     assert differences(small, range(20), 3) == []
     assert joined_differences(small, range(3), 2) == []
 
 
+class Smaller(DuckDB):
+    """An engine that has not enough memory for distinct counts either."""
+
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        raise OutOfMemory
+
+
+def test_a_distinct_count_is_never_added_up_over_parts() -> None:
+    """Two units may bring the same value, and the sum over parts would count it twice."""
+    place = world(Random(1))
+    query = parse_sql("SELECT COUNT(DISTINCT dept) AS n, COUNT(*) AS m FROM people", place.table)
+    bounded = bound_contributions(query, place.table, Neighbours.ADD_REMOVE)
+    with pytest.raises(OutOfResources):
+        list(Smaller(stored(place, duckdb.connect()).connection, "people").read_totals(bounded))
+
+
 def test_parts_that_tear_a_unit_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "COUNTS", (3,))
+    monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
     monkeypatch.setattr(Part, "restrict", by_row)
     assert len(differences(small, range(8), 3)) >= 3
 
@@ -98,7 +112,7 @@ def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
     with pytest.raises(EngineFailed) as failed:
         sum_over_parts(lambda part: run(part, 10**9), 1)
     assert str(failed.value) == str(EngineFailed())
-    assert tried[-3:] == list(COUNTS)
+    assert tried[-3:] == list(PART_COUNTS)
 
 
 def test_sums_over_parts_are_cut_off_as_everywhere() -> None:
@@ -163,7 +177,7 @@ def test_progress_goes_on_over_the_parts(monkeypatch: pytest.MonkeyPatch) -> Non
 
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT range AS person, 'a' AS dept FROM range(9)")
-    monkeypatch.setattr(parts, "COUNTS", (2,))
+    monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (2,))
     engine = Watched(connection, "t")
     engine.connection = Half(connection)  # type: ignore[assignment]
     assert _totals(engine) == {("a",): (9, 9)}

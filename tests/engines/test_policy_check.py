@@ -16,8 +16,8 @@ from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
 from discreet.session.policy_check import Check, Verdict, check_policy
-from tests.console import run
 from tests.engines.servers import Server, fill
+from tests.support.console import run
 
 ROWS: list[tuple[Any, ...]] = [
     (1, "a", 5), (1, "b", 500), (1, "b", 5), (2, "c", -5), (3, "a", None), (None, "a", 5), (4, "A", 7), (4, None, 7),
@@ -50,9 +50,9 @@ def database(folder: Path) -> Any:
 EXPECTED = {
     ("rows", "1 rows (12.5%) have no unit and are dropped"),
     ("dept", "3 rows (37.5%) have another key and are dropped; no row has 'z'"),
-    ("pay", "1 rows (12.5%) are below and 1 rows (12.5%) above; these are clipped"),
-    ("max_rows", "2 of 4 units have more than 1 rows (at most 3); in one group, the rest are dropped"),
-    ("max_groups", "1 of 4 units are in more than 1 groups of dept (at most 2); the rest are dropped"),
+    ("pay", "1 rows (12.5%) are below and 1 rows (12.5%) above; they are clipped"),
+    ("max_rows", "2 of 4 units have more than 1 row (at most 3); further rows in one group are dropped"),
+    ("max_groups", "1 of 4 units are in more than 1 group of dept (at most 2); further groups are dropped"),
 }
 
 
@@ -76,13 +76,13 @@ def test_a_false_unique_is_loud(made: Any, tmp_path: Path) -> None:
     claimed = Table("people", "id", COLUMNS, unique=True)
     [unique] = [check for check in check_policy(made(tmp_path), claimed, table="people") if check.subject == "unique"]
     assert unique.verdict is Verdict.BROKEN
-    assert unique.found == "2 of 4 units have more than 1 rows (at most 3)"
+    assert unique.found == "2 of 4 units have more than 1 row (at most 3)"
 
 
 def test_cells_that_do_not_fit_are_counted(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("id,dept,pay\n1,a,5\n2,a,old\n3,a,1.5\n4,a,\n")
     said = [check.found for check in check_policy(tmp_path / "people.csv", POLICY) if check.subject == "pay"]
-    assert said[0] == "2 rows (50%) have a cell that does not fit and is missing"
+    assert said[0] == "2 rows (50%) have a cell of another type, which is read as missing"
 
 
 def test_a_source_that_does_not_pass_validation_is_refused_here_too(tmp_path: Path) -> None:

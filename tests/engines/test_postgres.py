@@ -19,10 +19,10 @@ from discreet.query.parser import parse_sql
 from discreet.query.schema import Kind, Table
 from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
-from tests.end_to_end.test_cli import run
 from tests.engines.servers import READER, Server
 from tests.engines.suites import answering, differences, joined_differences
 from tests.query.law import broken
+from tests.support.console import run_process as run
 
 
 def test_totals_equal_the_reference(postgres: Server) -> None:

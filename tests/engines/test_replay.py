@@ -2,19 +2,19 @@
 
 import pytest
 
-from tests.auditor.replaying import AGGREGATES, everything_replayed, replayed
 from tests.engines.servers import Server
+from tests.support.replaying import AGGREGATES, replay_every_aggregate, replay_random_queries
 
 
 def test_every_noise_is_given_what_its_loss_covers(postgres: Server) -> None:
-    found = everything_replayed(postgres.opened, range(43_000, 43_010))
-    assert found.breaches == []
-    assert found.questions > 4
-    assert found.asked == AGGREGATES
-    assert replayed(postgres.opened, range(43_000, 43_010), 3).breaches == []
+    found = replay_every_aggregate(postgres.opened, range(43_000, 43_010))
+    assert found.violations == []
+    assert found.measurements > 4
+    assert found.aggregates == AGGREGATES
+    assert replay_random_queries(postgres.opened, range(43_000, 43_010), 3).violations == []
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("start", range(44_000, 44_200, 50))
 def test_every_noise_is_given_what_its_loss_covers_at_length(start: int, postgres: Server) -> None:
-    assert replayed(postgres.opened, range(start, start + 50), 8).breaches == []
+    assert replay_random_queries(postgres.opened, range(start, start + 50), 8).violations == []

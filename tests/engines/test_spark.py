@@ -24,8 +24,6 @@ from discreet.engines.spark.engine import Origin, Spark, resolve_table
 from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
-from tests.auditor.replaying import AGGREGATES, everything_replayed
-from tests.end_to_end.test_cli import DISCREET
 from tests.engines.kinds import declared, unmarked
 from tests.engines.retries import COUNTS, Ledger
 from tests.engines.retries import asked as asked_again
@@ -34,6 +32,8 @@ from tests.engines.sparks import SHARED, jobs, opened, spark
 from tests.engines.suites import differences, joined_differences
 from tests.engines.test_postgres import COUNTED, DECLARED, asked, counts
 from tests.engines.test_validation import MIXED, parquet
+from tests.support.console import DISCREET
+from tests.support.replaying import AGGREGATES, replay_every_aggregate
 
 MOST_JOBS = 150
 
@@ -66,10 +66,10 @@ def same_totals(session: SparkSession) -> None:
 def replays(session: SparkSession) -> None:
     """All aggregates; few jobs."""
     before = jobs(session)
-    found = everything_replayed(partial(opened, session), range(43_003, 43_005))
-    assert found.breaches == []
-    assert found.questions == 2
-    assert found.asked == AGGREGATES
+    found = replay_every_aggregate(partial(opened, session), range(43_003, 43_005))
+    assert found.violations == []
+    assert found.measurements == 2
+    assert found.aggregates == AGGREGATES
     assert jobs(session) - before <= 20
 
 
@@ -308,7 +308,7 @@ def test_without_java_it_says_so(tmp_path: Path) -> None:
     )
     environment = {"PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
-    assert said == "Spark needs Java 17 or later, and there is none; install it, or set JAVA_HOME\n"
+    assert said == "Spark needs Java 17 or later, and there is none. Install it, or set JAVA_HOME.\n"
 
 
 KILLED = """
@@ -348,7 +348,7 @@ def test_a_killed_jvm_is_asked_again_by_another_process(tmp_path: Path) -> None:
         return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
 
     assert ran("killed") == [
-        str(EngineFailed()), "Spark's Java process is gone; start this program again, and ask again"
+        str(EngineFailed()), "Spark's Java process is gone. Start this program again, and ask again."
     ]  # fmt: skip
     paid = ledger.spent
     assert ledger.kinds == ["AccountOpened", "Debit", "FailureRecorded"]  # one of the three that a source may have

@@ -30,8 +30,8 @@ from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from discreet.sql.dialects import DUCKDB, POSTGRES
-from tests.console import run
 from tests.engines.servers import Server
+from tests.support.console import run
 
 EPSILON = Fraction(1, 100)
 PEOPLE, ODD = 300, 137

@@ -1,4 +1,4 @@
-"""The definitions, by trying all events, all neighbours and all functions of small worlds; each law with a wrong twin."""
+"""The definitions, by trying all events, all neighbours and all functions of small domains; each with a mutant."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting.divergences import hockey_stick, max_divergence, renyi_divergence
 from discreet.accounting.textbook import bad_set_mass
-from discreet.lab.exercises.sensitivity import brute_force_sensitivity
+from discreet.lab.exercises import brute_force_sensitivity
 from discreet.units import Neighbours, bounded_sum, count, counts, histogram, mean
 
 Pair = tuple[list[Fraction], list[Fraction]]
@@ -50,7 +50,7 @@ def test_pure_privacy_is_checked_output_by_output(pair: Pair) -> None:
 
 
 def test_the_largest_single_output_is_not_enough_for_delta() -> None:
-    """Wrong twin: δ as the worst single output instead of their sum."""
+    """The mutant: δ as the worst single output instead of their sum."""
     p, q = [Fraction(1, 4)] * 4 + [Fraction(0)] * 4, [Fraction(0)] * 4 + [Fraction(1, 4)] * 4
     assert hockey_stick(p, q, 1).lower == 1 > max(p)
 
@@ -59,15 +59,15 @@ def test_the_largest_single_output_is_not_enough_for_delta() -> None:
 @settings(max_examples=80, deadline=None)
 def test_the_good_and_bad_set_lemma(pair: Pair, epsilon: float) -> None:
     p, q = pair
-    lost = sum((a for a, b in zip(p, q, strict=True) if a > Fraction(exp(epsilon)) * b), Fraction(0))
-    assert bad_set_mass(p, q, epsilon) >= lost
+    bad = sum((a for a, b in zip(p, q, strict=True) if a > Fraction(exp(epsilon)) * b), Fraction(0))
+    assert bad_set_mass(p, q, epsilon) >= bad
     assert hockey_stick(p, q, epsilon).lower <= float(bad_set_mass(p, q, epsilon))
 
 
 @given(pairs(), st.floats(0, 2), st.data())
 @settings(max_examples=80, deadline=None)
 def test_post_processing_keeps_the_guarantee(pair: Pair, epsilon: float, data: st.DataObject) -> None:
-    """Any function of the output; rounding and clamping are two of them."""
+    """Any function of the output; rounding and clipping are two of them."""
     p, q = pair
     onto = data.draw(st.lists(st.integers(0, 2), min_size=len(p), max_size=len(p)))
     after = [[sum((row[i] for i in range(len(row)) if onto[i] == v), Fraction(0)) for v in range(3)] for row in (p, q)]
@@ -76,7 +76,7 @@ def test_post_processing_keeps_the_guarantee(pair: Pair, epsilon: float, data: s
 
 
 def test_a_function_that_looks_at_the_data_again_breaks_it() -> None:
-    """Wrong twin: the output is kept for one data set and replaced for the other."""
+    """The mutant: the output is kept for one data set and replaced for the other."""
     p = q = [Fraction(1, 2), Fraction(1, 2)]
     assert max_divergence(p, q).upper < 1e-30
     assert max_divergence([*p, Fraction(0)], [Fraction(0), Fraction(0), Fraction(1)]).lower == inf
@@ -86,16 +86,19 @@ def test_sequential_composition_also_when_the_second_release_follows_the_first()
     """Randomised response at ln 3; then at ln 2 if it said 1, at ln 4 if it said 0. The worst path costs its sum."""
     first, second = Fraction(3, 4), {1: Fraction(2, 3), 0: Fraction(4, 5)}
 
-    def law(bit: int) -> dict[tuple[int, int], Fraction]:
-        def says(answer: int, truth: Fraction) -> Fraction:
+    def distribution(bit: int) -> dict[tuple[int, int], Fraction]:
+        def report(answer: int, truth: Fraction) -> Fraction:
             return truth if answer == bit else 1 - truth
 
-        return {(a, b): says(a, first) * says(b, second[a]) for a, b in product((0, 1), repeat=2)}
+        return {(a, b): report(a, first) * report(b, second[a]) for a, b in product((0, 1), repeat=2)}
 
-    there, back = max_divergence(law(1), law(0)).upper, max_divergence(law(0), law(1)).upper
+    there, back = (
+        max_divergence(distribution(1), distribution(0)).upper,
+        max_divergence(distribution(0), distribution(1)).upper,
+    )
     assert there == pytest.approx(log(3) + log(2), rel=1e-12)
     assert back == pytest.approx(log(3) + log(4), rel=1e-12)
-    assert max(there, back) > log(3) + log(2) + 0.1, "wrong twin: the cheaper of the two second releases"
+    assert max(there, back) > log(3) + log(2) + 0.1, "the mutant: the cheaper of the two second releases"
 
 
 @pytest.mark.parametrize("relation", Neighbours)

@@ -1,4 +1,4 @@
-"""Each erratum's evidence, against the texts' printed numbers and computations of another make."""
+"""The evidence of each erratum, against the printed numbers and independent computations."""
 
 from math import log, sqrt
 
@@ -14,7 +14,7 @@ def evidence(number: int) -> dict[str, float]:
     return ERRATA[f"erratum-{number}"].evidence()
 
 
-def test_there_are_nine_each_with_its_three_parts() -> None:
+def test_there_are_nine_errata_with_three_parts_each() -> None:
     assert list(ERRATA) == [f"erratum-{i}" for i in range(1, 10)]
     for erratum in ERRATA.values():
         assert erratum.claim
@@ -30,10 +30,10 @@ def test_erratum_1() -> None:
     assert seen["left side of the hypothesis"] > seen["right side of the hypothesis"]
     lies = np.arange(501)
     with_lies = stats.binom.pmf(lies, 500, 1 / (1 + np.e))
-    loss = 500.0 - 2 * lies
-    spent = (with_lies * np.clip(1 - np.exp(np.minimum(seen["printed"] - loss, 0)), 0, None)).sum()
+    privacy_loss = 500.0 - 2 * lies
+    spent = (with_lies * np.clip(1 - np.exp(np.minimum(seen["printed"] - privacy_loss, 0)), 0, None)).sum()
     assert seen["δ at the printed ε"] == pytest.approx(spent, rel=1e-6)
-    assert spent > 0.78, "where 1e-5 was promised"
+    assert spent > 0.78, "where 1e-5 is promised"
 
 
 def test_erratum_2() -> None:
@@ -41,7 +41,7 @@ def test_erratum_2() -> None:
     assert seen["failure as printed, K = 1"] == pytest.approx(0.083, abs=5e-4)
     assert seen["failure as printed, K = 1000"] == pytest.approx(0.81, abs=5e-3)
     for k in (1, 1000):
-        assert seen[f"failure mended, K = {k}"] <= 0.05
+        assert seen[f"failure corrected, K = {k}"] <= 0.05
         printed = 2 * stats.norm.sf(sqrt(log(k / 0.05)))
         assert seen[f"failure as printed, K = {k}"] == pytest.approx(1 - (1 - printed) ** k, rel=1e-9)
 
@@ -98,10 +98,10 @@ def test_erratum_8() -> None:
 
 def test_erratum_9() -> None:
     seen = evidence(9)
-    mended, printed = ([v for name, v in seen.items() if mark in name] for mark in ("÷ √(k", "÷ √k·"))
-    assert max(mended) / min(mended) < 1.2, "the mended form keeps pace over four decades"
-    assert printed[0] > 2 * printed[-1], "the printed one runs away"
-    for k in (10, 1000, 100_000):  # E max of k by integrating its law, between the two
+    corrected, printed = ([v for name, v in seen.items() if mark in name] for mark in ("÷ √(k", "÷ √k·"))
+    assert max(corrected) / min(corrected) < 1.2, "the corrected form is stable over four decades"
+    assert printed[0] > 2 * printed[-1], "the printed one is not"
+    for k in (10, 1000, 100_000):  # E max of k by integrating its distribution
         sigma = sqrt(k) * sqrt(2 * log(1.25e6))
         x = np.linspace(0, 8, 20_001)
         true = sigma * np.trapezoid(1 - (2 * stats.norm.cdf(x) - 1) ** k, x)

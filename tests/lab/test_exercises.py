@@ -1,4 +1,4 @@
-"""The exercises' answers, against the texts and computations of another make."""
+"""The answers of the exercises, against the textbooks and independent computations."""
 
 from math import exp, log, sqrt
 
@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from discreet.lab import EXERCISES
-from discreet.lab.exercises import Solution
-from discreet.lab.exercises.accuracy import counties, names, sample_sizes, tail_bounds
-from discreet.lab.exercises.meaning import cells, no_promise, outcomes, rules_of_thumb
-from discreet.lab.exercises.sensitivity import sensitivity_quiz
+from discreet.lab.exercises import (
+    Solution,
+    cells,
+    counties,
+    names,
+    no_promise,
+    outcomes,
+    rules_of_thumb,
+    sample_sizes,
+    sensitivity_quiz,
+    tail_bounds,
+)
 
 
 def test_every_exercise_has_a_question_and_a_computed_answer() -> None:
@@ -19,7 +27,7 @@ def test_every_exercise_has_a_question_and_a_computed_answer() -> None:
         assert exercise.question.endswith("?")
         assert solution.work
         assert solution.numbers
-        assert solution == exercise.solve(), "the same every time"
+        assert solution == exercise.solve(), "reproducible"
 
 
 def test_outcome_range() -> None:
@@ -66,20 +74,18 @@ def test_sensitivity_quiz() -> None:
     for name, value in (("one predicate", 1), ("two overlapping predicates", 2), ("four disjoint hair colours", 1)):
         assert found[name] == [value, value]
     assert found["salary, clamped"] == pytest.approx([100 / 3, 100 / 3])
-    assert np.diff(np.log10(found["salary, unclamped"])) == pytest.approx([3, 3]), (
-        "a thousandfold richer, a thousandfold more"
-    )
+    assert np.diff(np.log10(found["salary, unclamped"])) == pytest.approx([3, 3]), "proportional to the highest salary"
 
 
 def test_tail_bounds() -> None:
     found = tail_bounds().numbers
-    (laplace, law), *others = found.values()
-    assert law == pytest.approx(exp(-2))
-    assert abs(laplace - law) < 7.5 * sqrt(law / 200_000)
+    (laplace, formula), *others = found.values()
+    assert formula == pytest.approx(exp(-2))
+    assert abs(laplace - formula) < 7.5 * sqrt(formula / 200_000)
     for seen, bound in others:
         assert 0 < seen < bound
     assert found["P(|Y| > tσ) ≤ 2e^(−t²/2)"][0] == pytest.approx(0.0455, abs=7.5 * sqrt(0.0455 / 200_000))
-    assert abs(laplace - exp(-2.1)) > 7.5 * sqrt(law / 200_000), "a tail of another t is noticed"
+    assert abs(laplace - exp(-2.1)) > 7.5 * sqrt(formula / 200_000), "a tail of another t is noticed"
 
 
 def test_gender_and_hair() -> None:
@@ -98,5 +104,5 @@ def test_rules_of_thumb() -> None:
 
 def test_no_promise() -> None:
     found = no_promise().numbers
-    assert abs(found["with her"] - found["without her"]) < 2e-4, "Anna's part"
-    assert found["with her"] > 20 * found["before"], "and the study's"
+    assert abs(found["with her"] - found["without her"]) < 2e-4, "the effect of her participation"
+    assert found["with her"] > 20 * found["before"], "the effect of the study"

@@ -1,4 +1,4 @@
-"""docs/facts.md is complete and alive: every id, every test that it names, every name and command of its places."""
+"""docs/facts.md is complete: every id, every test that it names, every name and command of its places exists."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = {"D": 22, "M": 11, "S": 4, "U": 8, "F": 13, "R": 11, "E": 9}
-"""How many facts of each kind: definitions, mechanisms, sensitivity, utility, figures, reference values, errata."""
+"""How many rows of each kind: definitions, mechanisms, sensitivity, accuracy, figures, reference values, errata."""
 ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \| ([^|]+) \| `(\S+?)::(\w+)` \| `([^`]+)` \|$")
 
 
@@ -29,15 +29,15 @@ FACTS = rows((ROOT / "docs" / "facts.md").read_text(encoding="utf-8"))
 
 
 @cache
-def written_in(path: str) -> frozenset[str]:
+def list_tests(path: str) -> frozenset[str]:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return frozenset(
         node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     )
 
 
-def alive(place: str) -> bool:
-    """Whether a dotted name can be imported, or a command of the lab has something of that name to show."""
+def exists(place: str) -> bool:
+    """Whether a dotted name can be imported, or a command of the lab shows that name."""
     if place.startswith("discreet lab "):
         verb, name = place.split()[2:]
         return name in (ATTACKS if verb == "attack" else {**FIGURES, **ERRATA, **EXERCISES})
@@ -64,8 +64,8 @@ def test_every_fact_has_a_test_and_a_place(fact: str) -> None:
     statement, source, path, test, place = FACTS[fact]
     assert len(statement) > 10
     assert set(source.split(", ")) <= {"all", "exact", "N1", "N2", "L12", "S4", "B2"}
-    assert test in written_in(path)
-    assert alive(place)
+    assert test in list_tests(path)
+    assert exists(place)
 
 
 def test_everything_in_the_lab_is_on_the_map() -> None:
@@ -76,11 +76,11 @@ def test_everything_in_the_lab_is_on_the_map() -> None:
         assert FACTS[f"F{number}"][-1] == f"discreet lab show {name}"
 
 
-def test_a_dead_map_is_noticed() -> None:
-    """Wrong twins: a name that is not there, a command that shows nothing, a test that nobody wrote, a line cut short."""
+def test_a_wrong_map_is_noticed() -> None:
+    """The mutants: a name that does not exist, a command that shows nothing, a missing test, an incomplete row."""
     for place in ("discreet.nothing", "discreet.units.Neighbors", "nowhere.at.all", "discreet lab show erratum-10"):
-        assert not alive(place)
-    assert "test_that_nobody_wrote" not in written_in("tests/lab/test_figures.py")
+        assert not exists(place)
+    assert "test_that_does_not_exist" not in list_tests("tests/lab/figures/test_figures.py")
     with pytest.raises(AssertionError):
         rows("| D1 | something | B2 | `tests/a.py::test_b` |")
     with pytest.raises(AssertionError):

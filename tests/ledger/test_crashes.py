@@ -36,5 +36,5 @@ def test_a_failing_disk_fails_closed_with_a_clear_message() -> None:
     assert found["problems"] == []
     assert found["hit"] >= 30
     messages = " ".join(found["messages"])
-    assert "the disk is full, so nothing is shown; make room, then ask again with the same id" in messages
+    assert "the disk is full, so nothing is shown. Make room, then ask again with the same id" in messages
     assert "the disk failed" in messages

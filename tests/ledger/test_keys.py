@@ -17,8 +17,8 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import compute_hash, encode
 from discreet.ledger.keys import list_rotations, load_key, rotate_key
 from discreet.ledger.verify import find_divergence, sign_head, verify
-from tests.console import run
 from tests.support.certificates import list_false_claims
+from tests.support.console import run
 from tests.support.schema3_ledger import CERTIFICATES, COUNT, GOLDEN, open_session, read_golden
 
 

@@ -42,10 +42,10 @@ def test_a_newer_schema_is_refused_also_by_a_process_that_has_it_open(sql_locati
     ledger = make_small_ledger(sql_location)
     with ledger.store.write_transaction() as transaction:
         transaction.run(f"UPDATE discreet_schema SET version = {LATEST_VERSION + 1}", ())
-    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
+    with pytest.raises(LedgerUnavailable, match="Use a newer discreet"):
         debit_and_record(ledger, 60)
     ledger.close()
-    with pytest.raises(LedgerUnavailable, match="use a newer discreet"):
+    with pytest.raises(LedgerUnavailable, match="Use a newer discreet"):
         open_ledger(sql_location)
 
 

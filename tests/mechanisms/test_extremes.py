@@ -140,7 +140,7 @@ def test_what_is_no_event_is_refused_with_what_to_pass_instead(name: str) -> Non
 
 
 def test_the_message_for_a_mechanism_names_it() -> None:
-    with pytest.raises(BadParameter, match=r"pass Gaussian\(sigma=1\.1\)\.event\(sensitivity=1\)"):
+    with pytest.raises(BadParameter, match=r"Pass Gaussian\(sigma=1\.1\)\.event\(sensitivity=1\)"):
         epsilon(Gaussian(1.1), 1e-5)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from discreet.noise import fixed
-from discreet.noise.lazy import ULPS
+from discreet.noise.fixed import ULPS
 
 CASES = Random(1)
 PRECISIONS = [64, 80, 128, 200, 400]

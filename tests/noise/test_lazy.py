@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from math import exp
+from math import exp, log
 from random import Random
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet import noise
 from discreet.noise import fair_coins, gaussian, laplace, lattice_gaussian, selection, table, uniform
-from discreet.noise.lazy import LazyUniform
+from discreet.noise.bits import LazyUniform
 from discreet.testing import seeded_bits
 from tests.laws.laws import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, geometric_cdf, rounded_gaussian_cdf
 
@@ -146,7 +146,7 @@ def near_boundaries(scale: Fraction, shift: float) -> list[int]:
 
 @pytest.mark.parametrize("scale", SCALES, ids=float)
 def test_fast_discrete_laplace_agrees_with_exact(scale: Fraction) -> None:
-    kappa, shift = laplace._kappa_pair(scale)
+    kappa, shift = log(2 / (1 + exp(-1 / float(scale)))), partial(laplace._kappa, scale)
     words = near_boundaries(scale, kappa)
     fast, _ = laplace._draw_floors(scale, kappa, shift, len(words), Script(words))
     exact = [laplace.settle(LazyUniform(Constant(), word >> 1, 63), scale, shift) for word in words]
@@ -180,7 +180,7 @@ def test_without_its_margin_the_fast_path_errs(monkeypatch: pytest.MonkeyPatch) 
 def test_without_its_margin_the_fast_laplace_errs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laplace, "MARGIN", 0.0)
     scale = Fraction(1 << 38)
-    kappa, shift = laplace._kappa_pair(scale)
+    kappa, shift = log(2 / (1 + exp(-1 / float(scale)))), partial(laplace._kappa, scale)
     words = near_boundaries(scale, kappa)
     fast, _ = laplace._draw_floors(scale, kappa, shift, len(words), Script(words))
     assert fast.tolist() != [laplace.settle(LazyUniform(Constant(), word >> 1, 63), scale, shift) for word in words]

@@ -5,7 +5,7 @@ from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
 from discreet import col, count, count_units, select, when
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.builder import Condition, Expression, Select, to_expression
 
 ORDERS = {
@@ -61,19 +61,21 @@ def condition(node: ast.Condition) -> Condition:
 
 def aggregate(node: ast.Aggregate) -> Any:
     match node:
-        case ast.CountRows():
+        case aggregates.CountRows():
             return count()
-        case ast.CountUnits():
+        case aggregates.CountUnits():
             return count_units()
-        case ast.Variance(value=inner, root=root):
+        case aggregates.CountDistinct(value=inner):
+            return lifted(inner).count_distinct()
+        case aggregates.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
-        case ast.Quantile(value=inner, q=q):
-            named = {ast.MIN_QUANTILE: lifted(inner).min, ast.MAX_QUANTILE: lifted(inner).max}
+        case aggregates.Quantile(value=inner, q=q):
+            named = {aggregates.MIN_QUANTILE: lifted(inner).min, aggregates.MAX_QUANTILE: lifted(inner).max}
             return named[q]() if q in named else lifted(inner).quantile(q)
-        case ast.Histogram(value=inner, edges=edges):
+        case aggregates.Histogram(value=inner, edges=edges):
             return lifted(inner).histogram(*edges)
     found = lifted(node.value)
-    return {ast.CountValues: found.count, ast.Sum: found.sum, ast.Mean: found.mean}[type(node)]()
+    return {aggregates.CountValues: found.count, aggregates.Sum: found.sum, aggregates.Mean: found.mean}[type(node)]()
 
 
 def rebuilt(query: ast.Query) -> Select:

@@ -1,7 +1,7 @@
 """Random public tables, questions that are joined to them, and the join in plain Python."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
@@ -72,7 +72,9 @@ def replaced(piece: Any, instead: dict[str, str]) -> Any:
     if isinstance(piece, tuple):
         return tuple(replaced(part, instead) for part in piece)
     if hasattr(piece, "__dataclass_fields__"):
-        return replace(piece, **{name: replaced(getattr(piece, name), instead) for name in piece.__dataclass_fields__})
+        return replace(
+            piece, **{name: replaced(getattr(piece, name), instead) for name in (field.name for field in fields(piece))}
+        )
     return piece
 
 

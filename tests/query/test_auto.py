@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from discreet._numbers import to_rational
-from discreet.accounting.currencies import compute_cost
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
@@ -29,11 +28,11 @@ def auto(bounds: Any = "auto", **more: Any) -> Session:
 def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     asked = auto(epsilon=100, delta=delta)
     answer = asked.ask(SUM, epsilon=50, confidence=1 - 1e-10, bits=seeded_bits(1))
-    assert "The bounds of pay were found privately, as part of the price: 32 to 256." in answer.explanation
+    assert "The bounds of pay were discovered privately, as part of the cost: 32 to 256." in answer.explanation
     assert answer.cost is not None
     spent, whole = asked.account.budget.spent, to_rational(answer.cost.amount)
     assert whole <= spent <= whole * (1 + Fraction(1, 1 << 100))
-    assert compute_cost(asked.account.budget.currency, answer.event)[0] == answer.cost.amount
+    assert asked.account.budget.currency.cost(answer.event)[0] == answer.cost.amount
     [(_, (cell,))] = answer.rows
     assert cell.lower <= sum(50 + i % 101 for i in range(1000)) <= cell.upper
     again = asked.ask(SUM, epsilon=1, bits=seeded_bits(2))

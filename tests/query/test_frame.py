@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet import QueryRefused, col, count, count_units, select, when
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.ast import to_sql
 from discreet.query.parser import parse_sql, read_query
 from discreet.query.schema import Column, Kind, Table
@@ -18,8 +18,8 @@ from tests.query import worlds
 from tests.query.builder import rebuilt
 from tests.query.people import session
 
-SHARES = [ast.MIN_QUANTILE, ast.MAX_QUANTILE, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
-WORDS = {ast.MIN_QUANTILE: "MIN", ast.MAX_QUANTILE: "MAX", Fraction(1, 2): "MEDIAN"}
+SHARES = [aggregates.MIN_QUANTILE, aggregates.MAX_QUANTILE, Fraction(1, 2), Fraction(9, 10), Fraction(1, 1000)]
+WORDS = {aggregates.MIN_QUANTILE: "MIN", aggregates.MAX_QUANTILE: "MAX", Fraction(1, 2): "MEDIAN"}
 PEOPLE = Table(
     "people",
     "id",
@@ -38,8 +38,8 @@ def asked(rng: Random) -> ast.Query:
     """A random question, some of it quantiles and histograms."""
     query = worlds.question(rng)
     more = [
-        ast.Quantile(worlds.value(rng), rng.choice(SHARES)),
-        ast.Histogram(worlds.value(rng), tuple(sorted(rng.sample(worlds.NUMBERS, rng.choice([2, 3, 6]))))),
+        aggregates.Quantile(worlds.value(rng), rng.choice(SHARES)),
+        aggregates.Histogram(worlds.value(rng), tuple(sorted(rng.sample(worlds.NUMBERS, rng.choice([2, 3, 6]))))),
     ]
     return replace(query, aggregates=(*query.aggregates, *((f"b{i}", each) for i, each in enumerate(more))))
 
@@ -48,7 +48,7 @@ def written_in_sql(query: ast.Query) -> str:
     """With MIN, MAX and MEDIAN where they are meant."""
     text = worlds.text(query)
     for name, each in query.aggregates:
-        if isinstance(each, ast.Quantile) and each.q in WORDS:
+        if isinstance(each, aggregates.Quantile) and each.q in WORDS:
             plain = f"{worlds.written(each)} AS {name}"
             text = text.replace(plain, f"{WORDS[each.q]}({worlds.written(each.value)}) AS {name}")
     return text
@@ -126,19 +126,19 @@ def test_both_ways_lead_to_one_query(text: str, built: Any) -> None:
 def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, width: str, edges: str) -> None:
     table = Table("people", "id", {"id": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(*bounds)})
     [(_, found)] = parse_sql(f"SELECT HISTOGRAM(x, {width}) AS h FROM people", table).aggregates
-    assert isinstance(found, ast.Histogram)
+    assert isinstance(found, aggregates.Histogram)
     assert " ".join(map(str, found.edges)) == edges
 
 
 MISTAKES: dict[str, Callable[[], Any]] = {
-    "use & and |": lambda: (col("a") > 1) and (col("a") < 3),
+    "Use &, | and ~": lambda: (col("a") > 1) and (col("a") < 3),
     "in place of and": lambda: 1 if (col("a") > 1) | (col("b") > 1) else 2,
     "between": lambda: 1 < col("a") < 3,
     "for if": lambda: 1 if col("a") else 2,
     "is_in": lambda: col("a") in [1, 2],
     "division": lambda: col("a") / 2,
-    "whole width": lambda: col("a") // 1.5,
-    "missing value": lambda: col("a") == None,  # noqa: E711
+    "not an integer above 0": lambda: col("a") // 1.5,
+    "No value equals None": lambda: col("a") == None,  # noqa: E711
     "is_null": lambda: (col("a") + 1).is_null(),
     "list of constants": lambda: col("a").is_in("abc"),
     "at least one": lambda: col("a").is_in([]),
@@ -146,15 +146,15 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "list is not": lambda: col("a") * [1],
     "too fine": lambda: col("a") + 1e-300,
     "not a condition": lambda: col("a") > 1 & col("b") > 1,
-    "no aggregate": lambda: select(n=col("a")),
+    "`n` is not an aggregate": lambda: select(n=col("a")),
     "needs a name": lambda: select(n=count()).group_by(col("a") // 10),
-    "grouped by a column": lambda: select(n=count()).group_by(x=col("a") + 1),
-    "keys are given for": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
+    "by columns and bins only": lambda: select(n=count()).group_by(x=col("a") + 1),
+    "given for `b`": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
     "between 0 and 1": lambda: col("a").quantile(1),
     "must increase": lambda: col("a").histogram(1, 1),
     "at least two edges": lambda: col("a").histogram(),
     "no open case": lambda: when(col("a") > 1).then(1).otherwise(0).otherwise(1),
-    "has a name": lambda: col(""),
+    "the name of a column, not ''": lambda: col(""),
 }
 
 
@@ -167,22 +167,24 @@ def test_mistakes_are_named(said: str) -> None:
 
 AGE = ast.Ref("age")
 WRONG: dict[str, ast.Query] = {
-    "not known": ast.Query("other", (("n", ast.CountRows()),)),
-    "nothing is counted": ast.Query("people", ()),
-    "are called n": ast.Query("people", (("n", ast.CountRows()), ("n", ast.CountRows()))),
-    "grouped twice": ast.Query("people", (("n", ast.CountRows()),), groups=tuple(ast.Grouping(x, AGE) for x in "ab")),
-    "empty or repeated": ast.Query("people", (("n", ast.CountRows()),), groups=(ast.Grouping("a", AGE, (1, 1)),)),
-    "not declared": ast.Query("people", (("n", ast.CountValues(ast.Ref("x"))),)),
-    "share between": ast.Query("people", (("n", ast.Quantile(AGE, Fraction(1))),)),
-    "a share": ast.Query("people", (("n", ast.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
-    "must increase": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
-    "two edges": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(1),))),)),
-    "1,000 cells": ast.Query("people", (("n", ast.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
-    "an edge is": ast.Query("people", (("n", ast.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
-    "too large": ast.Query("people", (("n", ast.Sum(ast.Number(Fraction(10**16)))),)),
-    "width above 0": ast.Query("people", (("n", ast.Sum(ast.Bin(AGE, 0))),)),
-    "is empty": ast.Query("people", (("n", ast.CountRows()),), ast.All(())),
-    "not a public table": ast.Query("people", (("n", ast.CountRows()),), joins=(ast.Join("x", "age", "age"),)),
+    "`other` is not known": ast.Query("other", (("n", aggregates.CountRows()),)),
+    "no aggregate": ast.Query("people", ()),
+    "are called `n`": ast.Query("people", (("n", aggregates.CountRows()), ("n", aggregates.CountRows()))),
+    "grouped twice": ast.Query("people", (("n", aggregates.CountRows()),), groups=tuple(ast.Grouping(x, AGE) for x in "ab")),
+    "of `a` are empty or repeated": ast.Query(
+        "people", (("n", aggregates.CountRows()),), groups=(ast.Grouping("a", AGE, (1, 1)),)
+    ),
+    "`x` is not declared": ast.Query("people", (("n", aggregates.CountValues(ast.Ref("x"))),)),
+    "share between": ast.Query("people", (("n", aggregates.Quantile(AGE, Fraction(1))),)),
+    "a share": ast.Query("people", (("n", aggregates.Quantile(AGE, 0.5)),)),  # type: ignore[arg-type]
+    "must increase": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(1), Fraction(0)))),)),
+    "two edges": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(1),))),)),
+    "1,000 cells": ast.Query("people", (("n", aggregates.Histogram(AGE, tuple(map(Fraction, range(1002))))),)),
+    "An edge is": ast.Query("people", (("n", aggregates.Histogram(AGE, (Fraction(0), Fraction(10**16)))),)),
+    "too large": ast.Query("people", (("n", aggregates.Sum(ast.Number(Fraction(10**16)))),)),
+    "width above 0": ast.Query("people", (("n", aggregates.Sum(ast.Bin(AGE, 0))),)),
+    "is empty": ast.Query("people", (("n", aggregates.CountRows()),), ast.All(())),
+    "`x` is not a public table": ast.Query("people", (("n", aggregates.CountRows()),), joins=(ast.Join("x", "age", "age"),)),
 }
 
 

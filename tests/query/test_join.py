@@ -211,58 +211,61 @@ def test_a_policy_names_public_tables(tmp_path: Path) -> None:
         connect(people(), policy=tmp_path / "policy.toml", epsilon=1)
 
 
-REFUSED = {
-    "not a public table": "JOIN people USING (city)",
-    "this is not a public table": "JOIN other USING (city)",
-    "occurs twice": "JOIN cities ON city = region",
-    "joined twice": "JOIN cities USING (city) JOIN cities USING (city)",
-    "one column": "JOIN cities USING (city, region)",
-    "needs ON or USING": "JOIN cities",
-    "ON or USING": ", cities",
-    "only JOIN and LEFT JOIN": "RIGHT JOIN cities USING (city)",
-    "LEFT JOIN are in": "FULL OUTER JOIN cities USING (city)",
-    "JOIN are in the": "CROSS JOIN cities",
-    "in the language": "SEMI JOIN cities USING (city)",
-    "LEFT JOIN are": "LEFT ANTI JOIN cities USING (city)",
-    "METHOD": "NATURAL JOIN cities",
-    "with METHOD": "ASOF JOIN cities USING (city)",
-    "with METHOD is": "POSITIONAL JOIN cities",
-    "one column that equals": "JOIN cities ON people.city > cities.city",
-    "column that equals another": "JOIN cities ON people.city = cities.city AND people.age = 1",
-    "equals another": "JOIN cities ON people.city = cities.city OR true",
-    "no expressions": "JOIN cities ON people.city || '' = cities.city",
-    "takes columns": "JOIN cities ON 'x' = cities.city",
-    "columns, no": "JOIN cities ON upper(people.city) = cities.city",
-    "compares a column of people": "JOIN cities ON people.city = people.city",
-    "with one of cities": "JOIN cities ON cities.city = cities.region",
-    "ON takes one": "JOIN cities ON true",
-    "cannot be matched": "JOIN cities ON people.age = cities.city",
-    "not reals": "JOIN cities USING (city) JOIN regions ON cities.size = regions.head",
-    "no such column": "JOIN cities ON people.city = cities.name",
-    "is not known": "JOIN cities USING (name)",
-    "ALIAS": "JOIN cities c USING (city)",
-    "with ALIAS": "JOIN cities AS people USING (city)",
-    "with DB": "JOIN main.cities USING (city)",
-    "public table by name": "JOIN (SELECT * FROM cities) USING (city)",
-    "by name": "JOIN LATERAL (SELECT 1) ON true",
-    "is not a public": "JOIN read_csv('cities.csv') USING (city)",
-    "with JOINS": "JOIN cities JOIN regions USING (region) USING (city)",
-}
+REFUSED = [
+    ("JOIN people USING (city)", "`people` is not a public table"),
+    ("JOIN other USING (city)", "`other` is not a public table"),
+    ("JOIN citys USING (city)", "`citys` is not a public table; did you mean `cities`?"),
+    ("JOIN cities ON city = region", "occurs twice in `cities.region`"),
+    ("JOIN cities USING (city) JOIN cities USING (city)", "`cities` is joined twice"),
+    ("JOIN cities USING (city, region)", "USING takes one column"),
+    ("JOIN cities", "The join to `cities` needs either ON or USING"),
+    (", cities", "The join to `cities` needs either ON or USING"),
+    ("RIGHT JOIN cities USING (city)", "Only JOIN and LEFT JOIN are supported"),
+    ("FULL OUTER JOIN cities USING (city)", "Only JOIN and LEFT JOIN are supported"),
+    ("CROSS JOIN cities", "Only JOIN and LEFT JOIN are supported"),
+    ("SEMI JOIN cities USING (city)", "Only JOIN and LEFT JOIN are supported"),
+    ("LEFT ANTI JOIN cities USING (city)", "Only JOIN and LEFT JOIN are supported"),
+    ("NATURAL JOIN cities", "such as NATURAL or ASOF is not supported"),
+    ("ASOF JOIN cities USING (city)", "such as NATURAL or ASOF is not supported"),
+    ("POSITIONAL JOIN cities", "such as NATURAL or ASOF is not supported"),
+    ("JOIN cities ON people.city > cities.city", "ON takes one equality of two columns"),
+    ("JOIN cities ON people.city = cities.city AND people.age = 1", "ON takes one equality of two columns"),
+    ("JOIN cities ON people.city = cities.city OR true", "ON takes one equality of two columns"),
+    ("JOIN cities ON true", "ON takes one equality of two columns"),
+    ("JOIN cities ON people.city || '' = cities.city", "ON takes columns, and `||` is none"),
+    ("JOIN cities ON 'x' = cities.city", "ON takes columns, and `'x'` is none"),
+    ("JOIN cities ON upper(people.city) = cities.city", "ON takes columns, and `upper` is none"),
+    ("JOIN cities ON people.city = people.city", "ON must compare a column of `people` with one of `cities`"),
+    ("JOIN cities ON cities.city = cities.region", "ON must compare a column of `people` with one of `cities`"),
+    ("JOIN cities ON people.age = cities.city", "`age` (integer) cannot be matched with `cities.city` (text)"),
+    ("JOIN cities USING (city) JOIN regions ON cities.size = regions.head", "join columns of the same kind, not real"),
+    ("JOIN cities ON people.city = cities.name", "`cities` has no column `name`"),
+    ("JOIN cities USING (name)", "The column `name` is not declared"),
+    ("JOIN cities ON people.citi = cities.city", "The column `people.citi` is not declared; did you mean `city`?"),
+    ("JOIN cities c USING (city)", "An alias of a table is not supported"),
+    ("JOIN cities AS people USING (city)", "An alias of a table is not supported"),
+    ("JOIN main.cities USING (city)", "A schema before a table is not supported"),
+    ("JOIN (SELECT * FROM cities) USING (city)", "JOIN takes a public table by name"),
+    ("JOIN LATERAL (SELECT 1) ON true", "JOIN takes a public table by name"),
+    ("JOIN read_csv('cities.csv') USING (city)", "`read_csv` is not a public table"),
+    ("JOIN cities JOIN regions USING (region) USING (city)", "with JOINS is not supported"),
+]
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_other_joins_are_refused(said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("join", "message"), REFUSED)
+def test_other_joins_are_refused(join: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(QueryRefused) as refusal:
-        session(tmp_path).quote(f"SELECT COUNT(*) AS n FROM people {REFUSED[said]}", epsilon=1)
-    assert said in str(refusal.value)
+        session(tmp_path).quote(f"SELECT COUNT(*) AS n FROM people {join}", epsilon=1)
+    assert message in f"{refusal.value.reason}; {refusal.value.hint}"
+    assert refusal.value.line == 1
 
 
 def test_names_are_resolved_or_refused(tmp_path: Path) -> None:
     place = session(tmp_path, public={"cities": tmp_path / "cities.csv", "towns": tmp_path / "cities.csv"})
     both = "FROM people JOIN cities USING (city) JOIN towns USING (city)"
-    with pytest.raises(QueryRefused, match=r"cities.size, towns.size"):
+    with pytest.raises(QueryRefused, match=r"write cities\.size or towns\.size"):
         place.quote(f"SELECT SUM(size) AS s {both}", epsilon=1)
-    with pytest.raises(QueryRefused, match=r"cities.size, towns.size"):
+    with pytest.raises(QueryRefused, match=r"write cities\.size or towns\.size"):
         place.quote(select(s=col("size").sum()).join("cities", on="city").join("towns", on="city"), epsilon=1)
     assert answers(place, f"SELECT SUM(towns.size) AS s {both} WHERE city = 'x'") == {(): [1.5]}
     for text in (
@@ -272,7 +275,7 @@ def test_names_are_resolved_or_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(QueryRefused, match=r"not declared|not known"):
             place.quote(text, epsilon=1)
-    with pytest.raises(QueryRefused, match="not a public table"):
+    with pytest.raises(QueryRefused, match="`people` is not a public table"):
         place.quote(select(n=count()).join("people", on="city"), epsilon=1)
 
 
@@ -284,5 +287,5 @@ def test_public_tables_that_cannot_be_opened_or_told_apart(tmp_path: Path) -> No
         session(tmp_path, public={"People": tmp_path / "cities.csv"})
     lookup = PublicTable("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
     table = Table("people", "id", {"id": Column(Kind.TEXT), "a.b": Column(Kind.TEXT)}, public={"a": lookup})
-    with pytest.raises(QueryRefused, match=r"two columns called a\.b"):
+    with pytest.raises(QueryRefused, match=r"two columns called `a\.b`"):
         parse_sql("SELECT COUNT(*) AS n FROM people JOIN a ON id = b", table)

@@ -6,10 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Column, Kind, Table
-from discreet.query.statistics import CellCounts, CentredSum, RowCount, Statistic
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, Statistic
 from discreet.units import Neighbours, Sensitivity
 from tests.query.law import as_stated, breaches, broken
 from tests.query.oracle import Oracle, Row, reference
@@ -84,6 +84,19 @@ class FloatSum(Oracle):
         )
 
 
+class AllValues(Oracle):
+    """Every distinct value of a unit counts, however many it has."""
+
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        unlimited = Oracle(replace(self.bounded, max_rows=10**6))
+        return unlimited.kept_values(rows, unit, key, measure)
+
+
+def test_a_mutant_that_counts_all_values_of_a_unit_breaks_it() -> None:
+    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    assert "of DistinctCount(" in breach
+
+
 @pytest.mark.parametrize("twin", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])
 def test_wrong_twins_break_it(twin: type[Oracle]) -> None:
     assert broken(by(twin), SEEDS, 6, first=True)
@@ -107,7 +120,7 @@ def test_a_sensitivity_without_the_change_of_sign_breaks_it() -> None:
 def test_a_float_sum_breaks_it(oracle: type[Oracle], kept: bool) -> None:
     """0.1 + 1 moves by a little more than 1 when the 1 goes."""
     table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(-1, 1)})
-    question = bound_contributions(ast.Query("people", (("s", ast.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
+    question = bound_contributions(ast.Query("people", (("s", aggregates.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
     place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
     before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
     assert (breaches(question, before, after) == []) is kept

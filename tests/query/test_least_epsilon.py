@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, compute_amount
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.accuracy import Calibrator, smallest_amount
+from discreet.query.calibrate import smallest_amount
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import DEFAULT_LEAST_EPSILON, Table
 from discreet.session.connect import connect
+from discreet.session.discovery import DiscoveryState
 from discreet.session.session import Session
 from discreet.workload import Workload, WorkloadQuery, publish
 from discreet.workload.planning import plan_workload
-from tests.console import run
 from tests.query.people import people
+from tests.support.console import run
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"
@@ -49,15 +50,13 @@ def opened(least: Fraction, currency: Currency = PURE) -> Session:
     delta, found = Fraction(0) if currency == PURE else Fraction(1, 10**6), declared()
     account = MemoryAccount(create_budget(1000, delta, currency))
     table = replace(found.table, least_epsilon=least)
-    return replace(found, account=account, delta=delta, table=table, _discovered_bounds={}, _columns_by_query={})
+    return replace(found, account=account, delta=delta, table=table, state=DiscoveryState())
 
 
 def debits(session: Session) -> list[Fraction]:
     """What each debit of a session in memory cost, in its currency."""
-    from discreet.accounting.currencies import compute_cost
-
     account: Any = session.account
-    return [Fraction(compute_cost(account.budget.currency, receipt.event)[0]) for _, receipt in account._debits.values()]
+    return [Fraction(account.budget.currency.cost(receipt.event)[0]) for _, receipt in account._debits.values()]
 
 
 @pytest.mark.parametrize("least", LEASTS, ids=str)
@@ -95,12 +94,11 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
     ask, part = WAYS[way]
     least = Fraction(1, 8) if currency != Rdp(Fraction(1000)) else Fraction(1)
     session = opened(least, currency)
-    pricing = session.pricing
+    pricing = session.calibrator
     allowed = next(
         least * Fraction(k, 64)
         for k in range(64, 64 * 5)
-        if compute_amount(currency, least * Fraction(k, 64), session.delta) * part
-        >= compute_amount(currency, least, session.delta)
+        if currency.amount(least * Fraction(k, 64), session.delta) * part >= currency.amount(least, session.delta)
     )
     assert (allowed == least) == (part == 1)
     outcome(ask, session, allowed)
@@ -114,11 +112,7 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
 
 def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its search for bounds reads rows for a quarter of the least ε."""
-
-    def check_whole(self: Calibrator, least: Fraction, epsilon: Fraction, part: Fraction, name: str) -> None:
-        assert epsilon >= least
-
-    monkeypatch.setattr(Calibrator, "_check_least_epsilon", check_whole)
+    monkeypatch.setattr("discreet.query.calibrate.smallest_amount", lambda *_: Fraction(0))
     session = opened(DEFAULT_LEAST_EPSILON)
     outcome(WAYS["bounds in a query"][0], session, DEFAULT_LEAST_EPSILON)
     assert min(debits(session)) < DEFAULT_LEAST_EPSILON
@@ -126,7 +120,7 @@ def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit
 
 def test_asking_with_almost_no_epsilon_is_refused_unpaid() -> None:
     session = opened(DEFAULT_LEAST_EPSILON)
-    with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001; give at"):
+    with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001\. Give at"):
         session.ask(COUNT, epsilon=Fraction(1, 10**9))
     with pytest.raises(BadParameter, match="pilot is"):
         session.ask(COUNT, error="5%", pilot=Fraction(1, 10**9))
@@ -144,10 +138,10 @@ def test_an_error_that_needs_less_is_raised_and_says_so(currency: Currency) -> N
     assert session.find_epsilon(COUNT, 10_000) == least
     quoted = session.quote(COUNT, error=10_000)
     answer = session.ask(COUNT, error=10_000)
-    said = "The wanted error needs an ε below the policy's least_epsilon, so ε was raised to 0.12345."
+    said = "This error needs an ε below the policy's least_epsilon, so ε was raised to 0.12345."
     assert said in quoted.notes
     assert said in answer.explanation
-    assert debits(session) == pytest.approx([float(compute_amount(currency, least, session.delta))])
+    assert debits(session) == pytest.approx([float(currency.amount(least, session.delta))])
     again = session.ask(COUNT, error=10_000)
     assert said in again.explanation
     assert again.rows == answer.rows
@@ -223,7 +217,7 @@ def test_a_policy_declares_it(tmp_path: Path) -> None:
 
 
 def test_no_refusal_proposes_an_epsilon_that_is_below_the_least() -> None:
-    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "the budget is used up")):
+    for left, said in ((Fraction(1, 2), "epsilon=0.5 would fit"), (Fraction(1, 16), "The budget is used up")):
         session = opened(Fraction(1, 8))
         session = replace(session, account=MemoryAccount(create_budget(1 + left, 0)))
         session.ask(COUNT, epsilon=1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet._numbers import Number, to_rational
-from discreet.accounting.currencies import Pure, Rdp, Zcdp, compute_cost
+from discreet.accounting.currencies import Pure, Rdp, Zcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.events import Composition
@@ -36,7 +36,7 @@ class Forgetful(MemoryAccount):
 def all_is_charged(asked: Session, question: str) -> bool:
     answer = asked.ask(question, error="5%", pilot=1, bits=seeded_bits(1))
     assert answer.cost is not None
-    owed, _ = compute_cost(asked.account.budget.currency, answer.event)
+    owed, _ = asked.account.budget.currency.cost(answer.event)
     kept = to_rational(owed)  # an account keeps 128 bits of it, rounded up
     return owed == answer.cost.amount and kept <= asked.account.budget.spent <= kept * (1 + Fraction(1, 1 << 100))
 
@@ -61,13 +61,13 @@ def test_the_size_is_the_lower_end_and_the_price_follows_from_it(question: str, 
     assert answer.cost is not None
     assert answer.cost.amount == 1000 + asked.find_epsilon(question, "5%", size=size)
     assert f"at least {size:,} rows" in answer.explanation
-    assert "found privately" in answer.explanation
-    assert ("that could be told, c" in answer.explanation) == ("GROUP BY" in question)
+    assert "found by a private pilot count" in answer.explanation
+    assert ("smallest reliable group, c" in answer.explanation) == ("GROUP BY" in question)
 
 
 def test_groups_that_cannot_be_told_are_passed_over() -> None:
     asked = session(epsilon=2000, keys={"dept": ("a", "nobody", "b")})
-    assert "300 rows in the smallest group that could be told, b" in asked.ask(MEANS, error="5%", pilot=1000).explanation
+    assert "300 rows in the smallest reliable group, b" in asked.ask(MEANS, error="5%", pilot=1000).explanation
 
 
 def test_the_epsilon_of_both_is_what_the_currency_promises() -> None:

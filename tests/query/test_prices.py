@@ -11,7 +11,7 @@ from rich.console import Console
 
 from discreet._numbers import to_rational
 from discreet.accounting import basic_composition, currencies, epsilon, pure, zcdp
-from discreet.accounting.currencies import ALL_CURRENCIES, Filter, compare_costs, compute_cost, currency_name, parse_currency
+from discreet.accounting.currencies import COMPARED_CURRENCIES, Filter, compare_costs, parse_currency
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Composition
 from discreet.query import quote
@@ -24,13 +24,13 @@ CASES = [(0, {}), (1e-6, {}), (1e-6, {"keys": {}})]
 def test_each_price_is_the_budget_that_it_just_fits(delta: float, more: Any) -> None:
     quoted = session(delta=delta, **more).quote(BY_DEPARTMENT, epsilon=1)
     readings = {reading.name: reading for reading in quoted.costs}
-    assert list(readings) == ["epsilon", *map(currency_name, ALL_CURRENCIES)]
-    for kept in ALL_CURRENCIES:
-        reading = readings[currency_name(kept)]
+    assert list(readings) == ["epsilon", *(each.name for each in COMPARED_CURRENCIES)]
+    for kept in COMPARED_CURRENCIES:
+        reading = readings[kept.name]
         if reading.value.upper == inf:
-            assert compute_cost(kept, quoted.event)[0] == inf
+            assert kept.cost(quoted.event)[0] == inf
             continue
-        limit = Fraction(reading.value.upper) ** (2 if currency_name(kept) == "gdp" else 1)
+        limit = Fraction(reading.value.upper) ** (2 if kept.name == "gdp" else 1)
         assert fits(quoted.event, Filter(kept, limit, reading.delta))
         assert not fits(quoted.event, Filter(kept, limit * Fraction(999, 1000), reading.delta))  # the cheap twin
 
@@ -64,7 +64,7 @@ def test_plain_values_and_words() -> None:
     console.print(quoted)
     for text in (console.export_text(), quoted._repr_html_()):
         assert all(
-            word in text for word in ("every currency", "zCDP ρ = ", "GDP μ = ", "Rényi D(8) = ", "Keys are not known")
+            word in text for word in ("every currency", "zCDP ρ = ", "GDP μ = ", "Rényi D(8) = ", "Keys are not declared")
         )
     assert quoted._repr_html_().startswith("<table>")
 
@@ -82,9 +82,9 @@ def test_an_answer_never_pays_for_the_search(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_names_go_both_ways() -> None:
-    assert [parse_currency(currency_name(kept)) for kept in ALL_CURRENCIES] == list(ALL_CURRENCIES)
+    assert [parse_currency(kept.name) for kept in COMPARED_CURRENCIES] == list(COMPARED_CURRENCIES)
     for wrong in ("", "rdp", "rdp()", "rdp(1)", "rdp(1/0)", "rdp(x)", "16", "rdp(16", "euro"):
-        with pytest.raises(BadParameter, match="take pure, zcdp, gdp"):
+        with pytest.raises(BadParameter, match="Take pure, zcdp, gdp"):
             parse_currency(wrong)
     assert currencies.compare_costs is compare_costs
 

@@ -80,16 +80,19 @@ def test_without_a_size_averages_get_a_small_table() -> None:
 
 def test_undeclared_limits_are_one_and_the_quote_says_so() -> None:
     quoted = session(unique=None).quote(BY_DEPARTMENT, epsilon=1)
-    assert "max_groups and max_rows were not declared: 1 is taken" in quoted.notes[0]
+    assert "max_groups and max_rows are not declared: each id counts in one group, with one row per group" in quoted.notes[0]
     assert not session(unique=None, max_groups=2, max_rows=3).quote(BY_DEPARTMENT, epsilon=1).notes
-    assert "max_rows was" in session(unique=None, max_groups=2).quote(BY_DEPARTMENT, epsilon=1).notes[0]
+    assert (
+        "max_rows is not declared: each id counts with one row per group"
+        in session(unique=None, max_groups=2).quote(BY_DEPARTMENT, epsilon=1).notes[0]
+    )
 
 
 def test_a_person_can_read_it() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(session(delta=1e-6, keys={}).quote(EVERYTHING, epsilon=1))
     text = console.export_text()
-    for word in ("mean", "1,000 rows", "Price: ε = ", "Keys are not known", "Adding or removing one id"):
+    for word in ("mean", "1,000 rows", "Price: ε = ", "Keys are not declared", "Adding or removing one id"):
         assert word in text
     assert "<p>" in session().quote(EVERYTHING, epsilon=1)._repr_html_()
 
@@ -132,7 +135,7 @@ def test_weights_reach_the_planner_exactly(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(given[-1])
         return calibrate_query(*given)
 
-    monkeypatch.setattr("discreet.query.accuracy.calibrate_query", spied)
+    monkeypatch.setattr("discreet.query.calibrate.calibrate_query", spied)
     asked = session()
     question = "SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people"
     asked.quote(question, epsilon=1, weights={"n": 2.5})

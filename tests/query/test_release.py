@@ -166,7 +166,7 @@ def test_json_is_in_the_form_of_the_command_line(answer: Answer) -> None:
     assert list(shown["rows"][0]["n"]) == ["value", "lower", "upper", "reliable"]
     assert shown["rows"] == answer.to_dicts()
     assert "Adding or removing one id" in shown["explanation"]
-    assert "bounded total" in shown["explanation"]
+    assert "clipped statistic" in shown["explanation"]
 
 
 def test_frames_and_files_hold_the_same_rows(answer: Answer, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from discreet import connect
-from discreet.mechanisms._tail_bounds import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_confidence
+from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_decimal
 from discreet.query import estimates
 from discreet.query.answer import Answer, ExactTotals, Receipt, release
 from discreet.query.estimates import Average, Estimate
@@ -185,10 +185,10 @@ def test_a_variance_that_collapsed_is_not_reliable() -> None:
 def test_counts_and_sums_on_the_impossible_side_are_not_reliable() -> None:
     """They are misses for sure, however narrow their intervals are beside them."""
     span = estimates.GridRange
-    assert not estimates._estimate_count(-100, 5).reliable
-    assert estimates._estimate_count(100, 5).reliable
+    assert not estimates.estimate_count(-100, 5).reliable
+    assert estimates.estimate_count(100, 5).reliable
     for n, bounds, sure in ((-100, (0, 9), False), (100, (-9, 0), False), (-100, (-9, 0), True), (-100, (-9, 9), True)):
-        assert estimates._estimate_sum(n, 5, span(*bounds)).reliable is sure
+        assert estimates.estimate_sum(n, 5, span(*bounds)).reliable is sure
 
 
 # -- post-processing --------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     answer = session().ask(question, epsilon=1, confidence=confidence)
     quoted = session().quote(question, epsilon=1, confidence=confidence)
     assert repr(float(answer.confidence)) == repr(quoted.to_dict()["confidence"]) == "0.95"
-    assert "at least 0.95;" in answer.explanation
+    assert "≥ 95%;" in answer.explanation
 
 
 @pytest.mark.parametrize(
@@ -306,5 +306,5 @@ def test_a_confidence_of_95_percent_is_shown_as_such(confidence: Any) -> None:
     [Fraction(1, 3), Fraction(2, 3), Fraction(19, 20), 1 - Fraction(3, 10**11), MAX_CONFIDENCE, MIN_CONFIDENCE, 0.999],
 )
 def test_a_confidence_is_never_taken_for_less(confidence: Any) -> None:
-    assert read_confidence(check_confidence(confidence)) >= read_confidence(confidence)
+    assert read_decimal(check_confidence(confidence), "confidence") >= read_decimal(confidence, "confidence")
     assert check_confidence(check_confidence(confidence)) == check_confidence(confidence)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.answer import Answer
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Estimate
-from discreet.query.statistics import CentredSum, ValueCount, midpoint_of, statistics_of
+from discreet.query.statistics import CentredSum, ValueCount, midpoint_of
 from tests.query.oracle import Oracle, Row
 from tests.query.samples import Sample, census, web_log
 
@@ -44,15 +44,15 @@ def shape(answer: Answer) -> Any:
 
 def bounded_value(aggregate: ast.Aggregate, bounded: BoundedQuery, totals: dict[Any, int]) -> tuple[Fraction, bool] | None:
     """What the interval must contain, squared if the column is a root; None for an average of nothing."""
-    found = [totals[measure] for measure in statistics_of(aggregate, bounded.table)]
+    found = [totals[measure] for measure in aggregate.statistics(bounded.table)]
     match aggregate:
-        case ast.Sum(value=value):
+        case aggregates.Sum(value=value):
             return found[0] * bounded.grid_range(CentredSum(value, 0)).grid, False
-        case ast.Mean(value=value) | ast.Variance(value=value):
+        case aggregates.Mean(value=value) | aggregates.Variance(value=value):
             grid, n = bounded.grid_range(CentredSum(value, 0)).grid, totals[ValueCount(value)]
             if n == 0:
                 return None
-            if isinstance(aggregate, ast.Mean):
+            if isinstance(aggregate, aggregates.Mean):
                 return (midpoint_of(value, bounded.table) + Fraction(found[0], n)) * grid, False
             return (Fraction(found[1], n) - Fraction(found[0], n) ** 2) * grid**2, aggregate.root
         case _:

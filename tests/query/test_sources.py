@@ -69,7 +69,7 @@ def test_every_source_gives_the_same_counts(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_budget_is_required() -> None:
-    with pytest.raises(BadParameter, match="a session has a budget"):
+    with pytest.raises(BadParameter, match="a session needs a budget"):
         connect(people(), unit="id", table="people")
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(BadParameter):
@@ -169,7 +169,7 @@ def test_the_limits_of_a_policy_hold_for_its_own_unit_only(tmp_path: Path) -> No
     place = tmp_path / "policy.toml"
     place.write_text(POLICY)
     assert connect(CSV, policy=place, unit="id", epsilon=1).table.unique
-    with pytest.raises(BadParameter, match="unit is 'dept': the policy is about 'id'"):
+    with pytest.raises(BadParameter, match="unit is 'dept': the policy bounds the contribution of 'id'"):
         connect(CSV, policy=place, unit="dept", epsilon=1)
 
 
@@ -179,7 +179,7 @@ def test_a_limit_that_contradicts_unique_is_refused(limit: str, tmp_path: Path) 
     place.write_text(POLICY)
     for declared in ({"policy": place}, {"unit": "id", "unique": True}):
         more: Any = {**declared, limit: 7}
-        with pytest.raises(BadParameter, match=f"{limit} is 7: with unique, a unit has one row"):
+        with pytest.raises(BadParameter, match=f"{limit} is 7: a unique unit has one row"):
             connect(CSV, epsilon=1, **more)
 
 
@@ -197,12 +197,13 @@ def test_no_row_of_a_quarantined_source_is_read(tmp_path: Path, monkeypatch: pyt
 def test_the_table_is_named_as_it_must_be_written(name: str, hint: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.csv").write_text("id\n1\n")
     session = connect(tmp_path / f"{name}.csv", unit="id", epsilon=1)
-    with pytest.raises(QueryRefused, match=re.escape(f"write FROM {hint}")):
+    with pytest.raises(QueryRefused, match=re.escape(f"Write FROM {hint}")):
         session.quote("SELECT COUNT(*) AS n FROM elsewhere", epsilon=1)
     session.quote(f"SELECT COUNT(*) AS n FROM {hint}", epsilon=1)
 
 
 def test_what_is_dropped_for_want_of_a_declaration_is_said_with_the_answer() -> None:
     answer = connect(CSV, unit="id", epsilon=1).ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
-    assert "max_groups and max_rows were not declared" in answer.explanation
-    assert "max_groups and max_rows were not declared" in answer.to_json()
+    note = "max_groups and max_rows are not declared: each id counts in one group, with one row per group"
+    assert note in answer.explanation
+    assert note in answer.to_json()

@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 
 from discreet import QueryRefused
 from discreet._numbers import smallest_where, sqrt_up
-from discreet.accounting.currencies import Currency, Rdp, Zcdp, compute_cost
+from discreet.accounting.currencies import Currency, Rdp, Zcdp
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.query.accuracy import find_smallest_epsilon
 from discreet.query.builder import col, count, select
-from discreet.query.calibrate import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, least_error_mechanism
+from discreet.query.calibrate import COMPARISON_CONFIDENCE, SCALE_TOLERANCE, find_smallest_epsilon, least_error_mechanism
+from discreet.query.contribution import MAX_SEARCHED_STATISTICS, MAX_STATISTICS, STATISTICS_PER_QUANTILE
+from discreet.query.parser import MAX_TOKENS
 from discreet.query.validate import (
     MAX_COLUMNS,
     MAX_GROUPINGS,
-    MAX_SEARCHED_STATISTICS,
-    MAX_STATISTICS,
-    MAX_TOKENS,
-    STATISTICS_PER_QUANTILE,
 )
 from discreet.session.session import Session
 from discreet.units import Sensitivity
@@ -89,19 +86,19 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
 @pytest.mark.parametrize(
     ("sql", "price_of", "told"),
     [
-        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns; ask for at most {MAX_COLUMNS}"),
+        (columns(*["COUNT(*)"] * 900), {"epsilon": 1}, f"900 columns. Ask for at most {MAX_COLUMNS}"),
         (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, "700 columns"),
-        (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 totals; ask for fewer"),
-        (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 total and 60 quantiles"),
+        (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 statistics. Ask for fewer"),
+        (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 statistic and 60 quantiles"),
         (columns(*(f"SUM(age + {i})" for i in range(MAX_SEARCHED_STATISTICS + 1))), {"error": 9},
          "fewer columns.* or give epsilon="),
         (columns(*(f"SUM(age + {i})" for i in range(31))), {"error": 9},
-         f"31 totals .*at most {MAX_SEARCHED_STATISTICS}, or"),
+         f"31 statistics .*at most {MAX_SEARCHED_STATISTICS}, or"),
         (WHERE + "age" + "[1]" * 4000 + " = 1", {"epsilon": 1}, "words and signs"),
         (WHERE + "dept = '" + "x" * 20_000 + "'", {"epsilon": 1}, "20,000 characters"),
         (WHERE + "\x00" * 10**6, {"epsilon": 1}, "20,000 characters"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(900)), {"epsilon": 1},
-         f"grouped by 900 columns; group by at most {MAX_GROUPINGS}"),
+         f"grouped by 900 columns. Group by at most {MAX_GROUPINGS}"),
         ("SELECT COUNT(*) AS n FROM people GROUP BY " + ", ".join(f"age // {i + 1}" for i in range(9)), {"epsilon": 1},
          "more than 1,000,000 combinations"),
     ],
@@ -123,7 +120,7 @@ def test_questions_in_python_have_the_same_limits() -> None:
     many = {f"a{i}": (col("age") + i).sum() for i in range(MAX_COLUMNS + 1)}
     with pytest.raises(QueryRefused, match="301 columns"):
         session().quote(select(**many), epsilon=1)
-    with pytest.raises(QueryRefused, match="304 totals"):
+    with pytest.raises(QueryRefused, match="304 statistics"):
         session().quote(select(n=count(), **{f"a{i}": (col("age") + i).variance() for i in range(101)}), epsilon=1)
 
 
@@ -195,7 +192,7 @@ def test_the_noise_is_the_one_that_a_plain_search_chooses(
     order = 1 if isinstance(currency, Zcdp) else currency.order  # type: ignore[union-attr]
     gaussian = Gaussian(sqrt_up(moved.l2_squared * order / (2 * share)))
     scale = smallest_where(
-        lambda s: compute_cost(currency, Laplace(s).event(moved))[0] <= share, float(gaussian.sigma), SCALE_TOLERANCE
+        lambda s: currency.cost(Laplace(s).event(moved))[0] <= share, float(gaussian.sigma), SCALE_TOLERANCE
     )
     laplace = Laplace(Fraction(scale))
     assert least_error_mechanism(moved, currency, share) == min(

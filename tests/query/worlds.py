@@ -14,7 +14,7 @@ import duckdb
 from discreet.engines.base import Engine
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import Statistic
@@ -223,21 +223,26 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
 
 
 def aggregate(rng: Random) -> ast.Aggregate:
-    kind = rng.randrange(9)
+    kind = rng.randrange(10)
+    if kind == 9:
+        found = grouping(rng, 0).value
+        return aggregates.CountUnits() if found == ast.Ref("uid") else aggregates.CountDistinct(found)
     if kind == 7:
-        return ast.Quantile(value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)]))
+        return aggregates.Quantile(
+            value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)])
+        )
     if kind == 8:
         edges = sorted(rng.sample([Fraction(n, 4) for n in (-40, -1, 0, 1, 2, 30, 100, 4000)], rng.choice([2, 3, 6])))
-        return ast.Histogram(ast.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
+        return aggregates.Histogram(ast.Ref(rng.choice(NUMERIC[:-1])) if rng.random() < 0.6 else value(rng), tuple(edges))
     if kind == 0:
-        return ast.CountRows()
+        return aggregates.CountRows()
     if kind == 1:
-        return ast.CountUnits()
+        return aggregates.CountUnits()
     if kind == 2:
-        return ast.CountValues(ast.Ref(rng.choice(list(KINDS))) if rng.random() < 0.5 else value(rng))
+        return aggregates.CountValues(ast.Ref(rng.choice(list(KINDS))) if rng.random() < 0.5 else value(rng))
     if kind == 3:
-        return ast.Sum(value(rng))
-    return ast.Mean(value(rng)) if kind == 4 else ast.Variance(value(rng, 1), root=kind == 5)
+        return aggregates.Sum(value(rng))
+    return aggregates.Mean(value(rng)) if kind == 4 else aggregates.Variance(value(rng, 1), root=kind == 5)
 
 
 def grouping(rng: Random, i: int) -> ast.Grouping:
@@ -304,17 +309,20 @@ def written(node: Any) -> str:
             return "(" + " OR ".join(map(written, parts)) + ")"
         case ast.Not(part=part):
             return f"NOT ({written(part)})"
-        case ast.CountRows():
+        case aggregates.CountRows():
             return "COUNT(*)"
-        case ast.CountUnits():
+        case aggregates.CountUnits():
             return "COUNT(DISTINCT uid)"
-        case ast.Variance(value=inner, root=root):
+        case aggregates.CountDistinct(value=inner):
+            return f"COUNT(DISTINCT {written(inner)})"
+        case aggregates.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
-        case ast.Quantile(value=inner, q=q):
+        case aggregates.Quantile(value=inner, q=q):
             return f"QUANTILE({written(inner)}, {decimal(q)})"
-        case ast.Histogram(value=inner, edges=edges):
+        case aggregates.Histogram(value=inner, edges=edges):
             return f"HISTOGRAM({written(inner)}, {', '.join(map(decimal, edges))})"
-    return f"{ {ast.CountValues: 'COUNT', ast.Sum: 'SUM', ast.Mean: 'AVG'}[type(node)] }({written(node.value)})"
+    names = {aggregates.CountValues: "COUNT", aggregates.Sum: "SUM", aggregates.Mean: "AVG"}
+    return f"{names[type(node)]}({written(node.value)})"
 
 
 def text(query: ast.Query) -> str:

@@ -21,6 +21,8 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import Answer, ExactTotals
+from discreet.session.discovery import DiscoveryState
+from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 from discreet.units import Neighbours
@@ -134,7 +136,7 @@ class Remembering:
 @cache
 def open_cached_source(source: Path, auto: tuple[str, ...]) -> Source:
     bounds: dict[str, Any] = {"pay": (0, 200), "age": (0, 100)} | dict.fromkeys(auto, "auto")
-    found = open_source(source, unit="id", unique=True, bounds=bounds, keys={"dept": tuple(COUNTS)})
+    found = open_source(SourceOptions(source=source, unit="id", unique=True, bounds=bounds, keys={"dept": tuple(COUNTS)}))
     return replace(found, engine=Remembering(found.engine))  # type: ignore[arg-type]
 
 
@@ -226,7 +228,7 @@ def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_discove
     source: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its retry would ask the same session for another measurement, at the whole cost."""
-    step = open_session(source, MemoryAccount(create_budget(1, 0)), SEQUENCES["bounds"])._columns_by_query
+    step = open_session(source, MemoryAccount(create_budget(1, 0)), SEQUENCES["bounds"]).state.columns_by_query
     assert step == {}
 
     class Forgetful(dict[Any, Any]):
@@ -234,7 +236,7 @@ def test_the_property_notices_a_mutant_that_forgets_which_bounds_a_query_discove
             return default
 
     def forgetting(*given: Any, **named: Any) -> Session:
-        return replace(opened(*given, **named), _columns_by_query=Forgetful())
+        return replace(opened(*given, **named), state=DiscoveryState(columns_by_query=Forgetful()))
 
     opened = open_session
     monkeypatch.setitem(globals(), "open_session", forgetting)

@@ -93,13 +93,13 @@ def test_ten_queries_of_a_tenth_use_up_a_budget_of_one(whole: float, share: floa
 def test_binary_reading_is_the_mutant_that_these_tests_catch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 9 * to_rational(0.1) + to_rational(0.1) > 1
     budget = currencies.pure_filter(1)
-    for module in ("discreet.mechanisms.laplace", "discreet.query.accuracy"):
+    for module in ("discreet.mechanisms.laplace", "discreet.query.calibrate"):
         monkeypatch.setattr(f"{module}.read_positive", _numbers.check_positive)
     with pytest.raises(BudgetExceeded):
         uses_up(budget, Laplace.for_epsilon(0.1, 1).event(1), 10)
     with pytest.raises(BudgetExceeded) as refused:
         ask_until_refused(open_session(epsilon=1), 0.1, 10)
-    cost, remaining = str(refused.value).removeprefix("this costs ").split(" (ε) but ")
+    cost, remaining = str(refused.value).removeprefix("This costs ε = ").split(", and ε = ")
     assert cost != remaining.split()[0], "a refusal shows enough digits to distinguish the two amounts"
 
 

@@ -12,7 +12,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from discreet.session.connect import connect
 from discreet.workload import publish
-from tests.console import run
+from tests.support.console import run
 from tests.support.schema3_ledger import COUNT, MEAN, PEOPLE, open_session
 
 

@@ -6,6 +6,7 @@ rationals, so a poor search can cost a little and never lie.
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, inf, log, log1p, sqrt
 
 from discreet._numbers import (
@@ -60,6 +61,7 @@ def delta_from_rdp(order: Number, divergence: Number, epsilon: Number) -> float:
     return 1.0 if exponent >= 0 else ceil_float(exp_bounds(exponent)[1])
 
 
+@lru_cache(maxsize=1024, typed=True)
 def divergence_within(order: Number, epsilon: Number, delta: Number) -> Fraction:
     """The largest ε̄ at this order that `epsilon_from_rdp` turns into at most (ε, δ), rounded down; negative if none is."""
     alpha = _check_order(order)
@@ -92,6 +94,7 @@ def epsilon_from_zcdp(rho: Number, delta: Number) -> float:
     return epsilon_from_rdp(alpha, alpha * amount, target)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def rho_within(epsilon: Number, delta: Number) -> float:
     """The largest ρ that `epsilon_from_zcdp` turns into at most (ε, δ), rounded down.
 
@@ -129,6 +132,7 @@ def epsilon_from_gdp(mu: Number, delta: Number) -> float:
     return gaussian_epsilon(mu, delta).upper
 
 
+@lru_cache(maxsize=1024, typed=True)
 def mu_within(epsilon: Number, delta: Number) -> float:
     """The largest μ whose curve passes below (ε, δ), rounded down."""
     return gaussian_mu(epsilon, delta)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet._numbers import Bounds, decimal_down, decimal_up, format_down, format_up
-from discreet.accounting.currencies import Currency, Pure, certified_epsilon, currency_name, to_json_number
+from discreet.accounting.currencies import Currency, certified_epsilon, to_json_number
 from discreet.accounting.pure import pure
 from discreet.events import Event
 
@@ -42,7 +42,7 @@ class Cost:
         return {
             "epsilon": {"lower": to_json_number(decimal_down(lower)), "upper": to_json_number(decimal_up(upper))},
             "delta": decimal_up(self.delta),
-            "currency": currency_name(self.currency),
+            "currency": self.currency.name,
             "amount": to_json_number(decimal_up(self.amount)),
             "left": decimal_down(self.remaining),
         }
@@ -50,11 +50,12 @@ class Cost:
     def __str__(self) -> str:
         """Prices rounded up, what is left rounded down.
 
+        >>> from discreet.accounting.currencies import Pure
         >>> print(Cost(Bounds(0.1, 0.1200001), Fraction(1, 10**6), Pure(), 0.1200001, Fraction(2, 3)))
         ε = 0.120001 at δ = 1e-06; 0.666666 left
         """
         failing = "" if self.delta == 0 else f" at δ = {format_up(self.delta, 3)}"
         cost, left = f"ε = {format_up(self.exact_epsilon[1], 6)}{failing}", format_down(self.remaining, 6)
-        if isinstance(self.currency, Pure):
+        if self.currency.counts_epsilon:
             return f"{cost}; {left} left"
-        return f"{cost}; charged {format_up(self.amount, 6)} of {currency_name(self.currency)}, {left} left"
+        return f"{cost}; charged {format_up(self.amount, 6)} of {self.currency.name}, {left} left"

@@ -1,21 +1,30 @@
-"""Filters: budgets that stay sound when every next release, and its parameters, are chosen after seeing the last answers.
+"""Currencies, and filters: budgets that stay sound when every next query is chosen after seeing the last answers.
 
-The budget and its one currency are fixed before the first answer. A release fits if the running sum stays within the budget;
-the decision looks only at sums of prices, and those are what the theorems allow to adapt:
-- `pure`: Σε ≤ ε and Σδ ≤ δ make all of it (ε, δ)-private [RRUV16];
-- `zcdp`: Σρ ≤ ρ and Σδ ≤ δ make all of it δ-approximately ρ-zCDP [WRRW23, Thm 1];
-- `rdp`: ΣD_α ≤ ε̄ at *one* order fixed in advance makes all of it (α, ε̄)-RDP [FZ21; Lec21]; no leak is allowed;
-- `gdp`: Σμ² ≤ μ² and Σδ ≤ δ: all of it is a leak of δ in front of a μ-GDP core, δ(ε) ≤ δ_μ(ε) + δ [ST22; KTH23].
-  With leaks: weight every path by Π(1−δᵢ) of its steps; what is cut off weighs at most Σδᵢ ≤ δ.
+**Theory of operation.** An account is opened with a budget in one currency, and both are fixed before the first answer. An
+event costs an amount of the currency and a δ; it fits if the sums stay within the budget. The decision looks only at sums of
+costs, and those are what the filter theorems allow to adapt to the answers. A `Currency` is one object that knows everything
+about its notion that the rest of discreet needs:
+
+- `cost(event)`: the amount and the δ that an event costs;
+- `amount(epsilon, delta)`: what (ε, δ) buys, rounded down; `epsilon(amount, delta)`: what an amount promises, rounded up;
+- `gaussian_variance(amount, l2_squared)`: the Gaussian noise that an amount buys;
+- its name on the wire and on the command line, the symbol of its amounts, and its filter theorem.
+
+To add a currency, write one subclass with the theorem that makes its sums a filter, and list it in `CURRENCY_FAMILIES`.
+
+A share of an account's δ, `reserved_delta_share`, is set aside for partition selection and claims; the rest converts the
+currency.
+
 There is no filter on the composed curve δ(ε) and none on "the best order so far": neither is sound [TKRH26], see
 docs/decisions/0002-no-filter-on-the-curve.md.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any, TypeAlias, assert_never
+from typing import Any, ClassVar
 
 from discreet._numbers import (
     Bounds,
@@ -43,53 +52,307 @@ from discreet.accounting.conversions import (
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.gdp import mu_squared
 from discreet.accounting.pure import pure
-from discreet.accounting.pure import pure as pure_epsilon
 from discreet.accounting.renyi import renyi
-from discreet.accounting.zcdp import zcdp as zcdp_rho
+from discreet.accounting.zcdp import zcdp
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Event
 
+DEFAULT_DELTA = Fraction(1, 10**6)
+"""The δ at which ε is reported where the session has none."""
+
+RESERVED_DELTA_SHARE = Fraction(1, 2)
+"""The share of an account's δ that is set aside for partition selection and claims, unless the currency says otherwise."""
+
+MAX_DENOMINATOR_BITS = 128
+"""A fraction is rounded only if its denominator has more bits than this."""
+
+MAX_PROPOSED_EPSILON = float(1 << 20)
+"""No ε above this is proposed."""
+
+
+class Currency(ABC):
+    """An additive notion of privacy in which an account can be kept; immutable, and equal to another of the same name."""
+
+    __slots__ = ()
+
+    family: ClassVar[str]
+    """The name without parameters, by which the currency is registered."""
+    example: ClassVar[str]
+    """A name that can be typed, for error messages."""
+    theorem: ClassVar[str]
+    """The theorem that makes Σcost ≤ limit a filter."""
+    json_key: ClassVar[str]
+    """The key of a reported cost in JSON."""
+    counts_epsilon: ClassVar[bool] = False
+    """Whether amounts are ε itself. No δ is then needed to convert them, and a certified (ε, δ) can be charged as it is."""
+    reserved_delta_share: ClassVar[Fraction] = RESERVED_DELTA_SHARE
+    """The share of an account's δ that is set aside for partition selection and claims; the rest converts the currency."""
+    prefers_gaussian: ClassVar[bool] = False
+    """Whether Gaussian noise never has a larger error than Laplace noise of the same cost."""
+    noise_power: ClassVar[int] = 2
+    """Noise that is k times as large costs about k^−noise_power as much."""
+
+    @classmethod
+    def parse(cls, parameter: str | None) -> "Currency | None":
+        """The currency of this family with the parameter that was typed in parentheses; None if it has no such."""
+        return cls() if parameter is None else None
+
+    @property
+    def name(self) -> str:
+        """The name on the wire and on the command line."""
+        return self.family
+
+    @property
+    @abstractmethod
+    def symbol(self) -> str:
+        """The symbol of an amount, such as ρ."""
+
+    @property
+    @abstractmethod
+    def reported_symbol(self) -> str:
+        """The symbol of a cost in a comparison of currencies, such as "zCDP ρ"."""
+
+    def reported_value(self, amount: Fraction | float) -> Fraction | float:
+        """An amount as it is reported in a comparison."""
+        return amount
+
+    @property
+    def spends_delta(self) -> bool:
+        """Whether an account may spend δ, on partition selection and on claims."""
+        return self.reserved_delta_share > 0
+
+    def cost(self, event: Event) -> tuple[Fraction | float, Fraction]:
+        """What an event costs: an amount, and a δ. An infinite amount never fits.
+
+        >>> from discreet.events import Claim
+        >>> Pure().cost(Claim(Fraction(1), Fraction(1, 1000)))
+        (Fraction(1, 1), Fraction(1, 1000))
+        """
+        core, delta = split_delta(event)
+        if delta and not self.spends_delta:
+            return inf, Fraction(0)
+        return self.core_cost(core), delta
+
+    @abstractmethod
+    def core_cost(self, core: Event) -> Fraction | float:
+        """The amount that an event without any δ costs, rounded up; ∞ where the notion has no bound."""
+
+    def amount(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """What (ε, δ) of an account buys, rounded down.
+
+        >>> Pure().amount(Fraction(1), Fraction(0)), round(float(Zcdp().amount(Fraction(1), Fraction(1, 10**6))), 6)
+        (Fraction(1, 1), 0.022937)
+        """
+        if delta == 0 and not self.counts_epsilon:
+            raise BadParameter("delta", "0", "this currency promises an ε only at some δ", "give a δ, for example 1e-6")
+        amount = self.amount_at(epsilon, delta * (1 - self.reserved_delta_share))
+        if amount <= 0:
+            raise BadParameter(
+                "epsilon", format_rational(epsilon), "too small at this δ to buy anything", "take a larger ε or δ"
+            )
+        return amount
+
+    def epsilon(self, amount: Fraction, delta: Fraction) -> float:
+        """The ε that an amount of an account promises at the account's δ, rounded up."""
+        return self.epsilon_at(amount, delta * (1 - self.reserved_delta_share))
+
+    @abstractmethod
+    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The largest amount that promises (ε, δ), all of δ being used for the conversion, rounded down."""
+
+    @abstractmethod
+    def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
+        """The ε that an amount promises at δ, all of which is used for the conversion, rounded up."""
+
+    def gaussian_variance(self, amount: Fraction, l2_squared: Fraction) -> Fraction | None:
+        """The least variance of Gaussian noise that costs this amount at this squared l2 sensitivity; None if none does."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
-class Pure:
-    """Prices are ε."""
+class Pure(Currency):
+    """Amounts are ε. Σε ≤ ε and Σδ ≤ δ make all of it (ε, δ)-private [RRUV16]."""
+
+    family = example = "pure"
+    symbol = "ε"
+    theorem = "[RRUV16]"
+    json_key = "epsilon"
+    reported_symbol = "pure ε"
+    counts_epsilon = True
+    reserved_delta_share = Fraction(1)
+    noise_power = 1
+
+    def core_cost(self, core: Event) -> Fraction | float:
+        """As in `Currency`."""
+        return pure(core)
+
+    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """ε itself, at every δ."""
+        return epsilon
+
+    def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
+        """The amount itself, at every δ."""
+        return ceil_float(amount)
 
 
 @dataclass(frozen=True, slots=True)
-class Zcdp:
-    """Prices are ρ."""
+class Zcdp(Currency):
+    """Amounts are ρ. Σρ ≤ ρ and Σδ ≤ δ make all of it δ-approximately ρ-zCDP [WRRW23, Thm 1]."""
+
+    family = example = "zcdp"
+    symbol = "ρ"
+    theorem = "[WRRW23, Thm 1]"
+    json_key = "rho"
+    reported_symbol = "zCDP ρ"
+
+    def core_cost(self, core: Event) -> Fraction | float:
+        """As in `Currency`."""
+        return zcdp(core)
+
+    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """As in `Currency`."""
+        return Fraction(rho_within(epsilon, delta))
+
+    def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
+        """As in `Currency`."""
+        return epsilon_from_zcdp(amount, delta)
+
+    def gaussian_variance(self, amount: Fraction, l2_squared: Fraction) -> Fraction:
+        """ρ = Δ²/2σ² [BS16, Prop. 1.6]."""
+        return l2_squared / (2 * amount)
 
 
 @dataclass(frozen=True, slots=True)
-class Rdp:
-    """Prices are Rényi divergences at this order, which was fixed before the first answer."""
+class Gdp(Currency):
+    """Amounts are μ². Σμ² ≤ μ² and Σδ ≤ δ: all of it is a mass of δ in front of a μ-GDP core [ST22; KTH23].
+
+    So δ(ε) ≤ δ_μ(ε) + δ.
+
+    **Proof** of the part with δ: weight every path by Π(1−δᵢ) of its steps; what is cut off weighs at most Σδᵢ ≤ δ.
+    """
+
+    family = example = "gdp"
+    symbol = "μ²"
+    theorem = "[ST22; KTH23]"
+    json_key = "mu"
+    reported_symbol = "GDP μ"
+    prefers_gaussian = True  # ε-private noise costs −2Φ⁻¹(1/(1+e^ε)) in μ [DRS22], at which Gaussian noise is never larger
+
+    def reported_value(self, amount: Fraction | float) -> Fraction | float:
+        """μ, which people speak of; a filter adds up μ²."""
+        return sqrt_up(to_rational(amount)) if isfinite(amount) else amount
+
+    def core_cost(self, core: Event) -> Fraction | float:
+        """As in `Currency`."""
+        return mu_squared(core)
+
+    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """As in `Currency`."""
+        return Fraction(mu_within(epsilon, delta)) ** 2
+
+    def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
+        """As in `Currency`."""
+        return epsilon_from_gdp(sqrt_up(amount), delta)
+
+    def gaussian_variance(self, amount: Fraction, l2_squared: Fraction) -> Fraction:
+        """μ = Δ/σ [DRS22, Thm 2.7]."""
+        return l2_squared / amount
+
+
+@dataclass(frozen=True, slots=True)
+class Rdp(Currency):
+    """Amounts are Rényi divergences D_α at one order α, fixed before the first answer; no δ can be spent.
+
+    ΣD_α ≤ ε̄ makes all of it (α, ε̄)-RDP [FZ21; Lec21].
+    """
 
     order: Fraction
 
+    family = "rdp"
+    example = "rdp(16)"
+    theorem = "[FZ21; Lec21]"
+    json_key = "divergence"
+    reserved_delta_share = Fraction(0)
 
-@dataclass(frozen=True, slots=True)
-class Gdp:
-    """Prices are μ²."""
+    @classmethod
+    def parse(cls, parameter: str | None) -> "Rdp | None":
+        """The currency of an order above 1, written as a rational."""
+        try:
+            order = parse_rational(parameter or "")
+        except BadParameter:
+            return None
+        return cls(order) if order > 1 else None
+
+    @property
+    def name(self) -> str:
+        """As in `Currency`, with the order.
+
+        >>> Rdp(Fraction(16)).name
+        'rdp(16)'
+        """
+        return f"rdp({self.order})"
+
+    @property
+    def symbol(self) -> str:
+        """As in `Currency`, with the order."""
+        return f"D_{self.order}"
+
+    @property
+    def reported_symbol(self) -> str:
+        """As in `Currency`, with the order."""
+        return f"Rényi D({self.order})"
+
+    def core_cost(self, core: Event) -> Fraction | float:
+        """As in `Currency`."""
+        return renyi(core, self.order)
+
+    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """As in `Currency`."""
+        return divergence_within(self.order, epsilon, delta)
+
+    def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
+        """As in `Currency`."""
+        return epsilon_from_rdp(self.order, amount, delta)
+
+    def gaussian_variance(self, amount: Fraction, l2_squared: Fraction) -> Fraction:
+        """D_α = αΔ²/2σ² [Mir17, Prop. 7]."""
+        return l2_squared * self.order / (2 * amount)
 
 
-MAX_DENOMINATOR_BITS = 128
-"""A fraction whose denominator has at most so many bits is kept as it is."""
+CURRENCY_FAMILIES: dict[str, type[Currency]] = {kind.family: kind for kind in (Pure, Zcdp, Gdp, Rdp)}
+"""Every currency that can be named: one line per family."""
 
-Currency: TypeAlias = Pure | Zcdp | Rdp | Gdp
+
+def parse_currency(text: str) -> Currency:
+    """The currency that has this name.
+
+    >>> parse_currency("zcdp"), parse_currency("rdp(16)")
+    (Zcdp(), Rdp(order=Fraction(16, 1)))
+    """
+    *others, last = (kind.example for kind in CURRENCY_FAMILIES.values())
+    choices = f"{', '.join(others)} or {last}"
+    if not isinstance(text, str):
+        raise BadParameter("currency", type(text).__name__, "not a currency", f"name one: {choices}")
+    family, opening, parameter = text.removesuffix(")").partition("(")
+    kind = CURRENCY_FAMILIES.get(family) if text.endswith(")") == bool(opening) else None
+    found = None if kind is None else kind.parse(parameter if opening else None)
+    if found is None:
+        raise BadParameter("currency", repr(text), "no such currency", f"take {choices}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A budget in one currency, and what has been spent of it. Paying makes a new filter.
+    """A budget in one currency, and what has been spent of it. A charge makes a new filter.
 
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import to_sensitivity
-    >>> budget, release = zcdp_filter(Fraction(1, 100)), GaussianEvent(Fraction(10), to_sensitivity(1))  # ρ = 1/200
-    >>> budget.charge(release).charge(release).remaining
+    >>> budget, event = zcdp_filter(Fraction(1, 100)), GaussianEvent(Fraction(10), to_sensitivity(1))  # ρ = 1/200
+    >>> budget.charge(event).charge(event).remaining
     Fraction(0, 1)
-    >>> budget.charge(release * 3)
+    >>> budget.charge(event * 3)
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 0.015 (zCDP ρ) but 0.01 is left; ask for less, or for a coarser answer
+    discreet.errors.BudgetExceeded: This costs ρ = 0.015, and ρ = 0.01 remains. Ask for less, or for a coarser answer.
     """
 
     currency: Currency
@@ -100,72 +363,71 @@ class Filter:
 
     @property
     def remaining(self) -> Fraction:
-        """What is left in the currency."""
+        """The amount of the currency that can still be spent."""
         return self.limit - self.spent
 
     @property
     def delta_remaining(self) -> Fraction:
-        """What is left of the δ for leaks."""
+        """The δ that partition selection and claims can still spend."""
         return self.delta_limit - self.delta_spent
 
     def charge(self, event: Event) -> "Filter":
-        """The filter once `loss` is paid; refused, and unchanged, if it does not fit."""
-        return self.charge_cost(*compute_cost(self.currency, event))
+        """The filter after this event is charged. Raise `BudgetExceeded` if it does not fit."""
+        return self.charge_cost(*self.currency.cost(event))
 
     def charge_cost(self, amount: Fraction | float, delta: Fraction) -> "Filter":
-        """The filter once a known price is paid."""
+        """The filter after a known cost is charged. Raise `BudgetExceeded` if it does not fit."""
         if amount > self.remaining:
-            raise BudgetExceeded(_SYMBOLS[type(self.currency)], cost=amount, remaining=self.remaining)
+            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining)
         if delta > self.delta_remaining:
             raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
         return replace(self, spent=self.spent + to_rational(amount), delta_spent=self.delta_spent + delta)
 
     def shorten(self) -> "Filter":
-        """The same with what is spent raised to 128 bits where it is longer: a long history makes no long fractions."""
-        # The exact sums fit, so rounding them up need not pass the limit.
-        spent, leaked = round_up(self.spent), round_up(self.delta_spent)
-        return replace(self, spent=min(spent, self.limit), delta_spent=min(leaked, self.delta_limit))
+        """The same with what is spent rounded up to 128 bits where it is longer: a long history makes no long fractions."""
+        # The exact sums are within the limits, so the rounded ones need not exceed them.
+        spent, delta_spent = round_up(self.spent), round_up(self.delta_spent)
+        return replace(self, spent=min(spent, self.limit), delta_spent=min(delta_spent, self.delta_limit))
 
     def epsilon(self, delta: Number) -> float:
-        """The ε that the whole *budget* promises at δ, of which `leak_limit` is kept for leaks; rounded up."""
+        """The ε that the whole *budget* promises at δ, of which `delta_limit` may be spent on its own; rounded up."""
         target = read_decimal(delta, "delta")
-        if isinstance(self.currency, Pure):
-            return ceil_float(self.limit) if target >= self.delta_limit else inf
+        if self.currency.counts_epsilon:
+            return self.currency.epsilon_at(self.limit, target) if target >= self.delta_limit else inf
         rest = check_probability(target, "delta") - self.delta_limit
-        return inf if rest <= 0 else to_epsilon(self.currency, self.limit, rest)
+        return inf if rest <= 0 else self.currency.epsilon_at(self.limit, rest)
+
+    def fitting_epsilon(self, delta: Fraction) -> Fraction:
+        """The largest ε that the remaining budget buys at the account's δ, to four digits, rounded down; 0 if none."""
+        if self.remaining <= 0:
+            return Fraction(0)
+        if self.currency.counts_epsilon:
+            return self.remaining
+        promised = self.currency.epsilon(self.remaining, delta)
+        found = round_down(to_rational(min(promised, MAX_PROPOSED_EPSILON)))  # `amount` inverts it up to rounding
+        while found > 0 and not self.can_pay(found, delta):
+            found -= digit_step(found, 4)
+        return found
+
+    def can_pay(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether the remaining budget covers a query at this ε."""
+        try:
+            return self.currency.amount(epsilon, delta) <= self.remaining
+        except BadParameter:
+            return True  # too small to buy anything
 
 
-def compute_cost(currency: Currency, event: Event) -> tuple[Fraction | float, Fraction]:
-    """What a release costs in this currency, and its leak δ; an infinite price never fits.
+def create_budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> Filter:
+    """A filter that promises (ε, δ). Without a δ it is kept in pure ε, else in zCDP unless another currency is given.
 
-    >>> from discreet.events import Claim
-    >>> compute_cost(Pure(), Claim(Fraction(1), Fraction(1, 1000)))
-    (Fraction(1, 1), Fraction(1, 1000))
+    >>> create_budget(1, 0).currency, create_budget(1, 1e-6).currency, create_budget(1, 1e-6, Pure()).limit
+    (Pure(), Zcdp(), Fraction(1, 1))
     """
-    core, leak = split_delta(event)
-    match currency:
-        case Pure():
-            return pure_epsilon(core), leak
-        case Zcdp():
-            return zcdp_rho(core), leak
-        case Rdp(order=order):
-            return (renyi(core, order), leak) if leak == 0 else (inf, Fraction(0))
-        case Gdp():
-            return mu_squared(core), leak
-        case _:
-            assert_never(currency)
-
-
-def round_up(exact: Fraction) -> Fraction:
-    """The same number while it is short, else raised to 128 significant bits.
-
-    >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
-    (Fraction(1, 3), True)
-    """
-    if exact.denominator.bit_length() <= MAX_DENOMINATOR_BITS:
-        return exact
-    shift = MAX_DENOMINATOR_BITS - (exact.numerator.bit_length() - exact.denominator.bit_length())
-    return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
+    exact_epsilon, exact_delta = read_positive(epsilon, "epsilon"), read_decimal(delta, "delta")
+    if exact_delta != 0:
+        check_probability(exact_delta, "delta")
+    chosen = currency or (Pure() if exact_delta == 0 else Zcdp())
+    return Filter(chosen, chosen.amount(exact_epsilon, exact_delta), exact_delta * chosen.reserved_delta_share)
 
 
 def pure_filter(epsilon: Number, delta: Number = 0) -> Filter:
@@ -174,12 +436,12 @@ def pure_filter(epsilon: Number, delta: Number = 0) -> Filter:
 
 
 def zcdp_filter(rho: Number, delta: Number = 0) -> Filter:
-    """Σρ ≤ rho, and Σδ ≤ delta for releases that leak."""
+    """Σρ ≤ rho, and Σδ ≤ delta."""
     return Filter(Zcdp(), read_positive(rho, "rho"), _check_delta_limit(delta))
 
 
 def rdp_filter(order: Number, divergence: Number) -> Filter:
-    """ΣD_α ≤ divergence at this one order; releases that leak are refused."""
+    """ΣD_α ≤ divergence at this one order; an event with a δ is refused."""
     alpha = read_decimal(order, "order")
     if alpha <= 1:
         raise BadParameter("order", order, "must exceed 1", "fix an order above 1, for example 16")
@@ -187,7 +449,7 @@ def rdp_filter(order: Number, divergence: Number) -> Filter:
 
 
 def gdp_filter(mu: Number, delta: Number = 0) -> Filter:
-    """Σμ² ≤ mu², and Σδ ≤ delta for releases that leak."""
+    """Σμ² ≤ mu², and Σδ ≤ delta."""
     return Filter(Gdp(), read_positive(mu, "mu") ** 2, _check_delta_limit(delta))
 
 
@@ -200,85 +462,25 @@ def _check_delta_limit(delta: Number) -> Fraction:
     return exact
 
 
-def to_epsilon(currency: Zcdp | Rdp | Gdp, limit: Fraction, delta: Fraction) -> float:
-    """The ε that so much of a currency promises at δ, rounded up."""
-    match currency:
-        case Zcdp():
-            return epsilon_from_zcdp(limit, delta)
-        case Rdp(order=order):
-            return epsilon_from_rdp(order, limit, delta)
-        case Gdp():
-            return epsilon_from_gdp(sqrt_up(limit), delta)
-        case _:
-            assert_never(currency)
+# The cost of one event in every currency. Only the account's own currency is charged; the others are for comparison: each is
+# what a filter of that currency would charge.
 
 
-_SYMBOLS = {Pure: "ε", Zcdp: "zCDP ρ", Rdp: "Rényi divergence", Gdp: "μ²"}
-
-
-# The currencies by name, and what one and the same release costs in each of them.
-#
-# Only the account's own currency is ever charged. The others are for a reader who keeps books of another kind: each is what
-# a filter of that currency would take for this release, and its leak δ.
-
-
-RENYI_ORDERS = (Fraction(2), Fraction(8), Fraction(32))
-ALL_CURRENCIES: tuple[Currency, ...] = (Pure(), Zcdp(), Gdp(), *map(Rdp, RENYI_ORDERS))
-DEFAULT_DELTA = Fraction(1, 10**6)
-"""Where ε is read if the session has no δ of its own."""
-
-
-def currency_name(currency: Currency) -> str:
-    """The currency, as printed and typed.
-
-    >>> currency_name(Rdp(Fraction(16)))
-    'rdp(16)'
-    """
-    match currency:
-        case Pure():
-            return "pure"
-        case Zcdp():
-            return "zcdp"
-        case Gdp():
-            return "gdp"
-        case Rdp(order=order):
-            return f"rdp({order})"
-        case _:
-            assert_never(currency)
-
-
-def parse_currency(text: str) -> Currency:
-    """The currency that has this name.
-
-    >>> parse_currency("zcdp"), parse_currency("rdp(16)")
-    (Zcdp(), Rdp(order=Fraction(16, 1)))
-    """
-    plain = {currency_name(currency): currency for currency in (Pure(), Zcdp(), Gdp())}
-    if not isinstance(text, str):
-        raise BadParameter("currency", type(text).__name__, "not a currency", f"name one: {', '.join(plain)} or rdp(16)")
-    if text in plain:
-        return plain[text]
-    try:
-        order = parse_rational(text.removeprefix("rdp(").removesuffix(")"))
-    except BadParameter:
-        order = Fraction(0)
-    if order > 1 and text == f"rdp({text[4:-1]})":
-        return Rdp(order)
-    raise BadParameter("currency", repr(text), "no such currency", f"take {', '.join(plain)} or rdp(16)")
+COMPARED_CURRENCIES: tuple[Currency, ...] = (Pure(), Zcdp(), Gdp(), *map(Rdp, (Fraction(2), Fraction(8), Fraction(32))))
 
 
 @dataclass(frozen=True, slots=True)
 class CurrencyCost:
-    """A price in one currency: `value` of what `symbol` stands for, and the leak δ beside it."""
+    """The cost of an event in one currency: `value`, whose symbol is `symbol`, and the δ beside it."""
 
     name: str
-    json_key: str  # its name in JSON
+    json_key: str
     symbol: str
     value: Bounds
     delta: Fraction
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain values, prices rounded up; infinity is the string "inf"."""
+        """In plain values, costs rounded up; infinity is the string "inf"."""
         ends = {"lower": to_json_number(self.value.lower), "upper": to_json_number(self.value.upper)}
         return {self.json_key: ends if self.name == "epsilon" else ends["upper"], "delta": ceil_float(self.delta)}
 
@@ -289,40 +491,21 @@ class CurrencyCost:
 
 @lru_cache(maxsize=64)
 def compare_costs(event: Event, delta: Fraction) -> tuple[CurrencyCost, ...]:
-    """The certified ε at δ (at 10⁻⁶ if there is no δ), then the price in every currency.
+    """The certified ε at δ (at 10⁻⁶ if there is no δ), then the cost in every compared currency.
 
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import count
-    >>> [str(reading) for reading in compare_costs(GaussianEvent(Fraction(10), count()), Fraction(0))][1:4]
+    >>> [str(cost) for cost in compare_costs(GaussianEvent(Fraction(10), count()), Fraction(0))][1:4]
     ['pure ε = inf', 'zCDP ρ = 0.005', 'GDP μ = 0.1']
     """
     at = delta or DEFAULT_DELTA
-    return (
-        CurrencyCost("epsilon", "epsilon", "ε", certified_epsilon(event, at), at),
-        *(_cost_in(kept, event) for kept in ALL_CURRENCIES),
-    )
-
-
-def _cost_in(currency: Currency, event: Event) -> CurrencyCost:
-    amount, leak = compute_cost(currency, event)
-    if isinstance(currency, Gdp) and isfinite(amount):
-        amount = sqrt_up(to_rational(amount))  # a filter adds up μ², people speak of μ
-    field, symbol = _json_key_and_symbol(currency)
-    return CurrencyCost(currency_name(currency), field, symbol, Bounds(floor_float(amount), ceil_float(amount)), leak)
-
-
-def _json_key_and_symbol(currency: Currency) -> tuple[str, str]:
-    match currency:
-        case Pure():
-            return "epsilon", "pure ε"
-        case Zcdp():
-            return "rho", "zCDP ρ"
-        case Gdp():
-            return "mu", "GDP μ"
-        case Rdp(order=order):
-            return "divergence", f"Rényi D({order})"
-        case _:
-            assert_never(currency)
+    found = [CurrencyCost("epsilon", "epsilon", "ε", certified_epsilon(event, at), at)]
+    for currency in COMPARED_CURRENCIES:
+        amount, delta_cost = currency.cost(event)
+        value = currency.reported_value(amount)
+        bounds = Bounds(floor_float(value), ceil_float(value))
+        found.append(CurrencyCost(currency.name, currency.json_key, currency.reported_symbol, bounds, delta_cost))
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
@@ -335,89 +518,20 @@ def certified_epsilon(event: Event, delta: Fraction) -> Bounds:
 
 
 def to_json_number(value: float) -> float | str:
-    """What JSON can hold."""
+    """The number, or "inf", which JSON has no number for."""
     return value if isfinite(value) else str(value)
 
 
-# What (ε, δ) buys in one currency, rounded down, and the largest ε that what is left still buys.
-#
-# Half of δ is reserved for selections and claims; the rest converts the currency.
+def round_up(exact: Fraction) -> Fraction:
+    """The same number while it is short, else rounded up to 128 significant bits.
 
-
-RESERVED_DELTA_SHARE = Fraction(1, 2)
-"""The part of δ that is kept for selections and claims; the rest converts the currency."""
-
-MAX_PROPOSED_EPSILON = float(1 << 20)
-"""An ε beyond which nothing is proposed."""
-
-
-def create_budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> Filter:
-    """A filter that promises (ε, δ). Without a δ it is kept in pure ε, else in zCDP unless another currency is named.
-
-    >>> create_budget(1, 0).currency, create_budget(1, 1e-6).currency, create_budget(1, 1e-6, Pure()).limit
-    (Pure(), Zcdp(), Fraction(1, 1))
+    >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
+    (Fraction(1, 3), True)
     """
-    eps, fail = read_positive(epsilon, "epsilon"), read_decimal(delta, "delta")
-    if fail != 0:
-        check_probability(fail, "delta")
-    match currency or (Pure() if fail == 0 else Zcdp()):
-        case Pure():
-            return pure_filter(eps, fail)
-        case Rdp(order=order):
-            return rdp_filter(order, compute_amount(Rdp(order), eps, fail))
-        case Zcdp() | Gdp() as kept:
-            return Filter(kept, compute_amount(kept, eps, fail), fail * RESERVED_DELTA_SHARE)
-
-
-@lru_cache(maxsize=1024)
-def compute_amount(currency: Currency, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """How much of the currency (ε, δ) buys, rounded down; ε itself in a pure account."""
-    if not isinstance(currency, Pure) and delta == 0:
-        raise BadParameter("delta", "0", "this currency promises an ε only at some δ", "give a δ, for example 1e-6")
-    match currency:
-        case Pure():
-            return epsilon
-        case Zcdp():
-            return _check_amount(Fraction(rho_within(epsilon, delta * (1 - RESERVED_DELTA_SHARE))), epsilon)
-        case Gdp():
-            return _check_amount(Fraction(mu_within(epsilon, delta * (1 - RESERVED_DELTA_SHARE))) ** 2, epsilon)
-        case Rdp(order=order):
-            return _check_amount(divergence_within(order, epsilon, delta), epsilon)
-        case _:
-            assert_never(currency)
-
-
-def _check_amount(amount: Fraction, epsilon: Fraction) -> Fraction:
-    if amount <= 0:
-        raise BadParameter(
-            "epsilon", format_rational(epsilon), "too small at this δ to buy anything", "take a larger ε or δ"
-        )
-    return amount
-
-
-def find_fitting_epsilon(budget: Filter, delta: Fraction) -> Fraction:
-    """The largest ε whose amount is still there, to four digits, rounded down; 0 if nothing is."""
-    if budget.remaining <= 0:
-        return Fraction(0)
-    if isinstance(budget.currency, Pure):
-        return budget.remaining
-    promised = to_epsilon(
-        budget.currency, budget.remaining, delta if isinstance(budget.currency, Rdp) else delta * (1 - RESERVED_DELTA_SHARE)
-    )
-    found = round_down(
-        to_rational(min(promised, MAX_PROPOSED_EPSILON))
-    )  # what is left promises it: `amount` is the inverse, up to rounding
-    while found > 0 and not can_pay(budget, found, delta):
-        found -= digit_step(found, 4)
-    return found
-
-
-def can_pay(budget: Filter, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether a question at this ε can still be paid."""
-    try:
-        return compute_amount(budget.currency, epsilon, delta) <= budget.remaining
-    except BadParameter:
-        return True  # too small to buy anything
+    if exact.denominator.bit_length() <= MAX_DENOMINATOR_BITS:
+        return exact
+    shift = MAX_DENOMINATOR_BITS - (exact.numerator.bit_length() - exact.denominator.bit_length())
+    return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
 
 
 def round_down(value: Fraction, digits: int = 4) -> Fraction:

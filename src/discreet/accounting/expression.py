@@ -200,7 +200,7 @@ def parse(text: str) -> Event:
     2
     >>> parse("gaussian(sgima=1)")
     Traceback (most recent call last):
-    discreet.errors.BadExpression: column 10: gaussian takes no "sgima"; it takes sigma, sensitivity, l0, l1, l2, linf
+    discreet.errors.BadExpression: column 10: gaussian takes no "sgima". It takes sigma, sensitivity, l0, l1, l2, linf.
       gaussian(sgima=1)
                ^
     """

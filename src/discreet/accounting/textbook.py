@@ -116,7 +116,7 @@ def advanced_composition_short(epsilon: Number, k: int, delta: Number) -> Point:
     >>> advanced_composition_short(1, 500, 1e-5)
     Traceback (most recent call last):
     discreet.errors.TheoremNotApplicable: the short form of advanced composition holds only if √k·(e^ε − 1) ≤ √(2·ln(1/δ)), \
-here 38.42 ≤ 4.8; use `optimal_composition` or the certified curve: it gives ε = 311.768
+here 38.42 ≤ 4.8. Use `optimal_composition` or the certified curve: it gives ε = 311.768.
     """
     eps, times, slack = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     log_low, log_high = (-bound for bound in reversed(log_bounds(slack)))

@@ -1,11 +1,12 @@
-"""One answer of any kind, read as numbers: every part of it under a name, what sort of thing it is, and a hash of the whole.
+"""One output of any type as numbers: every part under a name, the kind of the whole, and a digest of the whole.
 
 Lists, mappings, sets, arrays, texts, complex numbers and the attributes of objects are taken apart, however they are nested.
-Numbers in a row form a block, so that a list of two million takes a fraction of a second. Only what an answer holds is read:
-no `repr` of foreign types decides anything, and whatever raises on the way is a part like any other.
+Consecutive numbers form a block, so that a list of two million takes a fraction of a second. Only the content of an output
+is read: the `repr` of foreign types is used only where an object has no other content, and an exception on the way is
+recorded like any other part.
 
-How an answer is read never depends on other answers: an event is a property of single answers, or counting it would be no
-binomial experiment.
+How an output is parsed never depends on other outputs: an event is a property of single outputs, otherwise its count would
+not be binomial.
 """
 
 import marshal
@@ -34,21 +35,25 @@ Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = Floats | list[float]
 
 MAX_PARTS = 1 << 17
-"""So many parts of an answer get a name of their own; numbers in a row count as one."""
+"""Parts of an output that get a name of their own; consecutive numbers count as one."""
 MAX_DEPTH = 40
 SHORT_ROW = 16
-"""Up to so many numbers in a row no array is worth its while."""
+"""Up to this length a list of numbers is processed without an array, which is faster."""
 NESTED_ROW = 64
-"""A longer list of lists is read as one block, if it has the shape of one."""
+"""A longer list of lists is read as one block, if its lists have equal lengths."""
 LARGEST_DOUBLE = np.finfo(np.float64).max
 
 SUM, GREATEST, SMALLEST, PLACE_OF_LARGEST, NUMBER_COUNT = (
-    "the sum", "the largest", "the smallest", "the place of the largest", "how many are there",
+    "the sum", "the maximum", "the minimum", "the index of the maximum", "the count of numbers",
 )  # fmt: skip
 SUMMARY = (SUM, GREATEST, SMALLEST, PLACE_OF_LARGEST, NUMBER_COUNT)
-"""What is computed from all numbers of an answer that has several."""
+"""What is computed from all numbers of an output that has several."""
+WHOLE = "the output"
+"""The column of an output that is one number."""
+ROOT = "output"
+"""Where the names of the parts of an output begin: output[3], output.mean."""
 TEXT_OF = "the text of "
-"""A column that begins so holds codes of texts, which are equal or not."""
+"""A column with this prefix holds codes of texts, which are equal or not."""
 
 _NUMERIC = frozenset([bool, int, float])
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -64,7 +69,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("set", (set, frozenset)),
     ("sequence", (list, tuple, deque)),
 )
-"""How types are read: the first that fits. Everything else is an object with attributes."""
+"""How types are read: the first match counts. Everything else is an object with attributes."""
 _KIND_OF_TYPE: "WeakKeyDictionary[type, str]" = WeakKeyDictionary()
 _LITERAL_TYPES = frozenset([type(None), bool, int, float, str, bytes])
 _NUMBER_PATTERN = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
@@ -72,14 +77,14 @@ _NUMBER_PATTERN = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A call that ended in an exception, or not at all."""
+    """A call that ended in an exception or did not return, as an output."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedOutput:
-    """What one answer holds."""
+    """The content of one output."""
 
     kind: str
     digest: int
@@ -88,21 +93,21 @@ class ParsedOutput:
     labels: Mapping[int, str] = field(default_factory=dict)  # what the codes of texts stand for
 
     def keep_columns(self, columns: tuple[str, ...]) -> "ParsedOutput":
-        """Only the numbers under these names."""
-        found = {}
+        """Return the numbers with these names only."""
+        numbers = {}
         for name, block, place in _locate_columns(columns):
             if name in self.numbers:
-                found[name] = self.numbers[name]
+                numbers[name] = self.numbers[name]
             elif block in self.blocks and place < len(self.blocks[block]):
-                found[name] = float(self.blocks[block][place])
-        return ParsedOutput(self.kind, self.digest, found, labels=self.labels)
+                numbers[name] = float(self.blocks[block][place])
+        return ParsedOutput(self.kind, self.digest, numbers, labels=self.labels)
 
 
 def parse_output(output: Any, columns: tuple[str, ...] | None = None) -> ParsedOutput:
-    """Read an answer, or only its numbers under these names.
+    """Parse an output, and keep all of its numbers or those with these names.
 
-    >>> found = parse_output({"mean": 2.5, "cells": [3, 4]})
-    >>> found.numbers["['mean']"], list(found.blocks["['cells']"]), found.numbers["the sum"]
+    >>> parsed = parse_output({"mean": 2.5, "cells": [3, 4]})
+    >>> parsed.numbers["['mean']"], list(parsed.blocks["['cells']"]), parsed.numbers["the sum"]
     (2.5, [3.0, 4.0], 9.5)
     """
     if isinstance(output, FailedCall):
@@ -111,19 +116,19 @@ def parse_output(output: Any, columns: tuple[str, ...] | None = None) -> ParsedO
     walk.visit(output, "", 0)
     if walk.several:
         walk.summarise()
-    sort = f"{_describe_kind(output)}{', NaN' * walk.nan}{', infinite' * walk.infinite}"
-    whole = int.from_bytes(walk.digest.digest()[:8], "little", signed=True)
-    found = ParsedOutput(sort, whole, walk.numbers, walk.blocks, walk.words)
-    return found if columns is None else found.keep_columns(columns)
+    kind = f"{_describe_kind(output)}{', NaN' * walk.nan}{', infinite' * walk.infinite}"
+    digest = int.from_bytes(walk.digest.digest()[:8], "little", signed=True)
+    parsed = ParsedOutput(kind, digest, walk.numbers, walk.blocks, walk.labels)
+    return parsed if columns is None else parsed.keep_columns(columns)
 
 
 def hash_text(text: str) -> int:
-    """64 bits for a text."""
+    """Hash a text to 64 bits."""
     return int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest(), "little", signed=True)
 
 
 def to_float(value: Any) -> float:
-    """The nearest double, the largest one for what is larger, NaN for what is no number."""
+    """Return the nearest double, the largest one for larger numbers, NaN for what is not a number."""
     try:
         return float(value)
     except OverflowError:
@@ -134,12 +139,12 @@ def to_float(value: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _locate_columns(columns: tuple[str, ...]) -> tuple[tuple[str, str, int], ...]:
-    """Where each column is found if it has no name of its own: in which block, and at which place."""
-    found = []
+    """Return each column with the block and the place where it is if it has no name of its own."""
+    located = []
     for name in columns:
         block, _, place = name.removesuffix("]").rpartition("[")
-        found.append((name, block, int(place)) if place.isdecimal() else (name, "", 0))
-    return tuple(found)
+        located.append((name, block, int(place)) if place.isdecimal() else (name, "", 0))
+    return tuple(located)
 
 
 def _classify_type(given: type) -> str:
@@ -148,15 +153,15 @@ def _classify_type(given: type) -> str:
     return _KIND_OF_TYPE[given]
 
 
-def _name(value: Any) -> str:
-    """What a constant, a class, a module or a function is called."""
+def _get_name(value: Any) -> str:
+    """Return the name of a constant, a class, a module or a function."""
     if value is None or isinstance(value, Enum):
         return str(value)
     return str(getattr(value, "__qualname__", getattr(value, "__name__", "")))
 
 
 def _describe_kind(output: Any) -> str:
-    """What sort of thing an answer is: its type, and how long it is or which keys it has."""
+    """Describe the kind of an output: its type, with its length or its keys."""
     kind = type(output).__name__
     try:
         if isinstance(output, Mapping):
@@ -172,7 +177,7 @@ def _describe_kind(output: Any) -> str:
 
 
 def _format_label(value: Any) -> str:
-    """A short text for a key or an element, different for what is different."""
+    """Write a key or an element as a short text, different for different values."""
     if type(value) in _LITERAL_TYPES or (type(value) is tuple and all(type(each) in _LITERAL_TYPES for each in value)):
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:40]}… {hash_text(text) & 0xFFFFFFFF:08x}"
@@ -180,33 +185,33 @@ def _format_label(value: Any) -> str:
 
 
 class _OutputWalker:
-    """What has been read of an answer so far."""
+    """The content of an output that has been read so far."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, float] = {}
         self.blocks: dict[str, Row] = {}
-        self.words: dict[int, str] = {}
-        self.digest = sha256()  # in hardware, on most machines
-        self.single: list[float] = []  # the numbers that are summed up: those that stand alone or in a short row
-        self.counted: list[Floats] = []  # and those in long rows
+        self.labels: dict[int, str] = {}
+        self.digest = sha256()  # done in hardware on most machines
+        self.single: list[float] = []  # the numbers to summarise: single ones and those of short lists
+        self.counted: list[Floats] = []  # those of long lists
         self.nan = self.infinite = self.several = False
-        self.left = MAX_PARTS
+        self.parts_remaining = MAX_PARTS
 
     def visit(self, value: Any, path: str, depth: int) -> None:
-        """Read one part and all that is in it."""
-        self.left -= 1
-        if self.left < 0:
+        """Read one part and everything in it."""
+        self.parts_remaining -= 1
+        if self.parts_remaining < 0:
             return None
         self._hash(type(value).__name__)
         if depth > MAX_DEPTH:
             return self._code(path, "a part that is nested too deeply")
         try:
             self._visit_kind(value, path, depth)
-        except Exception as raised:  # foreign code ran: what it did is a part of the answer
+        except Exception as raised:  # foreign code ran: its exception is a part of the output
             self._code(path, f"a {type(value).__name__} that raises {type(raised).__name__}")
 
     def summarise(self) -> None:
-        """The sum, the ends, the place of the largest and the number of all numbers."""
+        """Add the sum, the extremes, the index of the maximum and the count of all numbers."""
         alone = [np.array(self.single)] if self.single or not self.counted else []
         every = np.concatenate(parts) if len(parts := [*alone, *self.counted]) > 1 else parts[0]
         self.numbers[NUMBER_COUNT] = float(len(every))
@@ -239,38 +244,38 @@ class _OutputWalker:
             case "set":
                 self._set(value, path)
             case "name":
-                self._code(path, _name(value))
+                self._code(path, _get_name(value))
             case _:
                 self._object(value, path, depth)
 
-    # -- leaves -------------------------------------------------------------------------------------------------------------
+    # -- parts without parts ------------------------------------------------------------------------------------------------
 
     def _hash(self, text: str) -> None:
         self.digest.update(text.encode(errors="replace") + b"\0")
 
     def _number(self, value: Any, path: str) -> None:
-        found = to_float(value)
+        number = to_float(value)
         self._hash(_format_exact(value))
-        self.numbers[path or "the answer"] = found
-        self._summarise_few([found])
+        self.numbers[path or WHOLE] = number
+        self._summarise_few([number])
 
     def _complex(self, value: Any, path: str) -> None:
         self.several = True
         for name, part in (("real", value.real), ("imag", value.imag)):
-            self._number(float(part), f"{path or 'answer'}.{name}")
+            self._number(float(part), f"{path or ROOT}.{name}")
 
     def _code(self, path: str, text: str) -> None:
-        """A part that is equal to another or not."""
+        """Record a part that is equal to another or not."""
         self._hash(text)
         code = hash_text(text) & ((1 << 53) - 1)
-        self.words[code] = text if len(text) <= 40 else f"{text[:40]}…"
-        self.numbers[f"{TEXT_OF}{path or 'the answer'}"] = float(code)
+        self.labels[code] = text if len(text) <= 40 else f"{text[:40]}…"
+        self.numbers[f"{TEXT_OF}{path or WHOLE}"] = float(code)
 
     def _text(self, value: str, path: str) -> None:
-        """Its code, its length, the numbers that are written in it, and its characters."""
+        """Record its code, its length, the numbers written in it, and its characters."""
         self._code(path, f"{value!r}" if len(value) < 1000 else str(value))
-        self.numbers[f"the length of {path or 'the answer'}"] = float(len(value))
-        self.left -= 3
+        self.numbers[f"the length of {path or WHOLE}"] = float(len(value))
+        self.parts_remaining -= 3
         before = f"{path} " if path else ""
         written = _NUMBER_PATTERN.findall(value)
         if written:
@@ -280,11 +285,11 @@ class _OutputWalker:
             self.blocks[f"{before}character"] = letters.astype(np.float64)
 
     def _block(self, values: NDArray[Any], path: str) -> None:
-        """Numbers in a row."""
+        """Record consecutive numbers."""
         self.several = True
         self.digest.update(f"{values.dtype.str}{values.shape}".encode())
         self.digest.update(np.ascontiguousarray(values).data.cast("B") if values.size else b"")
-        self._row(values.ravel().astype(np.float64, copy=False), path or "answer")
+        self._row(values.ravel().astype(np.float64, copy=False), path or ROOT)
 
     def _row(self, values: Floats, block: str) -> None:
         self.blocks[block] = values
@@ -301,16 +306,16 @@ class _OutputWalker:
             self.nan |= bool(np.isnan(values).any())
             self.infinite |= bool(np.isinf(values).any())
 
-    # -- what holds others --------------------------------------------------------------------------------------------------
+    # -- parts with parts ---------------------------------------------------------------------------------------------------
 
     def _array(self, values: NDArray[Any], path: str, depth: int) -> None:
         if values.dtype.kind == "c":
             self._hash(str(values.shape))
             for name, part in (("real", values.real), ("imag", values.imag)):
-                self._block(np.ascontiguousarray(part), f"{path or 'answer'}.{name}")
+                self._block(np.ascontiguousarray(part), f"{path or ROOT}.{name}")
         elif values.dtype.names:
             for name in values.dtype.names:
-                self._array(values[name], f"{path or 'answer'}.{name}", depth)
+                self._array(values[name], f"{path or ROOT}.{name}", depth)
         elif values.dtype.kind in "biuf":
             self._block(values, path)
         else:
@@ -320,7 +325,7 @@ class _OutputWalker:
     def _mapping(self, value: Mapping[Any, Any], path: str, depth: int) -> None:
         self.several = True
         for key, part in value.items():
-            if self.left < 0:
+            if self.parts_remaining < 0:
                 break
             label = _format_label(key)
             self._hash(label)
@@ -334,10 +339,10 @@ class _OutputWalker:
 
     def _add_members(self, labels: Sequence[str], path: str) -> None:
         before = f"{path} " if path else ""
-        found = {f"{before}has {label}": 1.0 for label in labels[: max(0, self.left)]}
-        self.left -= len(found)
-        self.numbers |= found
-        self.counted.append(np.ones(len(found)))
+        members = {f"{before}has {label}": 1.0 for label in labels[: max(0, self.parts_remaining)]}
+        self.parts_remaining -= len(members)
+        self.numbers |= members
+        self.counted.append(np.ones(len(members)))
 
     def _sequence(self, value: Sequence[Any], path: str, depth: int) -> None:
         self.several = True
@@ -352,8 +357,8 @@ class _OutputWalker:
         return self._visit_mixed(value, path, depth)
 
     def _visit_mixed(self, value: Sequence[Any], path: str, depth: int) -> None:
-        """Numbers where they stand, NaN between them; and every other part by itself."""
-        block, row = path or "answer", np.array([to_float(each) if isinstance(each, _NUMBERS) else np.nan for each in value])
+        """Record numbers at their places, NaN between them, and every other part by itself."""
+        block, row = path or ROOT, np.array([to_float(each) if isinstance(each, _NUMBERS) else np.nan for each in value])
         here = np.array([isinstance(each, _NUMBERS) for each in value])
         if here.any():
             self.blocks[block] = row
@@ -364,17 +369,17 @@ class _OutputWalker:
         for j, each in enumerate(value):
             if isinstance(each, _NUMBERS):
                 self._hash(f"{type(each).__name__} {_format_exact(each)}")
-            elif self.left < 0:
+            elif self.parts_remaining < 0:
                 break
             else:
                 self.visit(each, f"{block}[{j}]", depth + 1)
 
     def _visit_plain_row(self, value: Sequence[Any], kinds: set[type], path: str) -> None:
-        """Whole numbers, doubles and booleans, at the speed of arrays if there are many."""
+        """Record integers, doubles and booleans, at the speed of arrays if there are many."""
         if len(value) <= SHORT_ROW:
             self.digest.update(marshal.dumps(list(value), 2))
             row = [to_float(each) for each in value]
-            self.blocks[path or "answer"] = row
+            self.blocks[path or ROOT] = row
             return self._summarise_few(row)
         if kinds == {float}:
             return self._block(np.fromiter(value, np.float64, len(value)), path)
@@ -384,25 +389,25 @@ class _OutputWalker:
             except OverflowError:
                 pass
         self.digest.update(marshal.dumps(list(value), 2))
-        self._row(np.array([to_float(each) for each in value], np.float64), path or "answer")
+        self._row(np.array([to_float(each) for each in value], np.float64), path or ROOT)
         return None
 
     def _visit_as_block(self, value: Sequence[Any], path: str) -> bool:
-        """Lists of numbers that are all equally long, as one block; False for others."""
+        """Record lists of numbers with equal lengths as one block; return False for others."""
         try:
-            found = np.array(value)
+            table = np.array(value)
         except ValueError:
             return False
-        if found.dtype.kind not in "biuf":
+        if table.dtype.kind not in "biuf":
             return False
         self.digest.update(marshal.dumps([*value], 2))
-        self._hash(str(found.shape))
-        self._row(found.ravel().astype(np.float64), f"{path or 'answer'}.flat")
+        self._hash(str(table.shape))
+        self._row(table.ravel().astype(np.float64), f"{path or ROOT}.flat")
         return True
 
     def _object(self, value: Any, path: str, depth: int) -> None:
-        """Its numbers if it can become an array, its attributes, else what it says of itself."""
-        before, parts = path or "answer", read_attributes(value)
+        """Record its numbers if it converts to an array, else its attributes, else its `repr`."""
+        before, parts = path or ROOT, read_attributes(value)
         if hasattr(type(value), "__array__"):
             parts = {name: list(getattr(value, name)) for name in ("columns", "index") if hasattr(value, name)}
             self._array(np.asarray(value), path, depth)
@@ -417,20 +422,20 @@ class _OutputWalker:
 
 
 def read_attributes(value: Any) -> dict[str, Any]:
-    """What an object holds, in its dictionary and its slots."""
-    found: dict[str, Any] = {}
+    """Return the attributes of an object, from its slots and its dictionary."""
+    attributes: dict[str, Any] = {}
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             hidden = f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
             if name not in ("__dict__", "__weakref__") and hasattr(value, hidden):
-                found[name] = getattr(value, hidden)
-    held = getattr(value, "__dict__", None)
-    return {**found, **(held if isinstance(held, dict) else {})}
+                attributes[name] = getattr(value, hidden)
+    own = getattr(value, "__dict__", None)
+    return {**attributes, **(own if isinstance(own, dict) else {})}
 
 
 def _format_exact(value: Any) -> str:
-    """A number in letters, all of it."""
+    """Write a number exactly."""
     if isinstance(value, int | np.integer):
         return f"{int(value):x}"
     if isinstance(value, Fraction):

@@ -1,7 +1,8 @@
-"""Deterministic replay: what every noise primitive of a question is given, on neighbouring tables, without any sampling.
+"""Deterministic replay: compare what every noise of a query is given on neighbouring tables, without sampling.
 
-The question is released as always, but with noises that write down what they are asked to hide and add nothing. If one unit
-moves what a noise was given by more, in any norm, than the sensitivity in that noise's own loss, the price is wrong.
+The query is run as usual, but with noises that record the exact values which they are given and add nothing. The cost of a
+measurement follows from the sensitivities in its events. If one unit moves the values of a noise further, in any norm, than
+the sensitivity in that noise's event, the cost is wrong.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,68 +17,65 @@ from discreet.events import DiscreteLaplaceEvent, GaussianEvent
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
 from discreet.query.answer import ExactTotals, Keys, Receipt, release
-from discreet.query.calibrate import Measurement, Noise
+from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
+from discreet.query.estimates import Noise
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 
 NoiseInputs: TypeAlias = "Mapping[Any, int | float]"
-"""What one noise was given, by key and place; what is not there is zero."""
+"""The exact values that one noise was given, by group key and place; missing ones are zero."""
 
 
 class Engine(Protocol):
-    """Whatever adds up exact integers."""
+    """What computes exact totals."""
 
     def run(self, bounded: BoundedQuery) -> ExactTotals:
-        """The integers behind a question."""
+        """Compute the exact totals of a query."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseTrace:
-    """What each noise of a question was given."""
+    """What each noise of a query was given."""
 
     statistics: Mapping[Statistic, NoiseInputs]
-    selection: NoiseInputs  # distinct units per key, where keys are selected by them
+    selection: NoiseInputs  # distinct units per key, where partition selection uses them
 
 
 def trace_noise_inputs(measurement: Measurement, engine: Engine) -> NoiseTrace:
-    """Release the question once, listening instead of adding noise."""
-    heard: dict[Statistic, list[NDArray[np.int64]]] = {measure: [] for measure, _ in measurement.noises}
+    """Run a measurement once with noises that record instead of adding noise."""
+    recorded: dict[Statistic, list[NDArray[np.int64]]] = {statistic: [] for statistic, _ in measurement.noises}
     units: dict[Keys, int] = {}
     exact = engine.run(measurement.bounded)
-    listening = replace(
+    recording = replace(
         measurement,
-        noises=tuple((measure, _make_recording(noise, heard[measure])) for measure, noise in measurement.noises),
+        noises=tuple((statistic, _make_recording(noise, recorded[statistic])) for statistic, noise in measurement.noises),
         selection=None if measurement.selection is None else _make_selecting_all(measurement.selection),
     )
-    seen = _record_units(exact.totals, units) if measurement.selection is not None else exact.totals
-    answer = release(listening, replace(exact, totals=seen), Receipt(0, listening.event))
+    totals = _record_units(exact.totals, units) if measurement.selection is not None else exact.totals
+    answer = release(recording, replace(exact, totals=totals), Receipt(0, recording.event))
     keys = [key for key, _ in answer.rows]
-    totals = {measure: _index_by_key(keys, np.concatenate(parts)) for measure, parts in heard.items() if parts}
-    return NoiseTrace(totals, units)
+    inputs = {statistic: _index_by_key(keys, np.concatenate(parts)) for statistic, parts in recorded.items() if parts}
+    return NoiseTrace(inputs, units)
 
 
 def find_violations(measurement: Measurement, before: NoiseTrace, after: NoiseTrace) -> list[str]:
-    """The noises that were moved further than their losses say, and in which norm."""
-    found = []
-    for measure, noise in measurement.noises:
-        fact = noise.event(measurement.bounded.sensitivity(measure))
-        found += find_exceeded_norms(
-            repr(measure), before.statistics.get(measure, {}), after.statistics.get(measure, {}), _stated_sensitivity(fact)
-        )
+    """Return the noises that were moved further than the sensitivities in their events, and in which norm."""
+    violations = []
+    for statistic, noise in measurement.noises:
+        event: DiscreteLaplaceEvent | GaussianEvent = noise.event(measurement.bounded.sensitivity(statistic))
+        first, second = (trace.statistics.get(statistic, {}) for trace in (before, after))
+        violations += find_exceeded_norms(repr(statistic), first, second, event.sensitivity)
     if measurement.selection is not None:
         groups = measurement.bounded.max_groups * measurement.bounded.neighbours.differing_units
-        found += find_exceeded_norms("distinct units", before.selection, after.selection, Sensitivity(l0=groups, linf=1))
-    return found
-
-
-def _stated_sensitivity(fact: DiscreteLaplaceEvent | GaussianEvent) -> Sensitivity:
-    return fact.sensitivity
+        limit = Sensitivity(l0=groups, linf=1)
+        violations += find_exceeded_norms("distinct units", before.selection, after.selection, limit)
+    return violations
 
 
 def find_exceeded_norms(name: str, before: NoiseInputs, after: NoiseInputs, limit: Sensitivity) -> list[str]:
-    """The norms in which some numbers moved further than a sensitivity allows."""
+    """Return the norms in which two sets of values differ by more than a sensitivity allows."""
     steps = [abs(Fraction(before.get(key, 0)) - Fraction(after.get(key, 0))) for key in {**before, **after}]
     steps = [step for step in steps if step]
     norms = {
@@ -86,7 +84,7 @@ def find_exceeded_norms(name: str, before: NoiseInputs, after: NoiseInputs, limi
         "l2": (sum(step * step for step in steps), limit.l2_squared),
         "linf": (max(steps, default=Fraction(0)), limit.linf),
     }
-    return [f"{norm} of {name}" for norm, (seen, most) in norms.items() if most is not None and seen > most]
+    return [f"{norm} of {name}" for norm, (distance, bound) in norms.items() if bound is not None and distance > bound]
 
 
 def _index_by_key(keys: list[Keys], given: NDArray[np.int64]) -> dict[Any, int]:
@@ -104,7 +102,7 @@ def _record_units(
 
 
 class _RecordingLaplace(Laplace):
-    """Laplace noise that writes down what it is given and adds nothing."""
+    """Laplace noise that records what it is given and adds nothing."""
 
     __slots__ = ("given",)
     given: list[NDArray[np.int64]]
@@ -115,7 +113,7 @@ class _RecordingLaplace(Laplace):
 
 
 class _RecordingGaussian(Gaussian):
-    """The same for Gaussian noise."""
+    """Gaussian noise that records what it is given and adds nothing."""
 
     __slots__ = ("given",)
     given: list[NDArray[np.int64]]
@@ -126,7 +124,7 @@ class _RecordingGaussian(Gaussian):
 
 
 class _SelectsAll(Threshold):
-    """A selection that shows every key."""
+    """A partition selection that keeps every key."""
 
     __slots__ = ()
 
@@ -135,10 +133,10 @@ class _SelectsAll(Threshold):
 
 
 def _make_recording(noise: Noise, given: list[NDArray[np.int64]]) -> Noise:
-    heard: _RecordingLaplace | _RecordingGaussian
-    heard = _RecordingLaplace(noise.scale) if isinstance(noise, Laplace) else _RecordingGaussian(noise.sigma)
-    object.__setattr__(heard, "given", given)
-    return heard
+    recording: _RecordingLaplace | _RecordingGaussian
+    recording = _RecordingLaplace(noise.scale) if isinstance(noise, Laplace) else _RecordingGaussian(noise.sigma)
+    object.__setattr__(recording, "given", given)
+    return recording
 
 
 def _make_selecting_all(selection: Threshold) -> Threshold:

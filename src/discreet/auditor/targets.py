@@ -1,7 +1,8 @@
-"""Things to attack: wrong twins of right mechanisms, each with one fault, built on exact noise so that only the fault shows.
+"""Mechanisms to audit: mutants with one fault each, and the correct designs.
 
-A twin states what it claims and inputs on which a fair opponent would try it. `CORRECT` holds the same designs without the
-fault.
+Mutants are built on exact noise, so that only the fault shows. Each states its claim, the neighbouring inputs on which to
+try it, and the fault. To add one, add a `Target` to `MUTANTS`, which an audit must refute, or to `CORRECT`, which it must
+not.
 """
 
 from collections.abc import Callable
@@ -26,14 +27,14 @@ SampleFunction = Callable[[Any, int], Any]
 
 @dataclass(frozen=True)
 class SampledMechanism:
-    """A mechanism given by its sampler."""
+    """A mechanism given by its sampler: `sample(input, n)` returns n outputs."""
 
     sample: SampleFunction
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something to audit: a mechanism, what it claims, and neighbouring inputs."""
+    """A mechanism, its claim, neighbouring inputs, and its fault if it has one."""
 
     name: str
     mechanism: Any
@@ -43,21 +44,21 @@ class Target:
 
 
 def draw_laplace(scale: Any, n: int) -> NDArray[np.int64]:
-    """Exact noise."""
+    """Draw exact discrete Laplace noise."""
     return discrete_laplace(Fraction(scale), n)
 
 
 def repeat_rows(data: Any, n: int) -> NDArray[np.int64]:
-    """The same vector of counts n times."""
+    """Repeat a vector of counts n times."""
     return np.repeat(np.asarray(data, np.int64)[None], n, axis=0)
 
 
 def make_noisy_counts(scale: Any) -> SampleFunction:
-    """Laplace noise on every count."""
+    """Return a sampler that adds Laplace noise to every count."""
     return lambda data, n: repeat_rows(data, n) + draw_laplace(scale, n * len(data)).reshape(n, len(data))
 
 
-# -- sparse vector: ten counts against a threshold of 0, c = 2, ε = 1: the wrong ones are [LSL17, Algs 3 to 6] --------------
+# -- sparse vector: ten counts against a threshold of 0, c = 2, ε = 1; the mutants are [LSL17, Algs 3 to 6] -----------------
 
 ABOVE: tuple[tuple[Any, Any], ...] = (([0] * 10, [1] * 10), ([0] * 5 + [1] * 5, [1] * 5 + [0] * 5))
 LAST: tuple[tuple[Any, Any], ...] = (([0] * 9 + [2], [1] * 9 + [1]), *ABOVE)
@@ -68,11 +69,11 @@ def _sparse(bar_scale: Any, scale: Any | None, *, stops: int | None = STOPS, num
     def sample(data: Any, n: int) -> Array:
         values = repeat_rows(data, n)
         bar = draw_laplace(bar_scale, n)[:, None]
-        heard = values if scale is None else values + draw_laplace(scale, values.size).reshape(values.shape)
-        reached = heard >= bar
-        over = np.cumsum(reached, axis=1) - reached >= (stops or values.shape[1] + 1)
-        said = np.where(reached, heard + 1000 if numeric else 1, 0)
-        return np.where(over, -1, said)
+        noisy = values if scale is None else values + draw_laplace(scale, values.size).reshape(values.shape)
+        above = noisy >= bar
+        stopped = np.cumsum(above, axis=1) - above >= (stops or values.shape[1] + 1)
+        outputs = np.where(above, noisy + 1000 if numeric else 1, 0)
+        return np.where(stopped, -1, outputs)
 
     return sample
 
@@ -86,14 +87,14 @@ SPARSE = [
         "value",
     ),
     Target(
-        "sparse vector whose noise ignores the number of stops",
+        "sparse vector with noise for one stop instead of two",
         SampledMechanism(_sparse(4, Fraction(4, 3))),
         1,
         ABOVE,
         "scale",
     ),
     Target(
-        "sparse vector without noise on the answers", SampledMechanism(_sparse(2, None, stops=None)), 1, ABOVE, "no noise"
+        "sparse vector without noise on the queries", SampledMechanism(_sparse(2, None, stops=None)), 1, ABOVE, "no noise"
     ),
     Target("sparse vector that never stops", SampledMechanism(_sparse(2, 2, stops=None)), 1, ABOVE, "no stop"),
 ]
@@ -107,42 +108,44 @@ def _max_value(data: Any, n: int) -> Array:
 
 
 def _resample_until_inside(data: Any, n: int) -> Array:
-    """Noise drawn again until the result lies in [0, 10]: the tails are cut off, and the scaling depends on the input."""
-    found = np.full(n, -1, np.int64)
-    while (missing := np.flatnonzero((found < 0) | (found > 10))).size:
-        found[missing] = data + draw_laplace(1, missing.size)
-    return found
+    """Redraw noise until the result lies in [0, 10]: the tails are cut off, and the normalisation depends on the input."""
+    outputs = np.full(n, -1, np.int64)
+    while (outside := np.flatnonzero((outputs < 0) | (outputs > 10))).size:
+        outputs[outside] = data + draw_laplace(1, outside.size)
+    return outputs
 
 
 def _count_all_rows(data: Any, n: int) -> Array:
-    """Counts rows, with noise for one row per person; a person here may have three."""
+    """Count rows with noise for one row per person, although a person has three: contributions are not bounded."""
     return np.asarray(len(data) + draw_laplace(1, n))
 
 
-def _clamp_after_noise(data: Any, n: int) -> Array:
+def _clip_after_noise(data: Any, n: int) -> Array:
+    """Clip the noisy sum instead of the values."""
     return np.asarray(np.clip(round(sum(data)) + draw_laplace(1, n), 0, 20))
 
 
 def _divide_by_true_count(data: Any, n: int) -> Array:
+    """Divide a noisy sum by the exact number of people."""
     return np.asarray((sum(data) + draw_laplace(1, n)) / max(1, len(data)))
 
 
 def _answer_twenty_times(data: Any, n: int) -> Array:
-    """Twenty answers with fresh noise for the price of one."""
+    """Answer twenty times with fresh noise at the cost of once."""
     return np.asarray(make_noisy_counts(1)([data] * 20, n))
 
 
 def _count_present_keys(data: Any) -> Any:
-    """Noisy counts of the keys that somebody has."""
+    """Return noisy counts of exactly those keys that occur: no partition selection."""
     return {key: data.count(key) + int(draw_laplace(1, 1)[0]) for key in sorted(set(data))}
 
 
-# -- strange records --------------------------------------------------------------------------------------------------------
+# -- unexpected records -----------------------------------------------------------------------------------------------------
 
 
 def _nan_sum(data: Any) -> Any:
-    clamped = [x if isnan(x) else min(1.0, max(0.0, x)) for x in data]
-    return Laplace(1).release(0) + sum(clamped)
+    clipped = [x if isnan(x) else min(1.0, max(0.0, x)) for x in data]
+    return Laplace(1).release(0) + sum(clipped)
 
 
 def _raises(data: Any) -> Any:
@@ -151,7 +154,7 @@ def _raises(data: Any) -> Any:
     return len(data) + Laplace(1).release(0)
 
 
-# -- floats -----------------------------------------------------------------------------------------------------------------
+# -- floating point ---------------------------------------------------------------------------------------------------------
 
 
 def _float_normal(data: Any, n: int) -> Array:
@@ -174,7 +177,7 @@ def _same_seed(data: Any) -> Any:
 
 
 class _OncePerProcess:
-    """Noise drawn when the program starts, and used for every answer."""
+    """Draws noise when the process starts, and uses it for every output."""
 
     def __init__(self) -> None:
         self.noise = int(draw_laplace(10, 1)[0])
@@ -184,16 +187,16 @@ class _OncePerProcess:
 
 
 @cache
-def _states() -> Array:
+def _list_states() -> Array:
     return np.array([Laplace(20).release(0, _stream(1000 + k)) for k in range(256)])
 
 
 def _short_period(data: Any, n: int) -> Array:
-    """A generator with 256 states."""
-    return np.asarray(data + _states()[(SYSTEM.words(n) >> np.uint64(56)).astype(np.int64)])
+    """Draw noise from a generator with 256 states."""
+    return np.asarray(data + _list_states()[(SYSTEM.words(n) >> np.uint64(56)).astype(np.int64)])
 
 
-# -- failures that δ must cover ---------------------------------------------------------------------------------------------
+# -- outputs that δ must cover ----------------------------------------------------------------------------------------------
 
 
 def _catastrophe(delta: Any) -> SampleFunction:
@@ -201,9 +204,9 @@ def _catastrophe(delta: Any) -> SampleFunction:
 
 
 def _short_gaussian(share: Fraction) -> Target:
-    right = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
+    correct = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
     name = f"Gaussian {float(1 - share):.0%} short, against its curve"
-    return Target(name, Gaussian(right.sigma * share), right.event(1), ((0, 1),), "σ")
+    return Target(name, Gaussian(correct.sigma * share), correct.event(1), ((0, 1),), "σ")
 
 
 MUTANTS = [
@@ -211,14 +214,18 @@ MUTANTS = [
     _short_gaussian(Fraction(80, 100)),
     _short_gaussian(Fraction(95, 100)),
     Target(
-        "Laplace in doubles",
+        "Laplace in floating point",
         SampledMechanism(lambda x, n: FloatLaplace(2).release(np.full(n, x))),
         0.5,
         ((0.0, 1.0),),
         "floats",
     ),
     Target(
-        "Gaussian in doubles", SampledMechanism(_float_normal), Gaussian(2).event(1), ((0.0, 1.0), (0.0, 1 / 3)), "floats"
+        "Gaussian in floating point",
+        SampledMechanism(_float_normal),
+        Gaussian(2).event(1),
+        ((0.0, 1.0), (0.0, 1 / 3)),
+        "floats",
     ),
     Target(
         "noise rounded before it is added", SampledMechanism(_round_before_adding), 0.5, ((0.0, 1 / 3), (0.0, 1.0)), "grid"
@@ -234,37 +241,37 @@ MUTANTS = [
     ),
     Target("catastrophe more often than δ", SampledMechanism(_catastrophe(0.01)), (0, 0.005), ((3, 4),), "δ"),
     Target("name and shame more often than δ", NameAndShame(0.02), (1, 0.005), ((["ann", "bob"], ["ann"]),), "δ"),
-    Target("a sum that hands NaN on", _nan_sum, 1, (([0.5], [0.5, nan]), ([0.5], [0.5, 1.0])), "NaN"),
+    Target("a sum that passes NaN on", _nan_sum, 1, (([0.5], [0.5, nan]), ([0.5], [0.5, 1.0])), "NaN"),
     Target("an exception on one record", _raises, 1, (([1], [1, 1]), ([1], [1, -1])), "exception"),
-    Target("no bound on contributions", SampledMechanism(_count_all_rows), 1, ((["a"], ["a", "b", "b", "b"]),), "bound"),
-    Target("keys that somebody has", _count_present_keys, 1, ((["a", "a"], ["a", "a", "b"]),), "keys"),
+    Target("no contribution bounding", SampledMechanism(_count_all_rows), 1, ((["a"], ["a", "b", "b", "b"]),), "bound"),
+    Target("no partition selection", _count_present_keys, 1, ((["a", "a"], ["a", "a", "b"]),), "keys"),
     Target("truncated geometric with its tails cut off", SampledMechanism(_resample_until_inside), 1, ((0, 1),), "tails"),
     Target("one seed for every call", _same_seed, 0.5, ((0, 1),), "seed"),
     Target("noise drawn once per process", _OncePerProcess(), 0.1, ((0, 1),), "seed"),
     Target("a generator with 256 states", SampledMechanism(_short_period), 0.05, ((0, 1),), "period"),
-    Target("a sum clamped after the noise", SampledMechanism(_clamp_after_noise), 1, (([1, 1], [1, 1, 10]),), "clamp"),
-    Target("a mean over the true number", SampledMechanism(_divide_by_true_count), 1, (([1, 1, 1], [1, 1, 1, 1]),), "n"),
-    Target("twenty answers for the price of one", SampledMechanism(_answer_twenty_times), 1, ((0, 1),), "composition"),
+    Target("a sum clipped after the noise", SampledMechanism(_clip_after_noise), 1, (([1, 1], [1, 1, 10]),), "clipping"),
+    Target("a mean over the exact number", SampledMechanism(_divide_by_true_count), 1, (([1, 1, 1], [1, 1, 1, 1]),), "n"),
+    Target("twenty answers at the cost of one", SampledMechanism(_answer_twenty_times), 1, ((0, 1),), "composition"),
 ]
-"""Every one of these is to be caught."""
+"""An audit must refute each of these."""
 
-_SPARSE_RIGHT = SparseVector.for_epsilon(1, sensitivity=1, threshold=0, most=STOPS)
+_CORRECT_SPARSE = SparseVector.for_epsilon(1, sensitivity=1, threshold=0, most=STOPS)
 _TRUNCATED = TruncatedGeometric(1, 0, 10)
 
 CORRECT = [
     Target("Laplace", Laplace(1), 1, ((0, 1),)),
     Target("Gaussian", Gaussian(4), Gaussian(4).event(1), ((0, 1),)),
-    Target("sparse vector", SampledMechanism(lambda x, n: _SPARSE_RIGHT.run_batch(repeat_rows(x, n))), 1, ABOVE),
+    Target("sparse vector", SampledMechanism(lambda x, n: _CORRECT_SPARSE.run_batch(repeat_rows(x, n))), 1, ABOVE),
     Target("histogram of disjoint cells", SampledMechanism(make_noisy_counts(1)), 1, (([5, 5, 5, 5], [4, 5, 5, 5]),)),
     Target("truncated geometric", _TRUNCATED, 1, ((0, 1), (9, 10))),
     Target(
-        "place of the noisy max",
+        "index of the noisy max",
         SampledMechanism(lambda x, n: make_noisy_counts(2)(x, n).argmax(axis=1)),
         1,
         (([0] * 5, [1, 0, 0, 0, 0]),),
     ),
     Target("catastrophe as often as δ", SampledMechanism(_catastrophe(0.01)), (0, 0.01), ((3, 4),)),
     Target("catastrophe, called", Catastrophe(0.02).release, (0, 0.02), ((["ann"], ["bob"]),)),
-    Target("laplace on reals", Laplace(Fraction(21, 10)), 0.5, ((0.0, 1.0), (0.25, 1 / 3))),
+    Target("Laplace on reals", Laplace(Fraction(21, 10)), 0.5, ((0.0, 1.0), (0.25, 1 / 3))),
 ]
-"""None of these is."""
+"""An audit must refute none of these."""

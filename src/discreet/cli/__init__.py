@@ -1,4 +1,7 @@
-"""The command line: what can be typed is in `commands`, what it does beside it."""
+"""The command line: one file per command, with its signature and its body.
+
+A command imports what it needs when it runs, so that `discreet --help` is quick.
+"""
 
 import os
 from io import TextIOWrapper
@@ -7,35 +10,34 @@ import typer
 
 from discreet.cli.app import app
 
-# as `discreet --help` shows them
-from discreet.cli.commands import questions  # isort: skip
-from discreet.cli.commands import keeping  # isort: skip
-from discreet.cli.commands import sources  # isort: skip
-from discreet.cli.commands import planning  # isort: skip
-from discreet.cli.commands import publishing  # isort: skip
-from discreet.cli.commands import accounting  # isort: skip
-from discreet.cli.commands import auditing  # isort: skip
-from discreet.cli.commands import lab  # isort: skip
+# in the order of `discreet --help`
+from discreet.cli import demo  # isort: skip
+from discreet.cli import ask  # isort: skip
+from discreet.cli import quote  # isort: skip
+from discreet.cli import publish  # isort: skip
+from discreet.cli import policy  # isort: skip
+from discreet.cli import budget  # isort: skip
+from discreet.cli import ledger  # isort: skip
+from discreet.cli import source  # isort: skip
+from discreet.cli import plan  # isort: skip
+from discreet.cli import epsilon  # isort: skip
+from discreet.cli import calibrate  # isort: skip
+from discreet.cli import verify  # isort: skip
+from discreet.cli import audit  # isort: skip
+from discreet.cli import lab  # isort: skip
 
-__all__ = ["accounting", "app", "auditing", "keeping", "lab", "main", "planning", "publishing", "questions", "sources"]
-
-
-def _escape_unencodable() -> None:
-    """Where the terminal's encoding has no ε, and none of somebody's keys, print \\u03b5: what was paid for is not lost."""
-    import sys
-
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
+__all__ = [
+    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "lab", "ledger", "main", "plan", "policy", "publish",
+    "quote", "source", "verify",
+]  # fmt: skip
 
 
 def main() -> None:
-    """The console script: a mistake gets one line and an exit code.
+    """Run the console script. An error of discreet is one line on stderr and an exit code.
 
-    1 a check failed, 2 usage or question, 3 budget, 4 source, engine or ledger. What an engine said, which may quote values,
-    goes to the file that DISCREET_OWNER_LOG names, and nowhere without it.
+    1 a check failed, 2 usage or query, 3 budget, 4 source, engine or ledger. The engine's own messages, which may quote
+    values, go to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
-    from discreet.engines.owner import OWNER_LOG_VARIABLE, open_log_file, owner_log
     from discreet.errors import (
         BudgetExceeded,
         DiscreetError,
@@ -47,10 +49,21 @@ def main() -> None:
 
     _escape_unencodable()
     try:
-        if path := os.environ.get(OWNER_LOG_VARIABLE):
+        if path := os.environ.get("DISCREET_OWNER_LOG"):
+            from discreet.engines.base import open_log_file, owner_log
+
             owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:
         typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)
         codes = ((1, LedgerCorrupted), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerUnavailable))
         raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None
+
+
+def _escape_unencodable() -> None:
+    """Print \\u03b5 where the terminal's encoding has no ε, so that an answer that was paid for is not lost."""
+    import sys
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")

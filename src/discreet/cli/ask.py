@@ -1,97 +1,146 @@
-"""`discreet ask`: pay, look, answer."""
+"""`discreet ask`: reserve the cost, run the query, record the answer, print it."""
 
-import json
-from dataclasses import dataclass
+from __future__ import annotations
+
+from json import dumps
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
+from discreet.cli.app import ASKING, app
 from discreet.cli.ledger import resolve_key_path
-from discreet.cli.output import print_data
-from discreet.cli.question import QueryArguments, show_progress
+from discreet.cli.options import (
+    AccountName,
+    AnswerId,
+    Budget,
+    CertificateFile,
+    Confidence,
+    Consistent,
+    Csv,
+    CurrencyName,
+    Delta,
+    Epsilon,
+    Error,
+    Fresh,
+    Integers,
+    Json,
+    KeyFile,
+    LedgerOption,
+    NonNegative,
+    Pilot,
+    Simultaneous,
+    Size,
+    Spreadsheet,
+    Sql,
+    Weight,
+    takes_source,
+)
+from discreet.cli.output import print_data, show_progress
+from discreet.cli.query import QueryArguments
 from discreet.errors import BadParameter
-from discreet.ledger import open_ledger
-from discreet.ledger.keys import SigningKey, check_signing_key, load_key
-from discreet.query.answer import Answer
-from discreet.query.postprocess import check_additive, is_additive
+from discreet.session.options import SourceOptions
+
+if TYPE_CHECKING:
+    from discreet.ledger.keys import SigningKey
+    from discreet.session.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions:
-    """How the answer is to be tidied and printed."""
-
-    simultaneous: bool
-    consistent: bool
-    non_negative: bool
-    integers: bool
-    as_json: bool
-    as_csv: bool
-    spreadsheet: bool
-
-    def postprocess(self, answer: Answer) -> Answer:
-        """Post-processing, in the one order in which no step undoes another."""
-        answer = answer.consistent() if self.consistent else answer
-        answer = answer.non_negative() if self.non_negative else answer
-        return answer.integers() if self.integers else answer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordOptions:
-    """What is kept of the answer besides the entry in the account."""
-
-    id: str | None
-    fresh: bool
-    release: str | None
-    key: str | None
-
-    def open_certificate(self, ledger: str | None) -> tuple[IO[str], SigningKey] | None:
-        """The file for the certificate and the key that signs it, before anything is paid."""
-        if self.release is None:
-            return None
-        if ledger is None:
-            raise BadParameter("--release", self.release, "only a ledger signs answers", "give --ledger too")
-        key = load_key(resolve_key_path(ledger, self.key))
-        check_signing_key(open_ledger(ledger).store, key)
-        try:
-            return Path(self.release).open("x", encoding="utf-8"), key
-        except FileExistsError:
-            raise BadParameter("--release", self.release, "there is such a file already", "name another") from None
-        except OSError as error:
-            reason = f"cannot be written ({error.strerror})"
-            raise BadParameter("--release", self.release, reason, "name another place") from None
-
-
-def run(question: QueryArguments, confidence: float, form: AnswerOptions, kept: RecordOptions) -> None:
-    """Print the answer."""
-    if form.as_json and form.as_csv:
-        raise BadParameter("--csv", "given", "so is --json", "take one of the two")
-    if form.spreadsheet and not form.as_csv:
+@app.command(
+    rich_help_panel=ASKING,
+    epilog='Examples:\n\n[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id '
+    "--epsilon 1 --keys dept=a,b,c[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
+    "--pilot 0.01 --budget 1[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.1 --ledger hr.ledger '
+    "--account hr --release release.json[/bold]",
+)
+@takes_source()
+def ask(
+    options: SourceOptions,
+    sql: Sql,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    pilot: Pilot = None,
+    budget: Budget = None,
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerOption = None,
+    account: AccountName = None,
+    id: AnswerId = None,
+    fresh: Fresh = False,
+    release: CertificateFile = None,
+    key: KeyFile = None,
+    simultaneous: Simultaneous = False,
+    consistent: Consistent = False,
+    non_negative: NonNegative = False,
+    integers: Integers = False,
+    json: Json = False,
+    csv: Csv = False,
+    spreadsheet: Spreadsheet = False,
+) -> None:
+    """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
+    if json and csv:
+        raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
+    if spreadsheet and not csv:
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
-    session, price = question.open_session(confidence)
-    if form.consistent:
-        asked = session.bound_with_placeholders(question.sql)
-        check_additive(asked.query.groups, [is_additive(aggregate, asked) for _, aggregate in asked.query.aggregates])
-    place = kept.open_certificate(question.ledger)
+    arguments = QueryArguments(
+        sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
+        currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot,
+    )  # fmt: skip
+    session, cost = arguments.open_session(options)
+    if consistent:
+        _check_additive(session, sql)
+    certificate = _open_certificate(release, ledger, key)
     try:
-        with show_progress("asking …") as told:
-            raw = session.ask(
-                question.sql, confidence=confidence, simultaneous=form.simultaneous, progress=told, id=kept.id,
-                fresh=kept.fresh, **price,
-            )  # fmt: skip
-        if place is not None:
-            file, key = place
+        with show_progress("asking …") as on_progress:
+            answer = session.ask(sql, simultaneous=simultaneous, progress=on_progress, id=id, fresh=fresh, **cost)
+        if certificate is not None:
+            file, signing_key = certificate
             with file:
-                file.write(json.dumps(session.certify(raw, key), ensure_ascii=False, indent=1) + "\n")
-    except BaseException:  # no half a file; whatever was answered is recorded, and free when it is asked again
-        if place is not None:
-            place[0].close()
-            Path(place[0].name).unlink()
+                file.write(dumps(session.certify(answer, signing_key), ensure_ascii=False, indent=1) + "\n")
+    except BaseException:  # leave no half-written file; an answer that was recorded is free when it is asked again
+        if certificate is not None:
+            certificate[0].close()
+            Path(certificate[0].name).unlink()
         raise
-    answer = form.postprocess(raw)
-    if form.as_json:
+    # the one order in which no step of post-processing undoes another
+    answer = answer.consistent() if consistent else answer
+    answer = answer.non_negative() if non_negative else answer
+    answer = answer.integers() if integers else answer
+    if json:
         print(answer.to_json())
-    elif form.as_csv:
-        print_data(answer.to_csv(spreadsheet=form.spreadsheet))
+    elif csv:
+        print_data(answer.to_csv(spreadsheet=spreadsheet))
     else:
         from rich.console import Console
 
         Console().print(answer)
+
+
+def _check_additive(session: Session, sql: str) -> None:
+    """Refuse --consistent before anything is charged where groups cannot add up."""
+    from discreet.query.postprocess import check_additive
+
+    outline = session.outline(sql)
+    check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
+
+
+def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> tuple[IO[str], SigningKey] | None:
+    """Open the file for the certificate and load the key that signs it, before anything is charged."""
+    from discreet.ledger import open_ledger
+    from discreet.ledger.keys import check_signing_key, load_key
+
+    if path is None:
+        return None
+    if ledger is None:
+        raise BadParameter("--release", path, "only the answers of a ledger have a certificate", "give --ledger too")
+    signing_key = load_key(resolve_key_path(ledger, key))
+    check_signing_key(open_ledger(ledger).store, signing_key)
+    try:
+        return Path(path).open("x", encoding="utf-8"), signing_key
+    except FileExistsError:
+        raise BadParameter("--release", path, "the file exists already", "name another") from None
+    except OSError as error:
+        raise BadParameter("--release", path, f"cannot be written ({error.strerror})", "name another place") from None

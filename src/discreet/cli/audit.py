@@ -1,87 +1,99 @@
-"""`discreet audit`: attack somebody's function and print what it really leaks."""
+"""`discreet audit`: attack a function that claims to be private, and certify a lower bound on its ε."""
 
-import json
+from __future__ import annotations
+
 import os
 import sys
-from dataclasses import dataclass
-from typing import Any
+from json import JSONDecodeError, loads
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.auditor.attack import audit
-from discreet.auditor.claims import Claim, Mu, Rho
-from discreet.auditor.neighbours import Domain
-from discreet.auditor.worker_pool import load_function
-from discreet.cli.output import parse_number, print_line
-from discreet.cli.question import show_progress
+from discreet.cli.app import CHECKING, app
+from discreet.cli.options import Json, parse_range
+from discreet.cli.output import parse_number, print_line, show_progress
 from discreet.errors import BadParameter
 from discreet.paths import read_text
-from discreet.units import Neighbours
 
-RELATIONS = {"add-remove": Neighbours.ADD_REMOVE, "replace": Neighbours.REPLACE}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequest:
-    """What was typed."""
-
-    function: str
-    epsilon: str | None
-    delta: str
-    rho: str | None
-    mu: str | None
-    pairs: str | None
-    domain: str
-    neighbours: str
-    confidence: float
-    seconds: float
-    limit: float
-    workers: int
-    restart: bool
-
-    @property
-    def claim(self) -> Claim:
-        """ε and δ, or ρ, or μ."""
-        given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise BadParameter("claim", " and ".join(given) or "missing", "exactly one is tested", "give --epsilon 1, say")
-        if self.rho is not None:
-            return Rho(parse_number(self.rho, "rho"))
-        if self.mu is not None:
-            return Mu(parse_number(self.mu, "mu"))
-        return (parse_number(self.epsilon or "", "epsilon"), parse_number(self.delta, "delta"))
+if TYPE_CHECKING:
+    from discreet.auditor.claims import Claim, Domain
 
 
-def run(request: AuditRequest, *, as_json: bool, grade: bool, report: str | None) -> None:
-    """Audit, print, and leave with 1 if the claim is false."""
+@app.command(
+    rich_help_panel=CHECKING, epilog="Example: [bold]discreet audit mynoise:noisy_sum --epsilon 1 --domain 0:1[/bold]"
+)
+def audit(
+    function: Annotated[str, typer.Argument(help="module:function, which takes a list with one record per person.")],
+    epsilon: Annotated[str | None, typer.Option(help="The claimed ε.")] = None,
+    delta: Annotated[str, typer.Option(help="The claimed δ.")] = "0",
+    rho: Annotated[str | None, typer.Option(help="Or the claimed ρ of zCDP.")] = None,
+    mu: Annotated[str | None, typer.Option(help="Or the claimed μ of Gaussian DP.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="A JSON file with neighbouring inputs, [[[], [1]], …].")] = None,
+    domain: Annotated[
+        str, typer.Option(help="The range of records, 0:1; any adds NaN, extreme numbers and other types.")
+    ] = "0:1",
+    neighbours: Annotated[
+        str, typer.Option(help="The neighbouring relation: add-remove one record, or replace one.")
+    ] = "add-remove",
+    confidence: Annotated[float, typer.Option(help="The confidence of the certified ε.")] = 0.999,
+    seconds: Annotated[float, typer.Option(help="The time that the audit may take, in seconds.")] = 120.0,
+    limit: Annotated[float, typer.Option(help="The time that one call may take, in seconds.")] = 1.0,
+    workers: Annotated[int, typer.Option(help="The number of processes that call the function; 0 is one per core.")] = 0,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Start a fresh process for every call, which shows a fixed seed.")
+    ] = False,
+    grade: Annotated[
+        bool, typer.Option("--grade", help="For teaching: print passed, or the pair and the event that break the claim.")
+    ] = False,
+    report: Annotated[str | None, typer.Option(help="Write a page with a picture into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Attack a function that claims to be private, and certify a lower bound on its ε. Exit code 1 if the claim is false."""
+    from discreet.auditor.attack import audit as run_audit
+    from discreet.auditor.sampling import load_function
+    from discreet.units import Neighbours
+
     sys.path.insert(0, "")
-    claim, domain, pairs = request.claim, _parse_domain(request.domain), _read_pairs(request.pairs)
-    if request.neighbours not in RELATIONS:
-        raise BadParameter("--neighbours", repr(request.neighbours), "unknown", "take add-remove or replace")
-    load_function(request.function)  # a mistyped name is told before any process is started
-    with show_progress("auditing …") as told:
-        outcome = audit(
-            request.function, claim, pairs, confidence=request.confidence, seconds=request.seconds, domain=domain,
-            relation=RELATIONS[request.neighbours], limit=request.limit, workers=request.workers or os.cpu_count() or 1,
-            restart=request.restart, progress=told,
+    claim, parsed_domain, parsed_pairs = _parse_claim(epsilon, delta, rho, mu), _parse_domain(domain), _read_pairs(pairs)
+    relation = Neighbours.parse(neighbours)
+    load_function(function)  # refuse a mistyped name before any process starts
+    with show_progress("auditing …") as on_progress:
+        finding = run_audit(
+            function, claim, parsed_pairs, confidence=confidence, seconds=seconds, domain=parsed_domain, relation=relation,
+            limit=limit, workers=workers or os.cpu_count() or 1, restart=restart, progress=on_progress,
         )  # fmt: skip
-    print_line(outcome.to_json() if as_json else outcome.grade() if grade else str(outcome))
+    print_line(finding.to_json() if json else finding.grade() if grade else str(finding))
     if report is not None:
-        outcome.report(report)
-    raise typer.Exit(1 if outcome.violation else 0)
+        finding.report(report)
+    raise typer.Exit(1 if finding.violation else 0)
+
+
+def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> Claim:
+    """ε and δ, or ρ, or μ."""
+    from discreet.auditor.claims import Mu, Rho
+
+    given = [flag for flag, value in (("--epsilon", epsilon), ("--rho", rho), ("--mu", mu)) if value is not None]
+    if len(given) != 1:
+        value = " and ".join(given) or "missing"
+        raise BadParameter("claim", value, "exactly one claim is tested", "give --epsilon, --rho or --mu")
+    if rho is not None:
+        return Rho(parse_number(rho, "rho"))
+    if mu is not None:
+        return Mu(parse_number(mu, "mu"))
+    return (parse_number(epsilon or "", "epsilon"), parse_number(delta, "delta"))
 
 
 def _parse_domain(text: str) -> Domain:
     if text == "any":
         return "any"
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise BadParameter("--domain", repr(text), "not two ends", "write --domain 0:1, or --domain any")
-    return float(parse_number(low, "domain")), float(parse_number(high, "domain"))
+    if ":" not in text:
+        raise BadParameter("--domain", repr(text), "not a range", "write --domain 0:1, or --domain any")
+    lower, upper = parse_range(text, "--domain")
+    return float(lower), float(upper)
 
 
 def _read_pairs(path: str | None) -> list[Any] | None:
-    """A JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
+    """Read a JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
     if path is None:
         return None
 
@@ -89,9 +101,9 @@ def _read_pairs(path: str | None) -> list[Any] | None:
         return BadParameter("--pairs", repr(path), reason, "write [[[], [1]], [[0], [0, 1]]]")
 
     try:
-        read = json.loads(read_text(path, refuse))
-    except (json.JSONDecodeError, RecursionError):
+        pairs = loads(read_text(path, refuse))
+    except (JSONDecodeError, RecursionError):
         raise refuse("not JSON") from None
-    if not isinstance(read, list):
-        raise refuse("holds no list")
-    return read
+    if not isinstance(pairs, list):
+        raise refuse("not a JSON list")
+    return pairs

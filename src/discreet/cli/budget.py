@@ -1,68 +1,87 @@
-"""`discreet budget`: spent, left, entries, a bar; and the certified ε of what was spent, as a report."""
+"""`discreet budget`: what each account has spent and what remains, with the certified ε of what was spent as a report."""
+
+from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet import codec
-from discreet._numbers import Bounds, ceil_float, floor_float, format_down, format_up
-from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import currency_name
+import typer
+
+from discreet.cli.app import BUDGETING, app
+from discreet.cli.options import Json, LedgerArgument
 from discreet.cli.output import print_json, print_line, print_styled
-from discreet.events import Event, compose, repeat
-from discreet.ledger import open_ledger
-from discreet.ledger.account import AccountState
-from discreet.ledger.certificate import compute_epsilon_spent
-from discreet.ledger.chain import Ledger
+
+if TYPE_CHECKING:
+    from discreet.accounting.cost import Cost
+    from discreet.ledger.account import AccountState
+    from discreet.ledger.chain import Ledger
 
 MAX_EVENT_KINDS = 500
-"""With more kinds of facts than this the report is read from the sum alone, which is quick and larger."""
+"""With more kinds of events than this, the report is derived from the sum alone, which is quicker and larger."""
 
 
-def run(place: str, account: str | None, *, as_json: bool) -> None:
-    """Print every account, or one."""
+@app.command(rich_help_panel=BUDGETING, epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
+def budget(
+    place: LedgerArgument,
+    account: Annotated[str | None, typer.Option(help="One account; all of them, unless given.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what each account has spent and what remains, and the certified ε of what was spent, as a report."""
+    from discreet.ledger import open_ledger
+
     ledger = open_ledger(place)
     chosen = ledger.list_accounts() if account is None else (ledger.get_account(account).state,)
     shown = [(each, compute_spending(ledger, each)) for each in chosen]
-    if as_json:
-        print_json({"accounts": [_to_dict(each, price) for each, price in shown]})
+    if json:
+        print_json({"accounts": [_to_dict(each, cost) for each, cost in shown]})
         return
-    for each, price in shown:
+    for each, cost in shown:
         print_styled(f"{each.name}  {_format_bar(each)}", "bold")
-        for line in _format_lines(each, price):
+        for line in _format_lines(each, cost):
             print_styled(f"  {line}", "")
     if not shown:
-        print_line("no account is open; discreet ledger open makes one")
+        print_line("No account is open. Open one with: discreet ledger open")
 
 
 def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
-    """What was spent: the sum that counts, and the certified ε of all that was paid from it, which is only a report."""
+    """What was spent: the charged sum, and the certified ε of all its events, which is only a report."""
+    from discreet import codec
+    from discreet._numbers import Bounds
+    from discreet.accounting.cost import Cost
+    from discreet.events import Event, compose, repeat
+    from discreet.ledger.certificate import compute_epsilon_spent
+
     kept = account.budget
     below = {each.name for each in ledger.list_accounts() if account.name in {above.name for above in each.lineage}}
     with ledger.store.read_transaction() as pages:
         counts = Counter[bytes]()
         for name in sorted(below):
             counts.update(pages.read_event_counts(name, MAX_EVENT_KINDS + 1))
-    reading: Event | Bounds = Bounds(0.0, compute_epsilon_spent(account, kept.spent, kept.delta_spent))
+    spent: Event | Bounds = Bounds(0.0, compute_epsilon_spent(account, kept.spent, kept.delta_spent))
     if len(counts) <= MAX_EVENT_KINDS:
-        reading = compose(*(repeat(codec.decode(facts), times) for facts, times in counts.items()))
-    return Cost(reading, account.delta, kept.currency, kept.spent, kept.remaining)
+        spent = compose(*(repeat(codec.decode(event), times) for event, times in counts.items()))
+    return Cost(spent, account.delta, kept.currency, kept.spent, kept.remaining)
 
 
-def _to_dict(account: AccountState, price: Cost) -> dict[str, Any]:
+def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
+    from discreet._numbers import decimal_down
+
     kept = account.budget
     return {
         "account": account.name,
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
         "whose": account.privacy_unit or None,
-        "limit": floor_float(kept.limit),
-        "leak": {"limit": floor_float(kept.delta_limit), "left": floor_float(kept.delta_remaining)},
-        "price": price.to_dict(),
+        "limit": decimal_down(kept.limit),
+        "leak": {"limit": decimal_down(kept.delta_limit), "left": decimal_down(kept.delta_remaining)},
+        "price": cost.to_dict(),
     }
 
 
-def _format_lines(account: AccountState, price: Cost) -> list[str]:
-    kept, unit = account.budget, currency_name(account.budget.currency)
+def _format_lines(account: AccountState, cost: Cost) -> list[str]:
+    from discreet._numbers import format_down, format_up
+
+    kept, unit = account.budget, account.budget.currency.name
     lines = [
         f"spent {format_up(kept.spent, 6)} of {format_down(kept.limit, 6)} ({unit}), {format_down(kept.remaining, 6)} left, "
         f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"
@@ -77,12 +96,14 @@ def _format_lines(account: AccountState, price: Cost) -> list[str]:
         lines.append(f"capped by {account.parent.name}: {format_down(account.parent.budget.remaining, 6)} left there")
     failing = f" at δ = {format_up(account.delta, 3)}" if account.delta else ""
     lines.append(
-        f"report: what was spent is certified as ε ≤ {format_up(price.exact_epsilon[1], 6)}{failing} (not what is charged)"
+        f"report: what was spent is certified as ε ≤ {format_up(cost.exact_epsilon[1], 6)}{failing} (not what is charged)"
     )
     return lines
 
 
 def _format_bar(account: AccountState, width: int = 30) -> str:
+    from discreet._numbers import ceil_float
+
     share = account.budget.spent / account.budget.limit
     full = min(width, -(-share.numerator * width // share.denominator))
     return f"{'█' * full}{'░' * (width - full)} {ceil_float(100 * share):.1f}%"

@@ -1,50 +1,94 @@
-"""`discreet demo`: the whole road on one screen. What is shown was paid for; the true numbers are not shown."""
+"""`discreet demo`: a quote, two answers and a refusal over a generated table of invented visits, the same every time.
 
+What is shown was paid for; the true numbers are not shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.app import ASKING, app
+from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json
-from discreet.cli.sample import REGIONS, ROWS, make_visits
-from discreet.session.connect import connect
-from discreet.session.session import Session
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from discreet.session.session import Session
+
+ROWS, PEOPLE = 200_000, 60_000
+REGIONS = ("north", "east", "south", "west", "islands")
+TABLE = f"""
+CREATE TABLE visits AS
+SELECT
+    (hash(i) % 1000003 * (hash(i + 7) % 1000003) / 1000006000009.0 * {PEOPLE})::BIGINT AS person,
+    CASE
+        WHEN hash(i * 3 + 1) % 100 < 34 THEN 'north'
+        WHEN hash(i * 3 + 1) % 100 < 61 THEN 'east'
+        WHEN hash(i * 3 + 1) % 100 < 83 THEN 'south'
+        WHEN hash(i * 3 + 1) % 100 < 98 THEN 'west'
+        ELSE 'islands'
+    END AS region,
+    (20 + hash(i * 5 + 2) % 60 + hash(i * 11 + 3) % 60)::DOUBLE AS paid
+FROM range({ROWS}) t(i)
+"""
 COUNTS = "SELECT region, COUNT(*) AS visits FROM visits GROUP BY region"
 MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"
 
 
-def run(epsilon: str, delta: str, *, as_json: bool) -> None:
-    """A quote, two questions, and the budget before and after."""
-    price = parse_number(epsilon, "epsilon")
+@app.command(rich_help_panel=ASKING, epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
+def demo(
+    epsilon: Annotated[str, typer.Option(help="The price of each of the two questions.")] = "0.5",
+    delta: Annotated[str, typer.Option(help="The chance of failure.")] = "1e-6",
+    json: Json = False,
+) -> None:
+    """Two questions about a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
+    from discreet.session.connect import connect
+
+    cost = parse_number(epsilon, "epsilon")
     session = connect(
-        make_visits(), table="visits", unit="person", epsilon=3 * price, delta=parse_number(delta, "delta"),
+        make_visits(), table="visits", unit="person", epsilon=3 * cost, delta=parse_number(delta, "delta"),
         bounds={"paid": (0, 150)}, keys={"region": REGIONS}, max_groups=2, max_rows=5,
     )  # fmt: skip
-    before, quoted = session.budget, session.quote(COUNTS, epsilon=price)
-    answers = [session.ask(question, epsilon=price) for question in (COUNTS, MEAN)]
-    if as_json:
-        shown = [answer.to_dict() for answer in answers]
+    before, quote = session.budget, session.quote(COUNTS, epsilon=cost)
+    answers = [session.ask(query, epsilon=cost) for query in (COUNTS, MEAN)]
+    if json:
         budget = {"before": before.to_dict(), "after": session.budget.to_dict()}
-        print_json({"budget": budget, "quote": quoted.to_dict(), "answers": shown})
+        print_json({"budget": budget, "quote": quote.to_dict(), "answers": [answer.to_dict() for answer in answers]})
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
     console.print(Text(f"{ROWS:,} invented visits. Budget: {before}."))
-    for promise in quoted.columns:
-        noise = ", ".join(mechanism for _, mechanism in promise.noises)
-        console.print(Text(f"> quote {COUNTS}\n  {promise.column} ± {promise.half_widths[0][1]:g}, {noise}. {quoted.cost}."))
-    console.print(Text(f"  In every currency: {', '.join(map(str, quoted.costs))}."))
-    for question, answer in zip((COUNTS, MEAN), answers, strict=True):
-        console.print(Text(f"> ask {question}", style="bold"))
+    for column in quote.columns:
+        noise = ", ".join(mechanism for _, mechanism in column.noises)
+        console.print(Text(f"> quote {COUNTS}\n  {column.column} ± {column.half_widths[0][1]:g}, {noise}. {quote.cost}."))
+    console.print(Text(f"  In every currency: {', '.join(map(str, quote.costs))}."))
+    for query, answer in zip((COUNTS, MEAN), answers, strict=True):
+        console.print(Text(f"> ask {query}", style="bold"))
         console.print(answer)
-    console.print(_ask_beyond_budget(session, 3 * price))
+    console.print(_ask_beyond_budget(session, 3 * cost))
     console.print(Text(f"Budget: {session.budget}."))
 
 
-def _ask_beyond_budget(session: Session, epsilon: object) -> str:
+def make_visits() -> Any:
+    """A DuckDB connection with 200,000 visits of some ten thousands of people, who come once or often."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(TABLE)
+    return connection
+
+
+def _ask_beyond_budget(session: Session, epsilon: Fraction) -> str:
     """What happens to a question that costs too much."""
     from discreet.errors import BudgetExceeded
 
     try:
-        session.ask(COUNTS, epsilon=epsilon)  # type: ignore[arg-type]
+        session.ask(COUNTS, epsilon=epsilon)
     except BudgetExceeded as refusal:
         return f"> ask the same at three times the price\n  refused: {refusal}"
     return ""

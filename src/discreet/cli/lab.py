@@ -1,26 +1,38 @@
-"""`discreet lab`: the textbook, live."""
+"""`discreet lab`: figures, errata, exercises and attacks of the textbook, computed live."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from discreet.cli.app import LEARNING, App, app
+from discreet.cli.options import Json
 from discreet.cli.output import print_json, print_line, print_styled
 from discreet.errors import BadParameter
-from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES, Erratum, Exercise, Figure
-from discreet.lab.attacks import run
-from discreet.lab.figures.figure import save_png
+
+if TYPE_CHECKING:
+    from discreet.lab import Erratum, Exercise, Figure
+
+lab = App(no_args_is_help=True, help="See the textbook live: figures, errata, exercises and attacks.")
+app.add_typer(lab, name="lab", rich_help_panel=LEARNING)
 
 
-def list_all(*, as_json: bool) -> None:
-    """Every name, by kind."""
+@lab.command("list", epilog="Example: [bold]discreet lab list[/bold]")
+def lab_list(json: Json = False) -> None:
+    """List every figure, erratum, exercise and attack by name."""
+    from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
+
     kinds = {
         "figures": {name: figure.title for name, figure in FIGURES.items()},
         "errata": {name: f"[{erratum.source}] {erratum.title}" for name, erratum in ERRATA.items()},
         "exercises": {name: f"[{exercise.source}] {exercise.question}" for name, exercise in EXERCISES.items()},
         "attacks": {name: attack.summary for name, attack in ATTACKS.items()},
     }
-    if as_json:
+    if json:
         print_json(kinds)
         return
     for kind, names in kinds.items():
@@ -29,58 +41,89 @@ def list_all(*, as_json: bool) -> None:
     print_styled("discreet lab show NAME, or discreet lab attack NAME")
 
 
-def show(name: str, path: str | None, *, as_json: bool) -> None:
-    """One figure, erratum or exercise."""
-    chosen = _find_entry(name)
-    if isinstance(chosen, Figure):
-        _show_figure(chosen, path, as_json=as_json)
+@lab.command(
+    "show",
+    epilog="Examples:\n\n[bold]discreet lab show composition-10000 --save composition.png[/bold]\n\n"
+    "[bold]discreet lab show erratum-1[/bold]\n\n[bold]discreet lab show counties --json[/bold]",
+)
+def lab_show(
+    name: Annotated[str, typer.Argument(help="A figure, an erratum or an exercise, as `lab list` names it.")],
+    save: Annotated[str | None, typer.Option(help="Draw a figure into this PNG file.")] = None,
+    json: Json = False,
+) -> None:
+    """Show the numbers of a figure, an erratum with its evidence, or an exercise with its answer."""
+    from discreet.lab import FIGURES, Erratum, Figure
+
+    entry = _find_entry(name)
+    if isinstance(entry, Figure):
+        _show_figure(entry, save, as_json=json)
         return
-    if path is not None:
-        raise BadParameter("--save", path, f"{name} is no figure", f"save one of {', '.join(FIGURES)}")
-    if isinstance(chosen, Erratum):
-        _show_erratum(chosen, as_json=as_json)
+    if save is not None:
+        raise BadParameter("--save", save, f"{name} is no figure", f"save one of {', '.join(FIGURES)}")
+    if isinstance(entry, Erratum):
+        _show_erratum(entry, as_json=json)
     else:
-        _show_exercise(chosen, as_json=as_json)
+        _show_exercise(entry, as_json=json)
 
 
-def draw_all(folder: str, *, as_json: bool) -> None:
-    """Every figure into a folder."""
-    place = Path(folder)
+@lab.command("all", epilog="Example: [bold]discreet lab all --out pictures[/bold]")
+def lab_all(
+    out: Annotated[str, typer.Option(help="The folder for the pictures; created if it does not exist.")],
+    json: Json = False,
+) -> None:
+    """Draw every figure into a PNG file each; the files are the same bit for bit every time."""
+    from discreet.lab import FIGURES
+    from discreet.lab.figures.figure import save_png
+
+    folder = Path(out)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise BadParameter("--out", folder, problem.strerror or "no folder", "name a folder that can be made") from None
+        raise BadParameter("--out", out, problem.strerror or "no folder", "name a folder that can be made") from None
     for name, figure in FIGURES.items():
-        save_png(figure, place / f"{name}.png")
-        if not as_json:
-            print_line(f"{place / name}.png")
-    if as_json:
-        print_json({"pictures": [str(place / f"{name}.png") for name in FIGURES]})
+        save_png(figure, folder / f"{name}.png")
+        if not json:
+            print_line(f"{folder / name}.png")
+    if json:
+        print_json({"pictures": [str(folder / f"{name}.png") for name in FIGURES]})
 
 
-def attack(name: str, *, as_json: bool) -> None:
-    """What the attacker learned."""
-    played = run(name)
-    if as_json:
-        print_json({"attack": name, "title": played.title, "lines": played.lines, "numbers": played.numbers})
+@lab.command("attack", epilog="Example: [bold]discreet lab attack averaging[/bold]")
+def lab_attack(
+    name: Annotated[str, typer.Argument(help="An attack, as `lab list` names it.")],
+    json: Json = False,
+) -> None:
+    """Run an attack without discreet and with it, and show what the attacker learned."""
+    from discreet.lab.attacks import run
+
+    result = run(name)
+    if json:
+        print_json({"attack": name, "title": result.title, "lines": result.lines, "numbers": result.numbers})
         return
-    print_styled(played.title, "bold")
-    _print_lines(played.lines)
+    print_styled(result.title, "bold")
+    _print_lines(result.lines)
 
 
 def _find_entry(name: str) -> Figure | Erratum | Exercise:
+    from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
+
     known: dict[str, Figure | Erratum | Exercise] = {**FIGURES, **ERRATA, **EXERCISES}
     if name in known:
         return known[name]
     if name in ATTACKS:
-        raise BadParameter("name", repr(name), "that is an attack", f"play it: discreet lab attack {name}")
+        raise BadParameter("name", repr(name), "this is an attack", f"run it: discreet lab attack {name}")
     near = get_close_matches(name, known, 1)
     raise BadParameter(
-        "name", repr(name), "nothing of that name", f"did you mean {near[0]}?" if near else "see discreet lab list"
+        "name",
+        repr(name),
+        "unknown name",
+        f"did you mean {near[0]}?" if near else "see discreet lab list",
     )
 
 
 def _show_figure(figure: Figure, path: str | None, *, as_json: bool) -> None:
+    from discreet.lab.figures.figure import save_png
+
     numbers = figure.numbers()
     if path is not None:
         save_png(figure, path, numbers)
@@ -91,7 +134,7 @@ def _show_figure(figure: Figure, path: str | None, *, as_json: bool) -> None:
     print_styled(figure.title, "bold")
     _print_lines(figure.caption.split("\n"))
     _print_columns({name: _summarise(values) for name, values in numbers.items()})
-    print_styled(f"picture written to {path}" if path else "draw it with --save, all its numbers with --json")
+    print_styled(f"Picture written to {path}." if path else "Draw it with --save; print all its numbers with --json.")
 
 
 def _show_erratum(erratum: Erratum, *, as_json: bool) -> None:
@@ -117,7 +160,7 @@ def _show_exercise(exercise: Exercise, *, as_json: bool) -> None:
 
 
 def _summarise(values: Any) -> str:
-    """One number, or how many from which to which."""
+    """The number itself, or how many there are, from the first to the last."""
     if values.ndim == 0:
         return f"{values.item():.6g}"
     if values.dtype.kind not in "fiu":

@@ -1,53 +1,72 @@
-"""`discreet ledger open`, `check` and `head`."""
+"""`discreet ledger`: open accounts, check the ledger, sign its head, show and rotate its key."""
 
-import json
+from json import loads
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from discreet._numbers import format_down
-from discreet.accounting.currencies import currency_name, parse_currency
-from discreet.addresses import is_postgres
+import typer
+
+from discreet.cli.app import BUDGETING, App, app
+from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey
 from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
-from discreet.ledger import open_ledger
-from discreet.ledger.account import AccountState
-from discreet.ledger.check import check_ledger as recompute
-from discreet.ledger.keys import default_key_path, format_fingerprint, load_key, read_public_key, rotate_key
-from discreet.ledger.verify import find_divergence, sign_head
+
+ledger = App(no_args_is_help=True, help="Manage durable budgets: accounts in a file or in PostgreSQL.")
+app.add_typer(ledger, name="ledger", rich_help_panel=BUDGETING)
 
 
-def open_account(
-    place: str, account: str, epsilon: str, delta: str, currency: str | None, parent: str | None, *, as_json: bool
+@ledger.command(
+    "open",
+    epilog="Example: [bold]discreet ledger open hr.ledger --account hr --epsilon 2 --delta 1e-9 --currency zcdp[/bold]",
+)
+def ledger_open(
+    place: LedgerArgument,
+    account: Annotated[str, typer.Option(help="A name: the data and the purpose, or the analyst.")],
+    epsilon: Annotated[str, typer.Option(help="The ε that the whole account guarantees.")],
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    parent: Annotated[str | None, typer.Option(help="An account of the same currency that caps the sum.")] = None,
+    json: Json = False,
 ) -> None:
-    """Open an account, and the ledger if there is none."""
+    """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""
+    from discreet._numbers import format_down
+    from discreet.accounting.currencies import parse_currency
+    from discreet.ledger import open_ledger
+    from discreet.ledger.account import AccountState
+
     kept = None if currency is None else parse_currency(currency)
-    promise = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
-    AccountState.open(account, *promise, kept)  # what can be refused is refused before a file is made
-    made = open_ledger(place, create=True).open_account(account, *promise, kept, parent).initial_state
-    unit = currency_name(made.budget.currency)
-    if as_json:
-        print_json(
-            {
-                "account": made.name,
-                "currency": unit,
-                "limit": float(made.budget.limit),
-                "reserved": float(made.budget.delta_limit),
-            }
-        )
+    guarantee = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
+    AccountState.open(account, *guarantee, kept)  # refuses what is wrong before a file is made
+    opened = open_ledger(place, create=True).open_account(account, *guarantee, kept, parent).initial_state
+    budget, name = opened.budget, opened.budget.currency.name
+    if json:
+        limits = {"limit": float(budget.limit), "reserved": float(budget.delta_limit)}
+        print_json({"account": opened.name, "currency": name} | limits)
         return
-    print_line(f"account {made.name}: {format_down(made.budget.limit, 6)} of {unit}, for life")
-    if made.budget.delta_limit:
-        print_line(f"δ = {format_down(made.budget.delta_limit, 3)} of it is reserved for selections and claims")
+    print_line(f"account {opened.name}: {format_down(budget.limit, 6)} of {name}, for life")
+    if budget.delta_limit:
+        print_line(f"δ = {format_down(budget.delta_limit, 3)} of it is reserved for selections and claims")
 
 
-def check_ledger(place: str, head: str | None, key: str | None, *, as_json: bool) -> bool:
-    """Recompute everything; with a head, also that the ledger continues it. Whether all of it holds."""
-    ledger = open_ledger(place)
-    report = recompute(ledger)
+@ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")
+def ledger_check(
+    place: LedgerArgument,
+    head: Annotated[str | None, typer.Option(help="A signed head that was kept elsewhere.")] = None,
+    key: PublicKey = None,
+    json: Json = False,
+) -> None:
+    """Recompute the chain, every cost and every sum, and compare with a signed head. Exit code 1 if something is wrong."""
+    from discreet.ledger import open_ledger
+    from discreet.ledger.check import check_ledger
+    from discreet.ledger.keys import read_public_key
+    from discreet.ledger.verify import find_divergence
+
+    opened = open_ledger(place)
+    report = check_ledger(opened)
     problem = report.problem
     if problem is None and head is not None:
-        problem = find_divergence(ledger, read_json(head, "--head"), None if key is None else read_public_key(key))
-    if as_json:
+        problem = find_divergence(opened, read_json(head, "--head"), None if key is None else read_public_key(key))
+    if json:
         print_json(
             {
                 "holds": problem is None,
@@ -58,58 +77,73 @@ def check_ledger(place: str, head: str | None, key: str | None, *, as_json: bool
                 "problem": problem,
             }
         )
-        return problem is None
-    if problem is not None:
+    elif problem is not None:
         print_line(f"BROKEN: {problem}")
-        return False
-    names = ", ".join(account.name for account in report.accounts) or "none"
-    print_line(f"{report.entries} entries hold together; accounts: {names}")
-    if head is not None:
-        print_line("the ledger continues the signed head")
-    for id in report.unanswered:
-        print_line(f"paid for and not answered: {id} (a crash, or still under way; asking again with this id costs nothing)")
-    for source in report.quarantined:
-        print_line(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
-    return True
+    else:
+        names = ", ".join(account.name for account in report.accounts) or "none"
+        print_line(f"{report.entries} entries hold together; accounts: {names}")
+        if head is not None:
+            print_line("the ledger continues the signed head")
+        for id in report.unanswered:
+            print_line(f"Charged and not answered: {id}. The query crashed or still runs; a retry with this id is free.")
+        for source in report.quarantined:
+            print_line(f"Quarantined: {source!r} (a query on it failed; see discreet source list)")
+    if problem is not None:
+        raise typer.Exit(1)
 
 
-def print_head(place: str, key: str | None) -> None:
-    """Print the signed head. It is JSON in any case: it is meant to be kept in a file."""
-    ledger = open_ledger(place)
-    print_json(sign_head(ledger, load_key(resolve_key_path(place, key))))
+@ledger.command("head", epilog="Example: [bold]discreet ledger head hr.ledger > head.json[/bold]")
+def ledger_head(place: LedgerArgument, key: SecretKey = None) -> None:
+    """Print the signed head of the chain as JSON. Keep it where the keeper of the ledger cannot change it."""
+    from discreet.ledger import open_ledger
+    from discreet.ledger.keys import load_key
+    from discreet.ledger.verify import sign_head
+
+    opened = open_ledger(place)
+    print_json(sign_head(opened, load_key(resolve_key_path(place, key))))
 
 
-def print_public_key(place: str, key: str | None) -> None:
-    """Print the public key and its fingerprint."""
-    found = load_key(resolve_key_path(place, key)).public
-    print_json({"public_key": found, "fingerprint": format_fingerprint(found)})
+@ledger.command("key", epilog="Example: [bold]discreet ledger key hr.ledger[/bold]")
+def ledger_key(place: LedgerArgument, key: SecretKey = None) -> None:
+    """Print the public key that the ledger signs with, and its fingerprint."""
+    from discreet.ledger.keys import format_fingerprint, load_key
+
+    public_key = load_key(resolve_key_path(place, key)).public
+    print_json({"public_key": public_key, "fingerprint": format_fingerprint(public_key)})
 
 
-def rotate(place: str, key: str | None, *, as_json: bool) -> None:
-    """Replace the ledger's key and print both public keys."""
-    made = rotate_key(open_ledger(place), resolve_key_path(place, key))
-    if as_json:
-        print_json({"old": made.old, "new": made.new, "entry": made.entry})
+@ledger.command("rotate-key", epilog="Example: [bold]discreet ledger rotate-key hr.ledger[/bold]")
+def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json = False) -> None:
+    """Replace the key that the ledger signs with. Earlier certificates and heads still verify."""
+    from discreet.ledger import open_ledger
+    from discreet.ledger.keys import format_fingerprint, rotate_key
+
+    rotated = rotate_key(open_ledger(place), resolve_key_path(place, key))
+    if json:
+        print_json({"old": rotated.old, "new": rotated.new, "entry": rotated.entry})
         return
-    print_line(f"The ledger signs with a new key from entry {made.entry} on. Give its public key to your readers:")
-    print_line(f"  new: {made.new} ({format_fingerprint(made.new)})")
-    print_line(f"  old: {made.old} ({format_fingerprint(made.old)})")
+    print_line(f"The ledger signs with a new key from entry {rotated.entry} on. Give its public key to your readers:")
+    print_line(f"  new: {rotated.new} ({format_fingerprint(rotated.new)})")
+    print_line(f"  old: {rotated.old} ({format_fingerprint(rotated.old)})")
     print_line("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
 
 
 def resolve_key_path(place: str, key: str | None) -> Path:
-    """Where the ledger's secret key is."""
+    """The file of the ledger's secret key."""
+    from discreet.ledger.keys import default_key_path
+    from discreet.paths import is_postgres
+
     if key is not None:
         return Path(key)
     if is_postgres(place):
-        raise BadParameter("--key", "missing", "a database keeps no key file beside it", "name a file for the ledger's key")
+        raise BadParameter("--key", "missing", "no key file is beside a database", "name the file of the ledger's key")
     return default_key_path(place)
 
 
 def read_json(path: str, name: str) -> Any:
-    """A JSON file."""
+    """Read a JSON file that an argument or flag names."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise BadParameter(name, path, f"cannot be read ({error.strerror})", "name a file that can") from None
     except (ValueError, RecursionError):

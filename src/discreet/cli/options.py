@@ -1,109 +1,227 @@
-"""The options of the commands, each with its one line of help."""
+"""The options that several commands share, each with its line of help, and the texts that are typed for them.
 
+The options of a source are declared in `session/options.py`; `takes_source` gives them to a command as flags. Texts such as
+pay=0:200 are parsed here and nowhere else.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from functools import partial, wraps
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
-COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "The price or the error", "What is declared about the table", "The answer"
-LEDGER_PANEL = "A budget that survives"
+from discreet.cli.output import parse_number
+from discreet.errors import BadParameter
+from discreet.session.options import AUTO, SOURCE_OPTIONS, KeyText, OptionSpec, SourceOptions
+
+COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
+LEDGER_PANEL = "Ledger"
+
+# Options that several commands share.
 
 
-def make_option(heading: str, text: str, *names: str) -> Any:
-    """An option, under the heading where `--help` lists it."""
-    return typer.Option(*names, help=text, rich_help_panel=heading)
+def make_option(panel: str, text: str, *names: str) -> Any:
+    """An option, in the panel of `--help` that lists it."""
+    return typer.Option(*names, help=text, rich_help_panel=panel)
 
 
-Source: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        help="A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file, postgresql://…, "
-        "spark:local[2], spark://…."
-    ),
-]
 Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
 
-Epsilon: TypeAlias = Annotated[str | None, make_option(COST_PANEL, "The price of the whole question.")]
-Error: TypeAlias = Annotated[str | None, make_option(COST_PANEL, "The error it may have, 5% or a number; finds the price.")]
+Epsilon: TypeAlias = Annotated[str | None, make_option(COST_PANEL, "The ε that the query may cost.")]
+Error: TypeAlias = Annotated[
+    str | None, make_option(COST_PANEL, "Or the largest half-width, 5% or a number: finds the least ε for it.")
+]
 Size: TypeAlias = Annotated[
-    int | None, make_option(COST_PANEL, "What a percentage is relative to: the smallest group that matters.")
+    int | None, make_option(COST_PANEL, "What a percentage is relative to: the rows of the smallest group that matters.")
 ]
 Pilot: TypeAlias = Annotated[
-    str | None, make_option(COST_PANEL, "Or the ε that a private count of it may cost; needs --budget.")
+    str | None, make_option(COST_PANEL, "Or the ε of a private count that finds this size; needs --budget.")
 ]
 Budget: TypeAlias = Annotated[
-    str | None, make_option(COST_PANEL, "The whole budget in ε; what the question costs, unless given.")
+    str | None, make_option(COST_PANEL, "The ε of the whole budget; the cost of the query, unless given.")
 ]
-Delta: TypeAlias = Annotated[str, make_option(COST_PANEL, "The chance of failure; unknown keys need one.")]
+Delta: TypeAlias = Annotated[
+    str, make_option(COST_PANEL, "δ of the (ε, δ) guarantee; required when group keys are not declared.")
+]
 CurrencyName: TypeAlias = Annotated[
     str | None,
-    make_option(COST_PANEL, "What the account counts: pure, zcdp, gdp or rdp(16); zcdp if there is a δ.", "--currency"),
+    make_option(COST_PANEL, "What the budget is kept in: pure, zcdp, gdp or rdp(16); zcdp if there is a δ.", "--currency"),
 ]
-Weight: TypeAlias = Annotated[list[str] | None, make_option(COST_PANEL, "A column's share of the price: n=2. Repeatable.")]
-Confidence: TypeAlias = Annotated[float, make_option(COST_PANEL, "How often an interval covers.")]
-
-Unit: TypeAlias = Annotated[str | None, make_option(SOURCE_PANEL, "The column that says whose row it is.")]
-PolicyFile: TypeAlias = Annotated[
-    str | None, make_option(SOURCE_PANEL, "A policy.toml with what is declared about the table.")
+Weight: TypeAlias = Annotated[
+    list[str] | None, make_option(COST_PANEL, "The share of the cost that a column gets: n=2. Repeatable.")
 ]
-Keys: TypeAlias = Annotated[list[str] | None, make_option(SOURCE_PANEL, "Keys that may be shown: dept=a,b,c. Repeatable.")]
-MaxGroups: TypeAlias = Annotated[
-    int | None, make_option(SOURCE_PANEL, "In how many groups one unit may count; 1 unless given.")
-]
-MaxRows: TypeAlias = Annotated[int | None, make_option(SOURCE_PANEL, "With how many rows in each; 1 unless given.")]
-Unique: TypeAlias = Annotated[bool, make_option(SOURCE_PANEL, "No unit has two rows.", "--unique")]
-BoundsOption: TypeAlias = Annotated[
-    list[str] | None,
-    make_option(SOURCE_PANEL, "Values are clamped: pay=0:200; pay=auto finds bounds privately. Repeatable.", "--bounds"),
-]
-Public: TypeAlias = Annotated[
-    list[str] | None, make_option(SOURCE_PANEL, "A public table to join: cities=cities.csv. Repeatable.")
-]
-FilePath: TypeAlias = Annotated[str | None, make_option(SOURCE_PANEL, "The Parquet files that Spark shall read.", "--path")]
-TableName: TypeAlias = Annotated[str | None, make_option(SOURCE_PANEL, "The table's name, if not the file's.", "--table")]
-Relation: TypeAlias = Annotated[
-    str, make_option(SOURCE_PANEL, "Whom an answer may not tell apart: add-remove one unit, or replace one.", "--neighbours")
-]
-
-Label: TypeAlias = Annotated[
-    str | None,
-    make_option(
-        SOURCE_PANEL, "Which state of the source this is: 2026-11. Answers under another label are not reused.", "--label"
-    ),
-]
+Confidence: TypeAlias = Annotated[float, make_option(COST_PANEL, "The probability that an interval contains its statistic.")]
 
 LedgerOption: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "Pay from a ledger: a file, or postgresql://user@host/database.", "--ledger")
+    str | None, make_option(LEDGER_PANEL, "The ledger that pays: a file, or postgresql://user@host/database.", "--ledger")
 ]
 AccountName: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "Which account of it; the only one, unless given.", "--account")
+    str | None, make_option(LEDGER_PANEL, "The account of the ledger; its only one, unless given.", "--account")
 ]
 AnswerId: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "Asked again with the same id, nothing is paid twice.", "--id")
+    str | None,
+    make_option(LEDGER_PANEL, "Make the call idempotent: a retry with this id is not charged again.", "--id"),
 ]
 Fresh: TypeAlias = Annotated[
-    bool, make_option(LEDGER_PANEL, "Pay for new noise, also if this was answered before.", "--fresh")
+    bool, make_option(LEDGER_PANEL, "Charge again and draw new noise, even if the answer is recorded.", "--fresh")
 ]
-Certificate: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "Write the signed answer: release.json.", "--release")
+CertificateFile: TypeAlias = Annotated[
+    str | None, make_option(LEDGER_PANEL, "Write the signed certificate of the answer into this file.", "--release")
 ]
 KeyFile: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "The file of the ledger's key, if not beside it.", "--key")
+    str | None, make_option(LEDGER_PANEL, "The file of the ledger's secret key; beside the ledger, unless given.", "--key")
 ]
 
-Simultaneous: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "All intervals hold together.", "--simultaneous")]
-Consistent: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Groups add up to their noisy total.", "--consistent")]
-NonNegative: TypeAlias = Annotated[
-    bool, make_option(ANSWER_PANEL, "What cannot be negative is at least 0.", "--non-negative")
+Simultaneous: TypeAlias = Annotated[
+    bool, make_option(ANSWER_PANEL, "All intervals hold together with the confidence.", "--simultaneous")
 ]
-Integers: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Counts are whole numbers.", "--integers")]
+Consistent: TypeAlias = Annotated[
+    bool, make_option(ANSWER_PANEL, "Make the groups add up to their noisy total.", "--consistent")
+]
+NonNegative: TypeAlias = Annotated[
+    bool, make_option(ANSWER_PANEL, "Raise negative estimates of what cannot be negative to 0.", "--non-negative")
+]
+Integers: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Round counts to integers.", "--integers")]
 Csv: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print CSV only.", "--csv")]
 Spreadsheet: TypeAlias = Annotated[
-    bool, make_option(ANSWER_PANEL, "With --csv: no key is taken for a formula.", "--spreadsheet")
+    bool, make_option(ANSWER_PANEL, "With --csv: escape keys that a spreadsheet would run as formulas.", "--spreadsheet")
 ]
 Json: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print JSON only.", "--json")]
 
 LedgerArgument: TypeAlias = Annotated[str, typer.Argument(help="A ledger: a file, or postgresql://user@host/database.")]
-SecretKey: TypeAlias = Annotated[str | None, typer.Option("--key", help="The file of the ledger's key, if not beside it.")]
-PublicKey: TypeAlias = Annotated[
-    str | None, typer.Option("--key", help="The public key that must have signed: text or file.")
+SecretKey: TypeAlias = Annotated[
+    str | None, typer.Option("--key", help="The file of the ledger's secret key; beside the ledger, unless given.")
 ]
+PublicKey: TypeAlias = Annotated[
+    str | None, typer.Option("--key", help="The public key that must have signed: its text, or a file.")
+]
+
+# The options of a source, as flags.
+
+
+def takes_source(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the parameter `options` of a command by the argument SOURCE and a flag for each of these source options.
+
+    Without names, every source option becomes a flag. The command receives them as one `SourceOptions`.
+    """
+    specs = {name: spec for name, spec in SOURCE_OPTIONS.items() if name == "source" or not names or name in names}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            texts = {name: given.pop(name) for name in specs}
+            command(options=parse_source_options(texts), **given)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            parameters += (
+                [_make_parameter(*item) for item in specs.items()]
+                if parameter.name == "options"
+                else [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+            )
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
+    """The source options as typed: a value per name becomes a dict, a flag that is not given becomes None.
+
+    >>> parse_source_options({"source": "people.csv", "bounds": ["pay=0:200", "age=auto"], "unique": False}).bounds
+    {'pay': (Fraction(0, 1), Fraction(200, 1)), 'age': 'auto'}
+    """
+    parsed: dict[str, Any] = {}
+    for name, typed in texts.items():
+        if SOURCE_OPTIONS[name].kind is dict and typed is not None:
+            parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
+            parsed[name] = dict(map(parse, typed))
+        else:
+            parsed[name] = None if typed is False else typed
+    return SourceOptions(**parsed)
+
+
+def _make_parameter(name: str, spec: OptionSpec) -> inspect.Parameter:
+    """The parameter from which typer makes the argument SOURCE or a flag."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    if name == "source":
+        return inspect.Parameter(name, kind, annotation=Annotated[str, typer.Argument(help=spec.help)])
+    typed: Any = list[str] if spec.kind is dict else spec.kind
+    default = False if spec.kind is bool else _DEFAULTS[name]
+    if default is None:
+        typed = typed | None
+    option = make_option(SOURCE_PANEL, f"{spec.help}{' Repeatable.' * (spec.kind is dict)}", _flag(name))
+    return inspect.Parameter(name, kind, default=default, annotation=Annotated[typed, option])
+
+
+_DEFAULTS = {each.name: each.default for each in fields(SourceOptions)}
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+# Texts such as pay=0:200.
+
+
+def _split_pair(text: str, flag: str, what: str = "a name and a value", example: str = "name=value") -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise BadParameter(flag, repr(text), f"not {what}", f"write {flag} {example}")
+    return name, value
+
+
+def _parse_public(text: str) -> tuple[str, str]:
+    return _split_pair(text, "--public", "a name and a source", "cities=cities.csv")
+
+
+def _parse_keys(text: str) -> tuple[str, tuple[KeyText, ...]]:
+    name, equals, keys = text.partition("=")  # --keys dept= is the one empty key
+    if not equals:
+        raise BadParameter("--keys", repr(text), "not a column and its keys", "write --keys dept=a,b,c")
+    return name, tuple(map(KeyText, keys.split(",")))
+
+
+def _parse_bounds(text: str) -> tuple[str, Any]:
+    name, equals, ends = text.rpartition("=")
+    if equals and ends == AUTO:
+        return name, AUTO
+    if not equals or ":" not in ends:
+        raise BadParameter(
+            "--bounds", repr(text), "not a column and its bounds", "write --bounds pay=0:200, or --bounds pay=auto"
+        )
+    return name, parse_range(ends, "--bounds")
+
+
+_PARSERS: dict[str, Callable[[str], tuple[str, Any]]] = {
+    "bounds": _parse_bounds, "keys": _parse_keys, "public": _parse_public,
+}  # fmt: skip
+"""How the text of an option with a value per name is parsed; name=value unless listed."""
+
+
+def parse_range(text: str, flag: str) -> tuple[Fraction, Fraction]:
+    """Two numbers with a colon between them.
+
+    >>> parse_range("0:2.5", "--domain")
+    (Fraction(0, 1), Fraction(5, 2))
+    """
+    lower, colon, upper = text.partition(":")
+    if not colon:
+        raise BadParameter(flag, repr(text), "not a range", f"write {flag} 0:100")
+    return parse_number(lower, flag), parse_number(upper, flag)
+
+
+def parse_weight(text: str) -> tuple[str, Fraction]:
+    """A column and its weight.
+
+    >>> parse_weight("n=2")
+    ('n', Fraction(2, 1))
+    """
+    name, equals, weight = text.rpartition("=")
+    if not equals:
+        raise BadParameter("--weight", repr(text), "not a column and its weight", "write --weight n=2")
+    return name, parse_number(weight, "--weight")

@@ -1,23 +1,25 @@
-"""What every command shares at the edge: numbers as typed, JSON only where JSON is asked for, tables for people."""
+"""Numbers as typed, and what commands print: JSON for programs; lines, tables and a progress bar for people."""
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from discreet._numbers import parse_rational
 from discreet.text import to_printable, to_printable_lines
 
 
 def parse_number(text: str, name: str) -> Fraction:
     """Exactly the decimal that was typed."""
+    from discreet._numbers import parse_rational
+
     return parse_rational(text, name)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; infinity is the string "inf"."""
+    """Print one JSON document; infinity is the string "inf"."""
     print(json.dumps(_to_json_value(value)))
 
 
@@ -30,17 +32,17 @@ def _to_json_value(value: Any) -> Any:
 
 
 def print_line(text: str) -> None:
-    """One line for a person, as it is, with a box for every character that is not to be shown."""
+    """Print one line for a person, with a box for every character that is not printable."""
     print(to_printable(text))
 
 
 def print_data(text: str) -> None:
-    """Lines for a program, as they are; in a terminal with a box for every character that is not to be shown."""
+    """Print lines for a program unchanged; in a terminal with a box for every character that is not printable."""
     print(to_printable_lines(text) if sys.stdout.isatty() else text, end="")
 
 
 def print_styled(text: str, style: str = "dim") -> None:
-    """The same, folded at the width of the terminal and in a style of rich's."""
+    """Print text for a person, folded at the width of the terminal, in a style of rich."""
     from rich.console import Console
     from rich.text import Text
 
@@ -48,9 +50,24 @@ def print_styled(text: str, style: str = "dim") -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table for a person: first column left, the others right."""
+    """Print a table for a person: the first column aligned left, the others right."""
     from rich.console import Console
 
     from discreet.formats import make_rich_table
 
     Console().print(make_rich_table(title, columns, list(rows)))
+
+
+@contextmanager
+def show_progress(description: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar on stderr while the body runs, and yield the function that moves it; None if stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=None)  # it pulses until the engine reports a share
+        yield lambda share: bar.update(task, total=1.0, completed=share)

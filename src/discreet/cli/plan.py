@@ -1,105 +1,119 @@
-"""`discreet plan`."""
+"""`discreet plan`: accuracy, ε and the number of people; two of them give the third, before any data."""
 
-from dataclasses import dataclass
-from fractions import Fraction
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from discreet._numbers import parse_rational
+import typer
+
+from discreet.cli.app import ACCOUNTING, app
+from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, parse_range
 from discreet.cli.output import parse_number, print_json, print_styled
 from discreet.errors import BadParameter
-from discreet.planner import Count, Histogram, Mean, Plan, PlannerQuery, Proportion, Sum, plan
-from discreet.units import Neighbours
+
+if TYPE_CHECKING:
+    from discreet.planner import Plan, PlannerQuery
 
 KINDS = ("count", "proportion", "sum", "mean", "histogram")
 PICTURES = (".png", ".svg", ".pdf")
+QUERY_PANEL = "Query"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
-    """What was typed."""
+@app.command(
+    rich_help_panel=ACCOUNTING,
+    epilog="Examples:\n\n[bold]discreet plan mean --bounds 0:100 --error 2 --n 1000[/bold]: which ε?\n\n"
+    "[bold]discreet plan proportion --error 1% --epsilon 0.5[/bold]: how many people?\n\n"
+    "[bold]discreet plan histogram --cells 3143 --epsilon 0.1 --neighbours replace[/bold]: how accurate?\n\n"
+    "[bold]discreet plan count --queries 20 --epsilon 1 --delta 1e-6 --plot plan.png[/bold]: Laplace or Gaussian?",
+)
+def plan(
+    question: Annotated[str, typer.Argument(help="count, proportion, sum, mean or histogram.")],
+    bounds: Annotated[
+        str | None, make_option(QUERY_PANEL, "The range that values are clipped to: 0:100. For sum and mean.")
+    ] = None,
+    whole: Annotated[bool, make_option(QUERY_PANEL, "Values are integers. For sum and mean.", "--whole")] = False,
+    cells: Annotated[int | None, make_option(QUERY_PANEL, "The number of cells. For histogram.")] = None,
+    queries: Annotated[int, make_option(QUERY_PANEL, "The number of such queries at once, each about all people.")] = 1,
+    neighbours: Annotated[
+        str | None,
+        make_option(QUERY_PANEL, "add-remove one person, or replace one; replace where n is public (proportion, mean)."),
+    ] = None,
+    error: Annotated[str | None, make_option(COST_PANEL, "The largest half-width: 2, or 5% of --size.")] = None,
+    rmse: Annotated[str | None, make_option(COST_PANEL, "Or the largest root mean square error.")] = None,
+    size: Annotated[
+        str | None, make_option(COST_PANEL, "What a percentage is relative to; the whole answer, unless given.")
+    ] = None,
+    each: Annotated[
+        bool, make_option(COST_PANEL, "The error of each answer alone, not the largest of all.", "--each")
+    ] = False,
+    confidence: Annotated[str, make_option(COST_PANEL, "The probability that the half-width holds.")] = "0.95",
+    epsilon: Annotated[str | None, make_option(COST_PANEL, "The ε that all queries together may cost.")] = None,
+    delta: Annotated[str, make_option(COST_PANEL, "δ of the (ε, δ) guarantee; Gaussian noise needs one.")] = "0",
+    n: Annotated[int | None, make_option(COST_PANEL, "The number of people in the data.", "--n")] = None,
+    plot: Annotated[str | None, make_option(ANSWER_PANEL, "Draw the plan into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Give two of accuracy, ε and the number of people; get the third and the best mechanism. No data is read."""
+    from discreet.planner import plan as find_plan
+    from discreet.units import Neighbours
 
-    question: str
-    bounds: str | None
-    whole: bool
-    cells: int | None
-    queries: int
-    neighbours: str | None
-    error: str | None
-    rmse: str | None
-    size: str | None
-    each: bool
-    confidence: str
-    epsilon: str | None
-    delta: str
-    n: int | None
-
-    def parse_query(self) -> PlannerQuery:
-        """The question, if what describes it fits it."""
-        if self.question not in KINDS:
-            raise BadParameter(
-                "question", repr(self.question), "no question that can be planned", f"take {', '.join(KINDS)}"
-            )
-        bounded, celled = self.question in ("sum", "mean"), self.question == "histogram"
-        for name, given, fits in (("--bounds", self.bounds, bounded), ("--cells", self.cells, celled)):
-            if (given is not None) != fits:
-                hint = "--bounds 0:100, --cells 50" if fits else "leave it out"
-                reason = f"a {self.question} {'needs it' if fits else 'has none'}"
-                raise BadParameter(name, "missing" if given is None else given, reason, hint)
-        if self.whole and not bounded:
-            raise BadParameter("--whole", "given", f"a {self.question} is whole anyway", "leave it out")
-        if self.bounds is not None:
-            low, high = _parse_bounds(self.bounds)
-            kind = Sum if self.question == "sum" else Mean
-            return kind(low, high, whole=self.whole)
-        if self.cells is not None:
-            return Histogram(self.cells)
-        return Count() if self.question == "count" else Proportion()
-
-    def plan(self) -> Plan:
-        """What the planner says."""
-        return plan(
-            self.parse_query(),
-            error=self.error,
-            rmse=self.rmse,
-            epsilon=None if self.epsilon is None else parse_number(self.epsilon, "epsilon"),
-            delta=parse_number(self.delta, "delta"),
-            n=self.n,
-            queries=self.queries,
-            confidence=parse_number(self.confidence, "confidence"),
-            size=None if self.size is None else parse_number(self.size, "size"),
-            each=self.each,
-            neighbours=None if self.neighbours is None else Neighbours.parse(self.neighbours),
-        )
-
-
-def run(request: PlanRequest, *, plot: str | None, as_json: bool) -> None:
-    """Print the plan, and draw it."""
     if plot is not None and Path(plot).suffix.lower() not in PICTURES:
-        raise BadParameter("--plot", plot, "no picture that can be drawn", f"end its name with {', '.join(PICTURES)}")
-    found = request.plan()
+        raise BadParameter("--plot", plot, "not a picture format", f"end the name with {', '.join(PICTURES)}")
+    found = find_plan(
+        _parse_query(question, bounds, cells, whole=whole),
+        error=error,
+        rmse=rmse,
+        epsilon=None if epsilon is None else parse_number(epsilon, "epsilon"),
+        delta=parse_number(delta, "delta"),
+        n=n,
+        queries=queries,
+        confidence=parse_number(confidence, "confidence"),
+        size=None if size is None else parse_number(size, "size"),
+        each=each,
+        neighbours=None if neighbours is None else Neighbours.parse(neighbours),
+    )
     if plot is not None:
-        _save(found, plot)
-    if as_json:
+        _save_picture(found, plot)
+    if json:
         print_json(found.to_dict())
         return
     from rich.console import Console
 
     Console().print(found)
     if plot is not None:
-        print_styled(f"picture written to {plot}")
+        print_styled(f"Picture written to {plot}.")
 
 
-def _save(found: Plan, path: str) -> None:
+def _parse_query(kind: str, bounds: str | None, cells: int | None, *, whole: bool) -> PlannerQuery:
+    """The query, if the options that describe it fit its kind."""
+    from discreet.planner import Count, Histogram, Mean, Proportion, Sum
+
+    if kind not in KINDS:
+        raise BadParameter("question", repr(kind), "not a query that can be planned", f"take {', '.join(KINDS)}")
+    bounded = kind in ("sum", "mean")
+    for flag, given, needed, example in (
+        ("--bounds", bounds, bounded, "0:100"),
+        ("--cells", cells, kind == "histogram", "50"),
+    ):
+        if needed and given is None:
+            raise BadParameter(flag, "missing", f"a {kind} needs it", f"give {flag} {example}")
+        if given is not None and not needed:
+            raise BadParameter(flag, given, f"a {kind} has none", "leave it out")
+    if whole and not bounded:
+        raise BadParameter("--whole", "given", f"a {kind} is an integer anyway", "leave it out")
+    if bounds is not None:
+        lower, upper = parse_range(bounds, "--bounds")
+        return (Sum if kind == "sum" else Mean)(lower, upper, whole=whole)
+    if cells is not None:
+        return Histogram(cells)
+    return Count() if kind == "count" else Proportion()
+
+
+def _save_picture(found: Plan, path: str) -> None:
     try:
         found.plot().savefig(path)
     except OSError as failed:
         raise BadParameter(
             "--plot", path, failed.strerror or "cannot be written", "name a file in a folder that exists"
         ) from None
-
-
-def _parse_bounds(text: str) -> tuple[Fraction, Fraction]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise BadParameter("--bounds", text, "no interval", "write 0:100")
-    return parse_rational(low, "lower"), parse_rational(high, "upper")

@@ -1,20 +1,41 @@
-"""`discreet policy init`: a policy to fill in; `discreet policy check`: whether it is true of the data."""
+"""`discreet policy`: write a policy to fill in, and compare a policy with the data."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from discreet.cli.app import ASKING, App, app
+from discreet.cli.options import Json, takes_source
 from discreet.cli.output import print_data, print_json, print_line, print_table
-from discreet.engines.owner import explain_to_owner
 from discreet.errors import BadParameter
-from discreet.query.policy import write_policy
-from discreet.session.policy_check import WARNING, Verdict, check_policy
-from discreet.session.source import open_source
+from discreet.session.options import SourceOptions
+
+policy = App(no_args_is_help=True, help="Declare a table in a file.")
+app.add_typer(policy, name="policy", rich_help_panel=ASKING)
 
 
-def init(source: str, unit: str, name: str | None, path: str | None, out: str) -> None:
-    """Write names and types; bounds and keys are the steward's to declare."""
+@policy.command("init", epilog="Example: [bold]discreet policy init people.csv --unit id[/bold]")
+@takes_source("table", "path")
+def policy_init(
+    options: SourceOptions,
+    unit: Annotated[
+        str,
+        typer.Option(
+            prompt="Which column identifies a person", help="The column that identifies the privacy unit, such as a person."
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="The file to write; - for the screen.")] = "policy.toml",
+) -> None:
+    """Write a policy.toml to fill in: the names and types of the columns, no values of the data."""
+    from discreet.engines.base import explain_to_owner
+    from discreet.query.policy import write_policy
+    from discreet.session.source import open_source
+
     with explain_to_owner():
-        declared = open_source(source, unit=unit, table=name, path=path).validate().table
-    text = write_policy(declared, template=True)
+        table = open_source(replace(options, unit=unit)).validate().table
+    text = write_policy(table, template=True)
     if out == "-":
         print_data(text)
         return
@@ -22,19 +43,28 @@ def init(source: str, unit: str, name: str | None, path: str | None, out: str) -
         with Path(out).open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise BadParameter("--out", out, "there is such a file already", "name another, or remove it") from None
+        raise BadParameter("--out", out, "the file exists already", "name another, or remove it") from None
     except OSError as error:
         raise BadParameter("--out", out, f"cannot be written ({error.strerror})", "name another place") from None
-    print_line(f"{out} written: declare bounds, keys and limits in it, then discreet ask {source} … --policy {out}")
+    print_line(f"Wrote {out}. Declare bounds, keys and limits in it. Then: discreet ask {options.source} … --policy {out}")
 
 
-def check(source: str, policy: str, name: str | None, path: str | None, *, as_json: bool) -> bool:
-    """Print what is declared beside what is there, and return whether the guarantee holds."""
-    checks = check_policy(source, policy, table=name, path=path)
-    if as_json:
+@policy.command("check", epilog="Example: [bold]discreet policy check people.csv policy.toml[/bold]")
+@takes_source("table", "path")
+def policy_check(
+    options: SourceOptions,
+    policy: Annotated[str, typer.Argument(help="The policy.toml to check.")] = "policy.toml",
+    json: Json = False,
+) -> None:
+    """Compare a policy with the data, for the data owner only. Exit code 1 if the data breaks its guarantee."""
+    from discreet.session.policy_check import WARNING, Verdict, check_policy
+
+    checks = check_policy(options.source, policy, table=options.table, path=options.path)
+    if json:
         print_json({"owner_only": True, "warning": WARNING, "checks": [each.to_dict() for each in checks]})
     else:
         rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
         print_table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
         print_line(WARNING)
-    return all(each.verdict is not Verdict.BROKEN for each in checks)
+    if any(each.verdict is Verdict.BROKEN for each in checks):
+        raise typer.Exit(1)

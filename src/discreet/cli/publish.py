@@ -1,119 +1,142 @@
-"""`discreet publish`: show what a plan costs and buys, ask, then publish."""
+"""`discreet publish`: plan a workload, show its cost and what it buys, confirm, and write the publication."""
+
+from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet._numbers import format_up
-from discreet.cli.output import print_json, print_line, print_styled
-from discreet.cli.question import show_progress
+from discreet.cli.app import ASKING, app
+from discreet.cli.options import Json, KeyFile
+from discreet.cli.output import print_json, print_line, print_styled, show_progress
 from discreet.errors import BadParameter
-from discreet.workload.forecast import BUDGET_SHARES, Forecast, ForecastRow, forecast_budgets
-from discreet.workload.planning import WorkloadPlan, plan_workload
-from discreet.workload.publishing import Publication, publish
-from discreet.workload.spec import read_workload
+
+if TYPE_CHECKING:
+    from discreet.workload.forecast import Forecast, ForecastRow
+    from discreet.workload.planning import WorkloadPlan
+    from discreet.workload.publishing import Publication
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOptions:
-    """What was typed beside the plan."""
+@app.command(
+    rich_help_panel=ASKING,
+    epilog="Examples:\n\n[bold]discreet publish examples/publish.toml --dry-run[/bold]\n\n"
+    "[bold]discreet publish examples/publish.toml --to people-2026 --yes[/bold]",
+)
+def publish(
+    plan: Annotated[str, typer.Argument(help="A plan.toml: the source, the queries, their errors, the budget.")],
+    to: Annotated[str, typer.Option(help="The folder to create.")] = "published",
+    yes: Annotated[bool, typer.Option("--yes", help="Publish without confirmation.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cost and what it buys. No query runs, nothing is charged.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier publication in that folder.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Charge again and draw new noise; needs budget.id in the plan.")
+    ] = False,
+    key: KeyFile = None,
+    json: Json = False,
+) -> None:
+    """Publish several tables about one source: the least noise for the errors that you allow, one charge, one folder.
 
-    to: str
-    yes: bool
-    dry_run: bool
-    force: bool
-    fresh: bool
-    key: str | None
-    as_json: bool
+    Shows the half-widths and the reliable estimates at half the cost, the cost and twice the cost, and asks for a
+    confirmation. Then it charges the account, runs the queries, and writes CSV, Parquet and a picture per query, the
+    guarantee in words, and the certificate if a ledger pays.
+    """
+    from discreet.workload.forecast import forecast_budgets
+    from discreet.workload.planning import plan_workload
+    from discreet.workload.publishing import publish as write_publication
+    from discreet.workload.spec import read_workload
 
-
-def run(plan: str, choice: PublishOptions) -> None:
-    """Print the outlook and, unless it is a dry run, publish."""
-    if choice.as_json and not (choice.yes or choice.dry_run):
-        raise BadParameter("--json", "given", "nobody is asked there", "give --yes to publish, or --dry-run")
-    with show_progress("pricing …"):
+    if json and not (yes or dry_run):
+        raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    with show_progress("planning …"):
         solved = plan_workload(read_workload(plan))
-        seen = forecast_budgets(solved)
-    said = {
+        forecasts = forecast_budgets(solved)
+    summary = {
         "price": solved.cost.to_dict(),
         "fits": solved.fits,
         "raised": solved.is_raised,
-        "budgets": [each.to_dict() for each in seen],
+        "budgets": [each.to_dict() for each in forecasts],
     }
-    if not choice.as_json:
-        _print_forecast(solved, seen)
-    if choice.dry_run:
-        if choice.as_json:
-            print_json(said)
+    if not json:
+        _print_forecast(solved, forecasts)
+    if dry_run:
+        if json:
+            print_json(summary)
         return
-    if solved.fits and not choice.yes:
+    if solved.fits and not yes:
         _confirm(solved)
-    with show_progress("publishing …") as told:
-        made = publish(solved, choice.to, force=choice.force, fresh=choice.fresh, key=choice.key, progress=told)
-    if choice.as_json:
-        files = sorted(path.name for path in made.folder.iterdir())
-        done = {
-            "folder": str(made.folder),
-            "entry": made.entry,
-            "free": made.free,
-            "files": files,
-            "undrawn": list(made.missing_charts),
+    with show_progress("publishing …") as on_progress:
+        published = write_publication(solved, to, force=force, fresh=fresh, key=key, progress=on_progress)
+    if not json:
+        _print_outcome(published)
+        return
+    print_json(
+        summary
+        | {
+            "price": published.cost.to_dict(),
+            "folder": str(published.folder),
+            "entry": published.entry,
+            "free": published.free,
+            "files": sorted(path.name for path in published.folder.iterdir()),
+            "undrawn": list(published.missing_charts),
         }
-        print_json(said | {"price": made.cost.to_dict()} | done)
-    else:
-        _print_outcome(made)
+    )
 
 
 def _confirm(solved: WorkloadPlan) -> None:
+    from discreet._numbers import format_up
+
     if not sys.stdin.isatty():
-        raise BadParameter("--yes", "missing", "nobody is there to be asked", "give --yes to publish, or --dry-run")
+        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     typer.confirm(f"Pay ε = {format_up(solved.cost.exact_epsilon[1])} and publish?", abort=True, err=True)
 
 
-def _print_forecast(solved: WorkloadPlan, seen: tuple[Forecast, ...]) -> None:
+def _print_forecast(solved: WorkloadPlan, forecasts: tuple[Forecast, ...]) -> None:
     from rich.console import Console
 
+    from discreet._numbers import format_up
     from discreet.formats import make_rich_table
+    from discreet.workload.forecast import BUDGET_SHARES
 
-    header = ["question", "column", "rows", *(f"ε = {format_up(outlook.epsilon, 3)}" for outlook in seen), "reliable"]
-    lines = [_format_column(row) for row in zip(*(outlook.columns for outlook in seen), strict=True)]
+    header = ["query", "column", "rows", *(f"ε = {format_up(forecast.epsilon, 3)}" for forecast in forecasts), "reliable"]
+    lines = [_format_column(row) for row in zip(*(forecast.columns for forecast in forecasts), strict=True)]
     Console().print(make_rich_table(solved.workload.title or None, header, lines, left=2))
-    shares = ", ".join(f"{float(share):g}" for share in BUDGET_SHARES)
-    notes = [
-        f"The plan costs {solved.cost}. Shown are half-widths that hold with probability "
-        f"{float(solved.workload.confidence):g} at {shares} times its price, "
-        "shared out in the same way; of averages and quantiles, over so many rows.",
-        "Reliable cells are a forecast from the plan's sizes, for values spread evenly over their bounds; the rows have no "
-        "part in it.",
-        *solved.notes,
-    ]
+    *shares, last = (f"{float(share):g}" for share in BUDGET_SHARES)
     if not solved.fits:
-        notes.insert(0, "The wanted errors do not fit into budget.epsilon: this will be refused.")
-    for note in notes:
+        print_styled("The allowed errors cost more than budget.epsilon: the publication will be refused.")
+    for note in (
+        str(solved.cost),
+        f"The table shows half-widths at {', '.join(shares)} and {last} times this cost, which hold with probability "
+        f"≥ {float(100 * solved.workload.confidence):g}%; those of averages and quantiles are for the number of rows shown.",
+        "The number of reliable estimates is a forecast from the sizes in the plan, for values spread evenly over their "
+        "bounds. No row is read for it.",
+        *solved.notes,
+    ):
         print_styled(note)
 
 
 def _format_column(row: tuple[ForecastRow, ...]) -> list[str]:
-    """A column at every budget: its half-widths, then how many of its cells would be reliable."""
+    """A column at every budget: its half-widths, then the number of its reliable estimates."""
+    from discreet._numbers import format_up
+
     first = row[0]
-    halves = [
-        f"{format_up(100 * each.half_width, 3)}% rows" if each.unit else _format_half_width(each.half_width) for each in row
+    half_widths = [
+        f"{format_up(100 * each.half_width, 3)}% rows" if each.unit else f"{float(format_up(each.half_width)):,.4g}"
+        for each in row
     ]
     counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)
     rows, cells = "" if first.size is None else f"{first.size:,}", "?" if first.cells is None else f"{first.cells:,}"
-    return [first.question, first.column, rows, *halves, f"{counts} of {cells}"]
+    return [first.question, first.column, rows, *half_widths, f"{counts} of {cells}"]
 
 
-def _format_half_width(half_width: float) -> str:
-    """Four digits, rounded up, with commas."""
-    return f"{float(format_up(half_width)):,.4g}"
-
-
-def _print_outcome(made: Publication) -> None:
-    cells = [cell for answer in made.answers.values() for _, row in answer.rows for cell in row]
-    sure = sum(cell.reliable for cell in cells)
-    cost = "answered before, nothing was paid now" if made.free else f"paid: {made.cost}"
-    print_line(f"{made.folder}: {len(made.answers)} tables, {sure:,} of {len(cells):,} cells reliable; {cost}")
-    if made.missing_charts:
-        print_line(f"no picture could be drawn of {', '.join(made.missing_charts)}; everything else is there")
+def _print_outcome(published: Publication) -> None:
+    estimates = [estimate for answer in published.answers.values() for _, row in answer.rows for estimate in row]
+    reliable = sum(estimate.reliable for estimate in estimates)
+    print_line(
+        f"{published.folder}: {len(published.answers)} tables, {reliable:,} of {len(estimates):,} estimates reliable. "
+        + ("The answers were recorded before: nothing was charged." if published.free else str(published.cost))
+    )
+    if published.missing_charts:
+        print_line(f"Charts of {', '.join(published.missing_charts)} could not be drawn; all other files are complete.")

@@ -1,13 +1,52 @@
-"""`discreet quote`: what it would cost, and how good it would be."""
+"""`discreet quote`: the cost of a query and the accuracy of its answer, before it runs."""
 
-from discreet.cli.question import QueryArguments
+from discreet.cli.app import ASKING, app
+from discreet.cli.options import (
+    AccountName,
+    Confidence,
+    CurrencyName,
+    Delta,
+    Epsilon,
+    Error,
+    Json,
+    LedgerOption,
+    Size,
+    Sql,
+    Weight,
+    takes_source,
+)
+from discreet.cli.query import QueryArguments
+from discreet.session.options import SourceOptions
 
 
-def run(question: QueryArguments, confidence: float, *, as_json: bool) -> None:
-    """Print the quote."""
-    session, price = question.open_session(confidence)
-    quoted = session.quote(question.sql, confidence=confidence, **price)
-    if as_json:
+@app.command(
+    rich_help_panel=ASKING,
+    epilog='Example: [bold]discreet quote people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --error 2 --size 1000 '
+    "--bounds pay=0:200[/bold]",
+)
+@takes_source()
+def quote(
+    options: SourceOptions,
+    sql: Sql,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    size: Size = None,
+    delta: Delta = "0",
+    currency: CurrencyName = None,
+    weight: Weight = None,
+    confidence: Confidence = 0.95,
+    ledger: LedgerOption = None,
+    account: AccountName = None,
+    json: Json = False,
+) -> None:
+    """Show the cost of a query, in every currency, and the accuracy of its answer. No row is read, nothing is charged."""
+    arguments = QueryArguments(
+        sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
+        currency=currency, ledger=ledger, account=account,
+    )  # fmt: skip
+    session, cost = arguments.open_session(options)
+    quoted = session.quote(sql, **cost)
+    if json:
         print(quoted.to_json())
     else:
         from rich.console import Console

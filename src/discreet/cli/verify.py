@@ -1,25 +1,39 @@
-"""`discreet verify`: what a release.json proves."""
+"""`discreet verify`: what a certificate proves, and what has to be trusted."""
 
+from typing import Annotated
+
+import typer
+
+from discreet.cli.app import CHECKING, app
 from discreet.cli.ledger import read_json
+from discreet.cli.options import Json, PublicKey
 from discreet.cli.output import print_json, print_line
-from discreet.ledger import open_ledger
-from discreet.ledger.keys import read_public_key
-from discreet.ledger.verify import verify
 
 
-def run(path: str, key: str | None, ledger: str | None, *, as_json: bool) -> bool:
-    """Print every finding, then what has to be trusted. Whether all of it holds."""
-    public = None if key is None else read_public_key(key)
-    book = None if ledger is None else open_ledger(ledger)
-    verdict = verify(read_json(path, "release"), public=public, ledger=book)
-    if as_json:
+@app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
+def verify(
+    release: Annotated[str, typer.Argument(help="A certificate: release.json.")],
+    key: PublicKey = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that must hold its entry.")] = None,
+    json: Json = False,
+) -> None:
+    """Check the signature, the cost and the entry of a certificate. Exit code 1 if one of them is wrong."""
+    from discreet.ledger import open_ledger
+    from discreet.ledger import verify as verification
+    from discreet.ledger.keys import read_public_key
+
+    public_key = None if key is None else read_public_key(key)
+    opened = None if ledger is None else open_ledger(ledger)
+    verdict = verification.verify(read_json(release, "release"), public=public_key, ledger=opened)
+    if json:
         findings = [{"claim": finding.claim, "holds": finding.is_valid} for finding in verdict.claims]
         print_json({"holds": verdict.is_valid, "findings": findings, "trusted": list(verdict.assumptions)})
-        return verdict.is_valid
-    print_line("proven:" if verdict.is_valid else "checked:")
-    for finding in verdict.claims:
-        print_line(f"  {'✓' if finding.is_valid else '✗'} {finding.claim}")
-    print_line("trusted:")
-    for said in verdict.assumptions:
-        print_line(f"  · {said}")
-    return verdict.is_valid
+    else:
+        print_line("proven:" if verdict.is_valid else "checked:")
+        for finding in verdict.claims:
+            print_line(f"  {'✓' if finding.is_valid else '✗'} {finding.claim}")
+        print_line("trusted:")
+        for assumption in verdict.assumptions:
+            print_line(f"  · {assumption}")
+    if not verdict.is_valid:
+        raise typer.Exit(1)

@@ -1,31 +1,46 @@
-"""What an engine is to the rest: it says what its table holds, what it would run, and returns group keys and integers.
+"""What an engine is: it describes one table, and returns group keys and exact integers of it.
 
-`SqlEngine` is all that the engines share. One of them adds how its columns are read, where a public table's copy is, and
-how a statement is run.
+`Engine` is what a session needs. `SqlEngine` is what the engines for SQL share; each of them adds how its columns are read,
+where the copy of a public table is, and how a statement runs. What depends on the source alone is computed when the source
+is opened: the columns as they are read, and how a unit is identified.
+
+**The owner's log.** An engine's message may quote a value of the data. So every failure becomes one constant error, and the
+message goes to `owner_log`, which only the data owner may read. Records go nowhere unless the owner adds a handler, or names
+a file in DISCREET_OWNER_LOG. Each record has a `source`: the identity of the source that it is about.
 """
 
+import logging
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import get_ident
+from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeAlias
 
 from sqlglot import exp
 
-from discreet.engines.owner import SAYS_MORE, VALIDATE, about
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
+from discreet.paths import describe_exposure
+from discreet.query import ast
 from discreet.query.answer import ExactTotals
 from discreet.query.contribution import BoundedQuery
-from discreet.query.schema import Column, Kind, PublicTable, Table
+from discreet.query.schema import Column, PublicTable, Table
 from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import SOURCE, shorten_name
+from discreet.sql.expressions import SOURCE, column, shorten_name
 from discreet.sql.histogram import lower_cell_counts
 from discreet.sql.totals import lower_totals
+from discreet.text import to_printable, to_printable_lines
 
 ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
-"""How a column of an unusual type is read; None where it is read as it is. A reading succeeds on every value."""
+"""How a column of an unusual type is read; None where it is read as it is. A reader succeeds on every value."""
 
 
 class OutOfResources(EngineFailed):
@@ -34,7 +49,7 @@ class OutOfResources(EngineFailed):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What the rows of a source are known by; None if nothing tells whether they have changed."""
+    """What the rows of a source are known by; `digest` is None if nothing shows whether they have changed."""
 
     digest: str | None
 
@@ -42,8 +57,22 @@ class Fingerprint:
 class Engine(Protocol):
     """One table, wherever it is."""
 
-    lasting: bool
-    """Whether `identity` means the same table in another process."""
+    dialect: Dialect
+
+    @property
+    def table(self) -> str:
+        """The name that queries call it by."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Where the table is, for an account that remembers its answers; nothing that says what is in it."""
+        ...
+
+    @property
+    def lasting(self) -> bool:
+        """Whether `identity` means the same table in another process."""
+        ...
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -52,7 +81,7 @@ class Engine(Protocol):
 
     @property
     def anchor(self) -> object:
-        """What a source that does not last ends with: a connection, a frame."""
+        """The object that a source which does not last ends with: a connection, a frame."""
         ...
 
     @property
@@ -60,69 +89,65 @@ class Engine(Protocol):
         """Held while a statement runs and its rows are read."""
         ...
 
-    @property
-    def table(self) -> str:
-        """The name that questions call it by."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """Where the table is, for an account that remembers its answers; nothing that says what is in it."""
-        ...
-
     def describe_columns(self) -> dict[str, Column]:
-        """Names and kinds of the columns. No value is read."""
-        ...
-
-    def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
-        """What these columns are known by, refused if metadata shows that they cannot all be read; None if reading them
-        cannot fail: they are stored in the engine's own types."""
-        ...
-
-    def probe(self, columns: Collection[str]) -> None:
-        """Read every cell of these columns once; refuse the source if one cannot be read."""
+        """Return the names and kinds of the columns. No value is read."""
         ...
 
     def find_unit_problem(self, unit: str) -> str | None:
-        """Why the units of this column cannot be told apart; None if they can."""
+        """Say why two units of this column could be read as one; None if they cannot."""
         ...
 
-    dialect: Dialect
+    def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
+        """Return what these columns are known by; None if reading them cannot fail, because the engine stores them in its
+        own types.
+
+        Raises:
+            SourceRefused: metadata shows that they cannot all be read.
+        """
+        ...
+
+    def probe(self, columns: Collection[str]) -> None:
+        """Read every cell of these columns once.
+
+        Raises:
+            SourceRefused: a cell cannot be read.
+        """
+        ...
+
+    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, PublicTable]]:
+        """Return the same table beside copies of these public ones, and what was read off them."""
+        ...
+
+    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
+        """Return every statement that will run."""
+        ...
+
+    def run(self, bounded: BoundedQuery) -> ExactTotals:
+        """Return all that an answer to `bounded` needs, read when it is needed, one part after the other."""
+        ...
+
+    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Yield (totals, keys) per group. A group without rows in the engine does not appear."""
+        ...
+
+    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """Yield (count, cell, keys) for the cells that have rows."""
+        ...
+
+    def progress(self) -> float | None:
+        """Return how much of the running statement is done, from 0 to 1; None where the engine does not know."""
+        ...
+
+    def build_owner_source(self, table: Table) -> exp.Expr:
+        """The declared columns, for selects that the data owner runs."""
+        ...
 
     def build_owner_unit(self, table: Table) -> exp.Expr:
         """The identity of a unit, in `build_owner_source`."""
         ...
 
-    def build_owner_source(self, table: Table) -> exp.Expr:
-        """The declared columns, to be selected from for the owner."""
-        ...
-
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
-        """Exact rows, without noise: for the owner's eyes only."""
-        ...
-
-    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, PublicTable]]:
-        """The same table beside copies of these public ones, and what was read off them."""
-        ...
-
-    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
-        """Everything that will run."""
-        ...
-
-    def run(self, bounded: BoundedQuery) -> ExactTotals:
-        """Everything that a release of `bounded` needs, read when it is needed, one part after the other."""
-        ...
-
-    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear."""
-        ...
-
-    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """(count, cell, keys) for the cells that have rows."""
-        ...
-
-    def progress(self) -> float | None:
-        """How much of the running statement is done, from 0 to 1; None where the engine does not know."""
+        """Return exact rows, without noise: only the data owner may see them."""
         ...
 
 
@@ -130,180 +155,172 @@ class SqlEngine(ABC):
     """An engine that runs what `discreet.sql` writes."""
 
     dialect: Dialect
-    identity: str
-    computed = False  # whether expressions of the owner's are evaluated whenever the table is read
-    lasting = True
+
+    def __init__(
+        self,
+        table: str,
+        identity: str,
+        relation: exp.Expr,
+        readers: Mapping[str, ColumnReader],
+        *,
+        identities: Mapping[str, exp.Expr] = MappingProxyType({}),
+        lasting: bool = True,
+        computed: bool = False,
+    ) -> None:
+        self.table, self.identity, self.lasting = table, identity, lasting
+        self.relation = relation  # the table in a statement
+        self.columns = {name: _read_column(name, read) for name, read in readers.items()}  # each as it is read
+        self.identities = identities  # what identifies a unit, by its column, where that column as it is read does not
+        self.computed = computed  # whether expressions of the owner's are evaluated whenever the table is read
+        self.origins: tuple[str, ...] = (identity,)
+        self.public: Mapping[str, str] = {}  # the names of the copies of public tables
 
     @abstractmethod
-    def _column_readers(self) -> dict[str, ColumnReader]:
-        """How each column is read."""
-
-    @abstractmethod
-    def _table_expression(self) -> exp.Expr:
-        """Where the table is."""
-
-    @abstractmethod
-    def _public_table_expression(self, name: str) -> exp.Expr:
-        """Where the copy of a public table is."""
+    def _public_relation(self, name: str) -> exp.Expr:
+        """The copy of a public table in a statement."""
 
     @abstractmethod
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        """Run it. Whatever the engine raises becomes `EngineFailed`; its own words go to the owner's log."""
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """What a quarantine of this source is of, however the source was named."""
-        return (self.identity,)
+        """Run a statement. Whatever the engine raises becomes `EngineFailed`; its message goes to the owner's log."""
 
     @property
     def anchor(self) -> object:
-        """What a source that does not last ends with."""
+        """The object that a source which does not last ends with."""
         return self
 
-    def _identity_reader(self, unit: str) -> ColumnReader:
-        """How a unit's identity is read; None if the column, as it is read, is its own."""
+    def find_unit_problem(self, unit: str) -> str | None:
+        """Say why two units of this column could be read as one; None if they cannot."""
         return None
 
-    def find_unit_problem(self, unit: str) -> str | None:
-        """Why the units of this column cannot be told apart; None if they can."""
-        return None
+    def probe(self, columns: Collection[str]) -> None:
+        """Read every cell of these columns once."""
+        own = {name: read for name, read in self.columns.items() if name in columns}
+        cells: list[exp.Expr] = [column(shorten_name(name), SOURCE) for name in own]
+        rows = exp.alias_(self._select_rows(own), SOURCE, table=True, quoted=True)
+        try:
+            for _ in self._execute(exp.select(self.dialect.digest(cells)).from_(rows).sql(dialect=self.dialect.name)):
+                pass
+        except EngineFailed:
+            raise SourceRefused("this source did not pass validation: some of its cells cannot be read", VALIDATE) from None
+
+    # -- statements ------------------------------------------------------------------------------------------------------
+
+    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
+        """Return every statement that will run: that of the totals, if there are any, then one per histogram."""
+        histograms = tuple(self._compile(bounded, counts) for counts in bounded.cell_counts)
+        return (self._compile(bounded), *histograms) if bounded.totals else histograms
+
+    def compile_totals(self, bounded: BoundedQuery) -> str:
+        """Return the statement of the totals."""
+        return self._compile(bounded)
+
+    def _compile(self, bounded: BoundedQuery, counts: CellCounts | None = None) -> str:
+        """The statement of the totals, or of these counts."""
+        source, unit = self._build_source(bounded.table, bounded.query.joins)
+        lowered = (
+            lower_totals(bounded, source, unit, self.dialect)
+            if counts is None
+            else lower_cell_counts(bounded, counts, source, unit, self.dialect)
+        )
+        return lowered.sql(dialect=self.dialect.name, copy=False)
+
+    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str]:
+        """The declared columns beside those of the joined public tables, and the column that identifies a unit."""
+        joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
+        own = {name: read for name, read in self.columns.items() if name in table.columns and name not in joined}
+        unit = table.unit
+        if (identity := self.identities.get(unit)) is not None:
+            unit = identity_column(unit, table.columns)
+            own[unit] = exp.alias_(identity, shorten_name(unit), quoted=True)
+        rows = self._select_rows(own)
+        return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
+
+    def _select_rows(self, columns: Mapping[str, exp.Expr]) -> exp.Expr:
+        """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
+        analyst's before the owner's own, on rows that the owner's leaves out, and could fail there."""
+        if not self.computed and all(isinstance(read, exp.Column) for read in columns.values()):
+            return self.relation.copy()
+        rows = exp.select(*(read.copy() for read in columns.values()), copy=False).from_(self.relation.copy(), copy=False)
+        return (self.dialect.fence(rows) if self.computed else rows).subquery(copy=False)
+
+    def _join_public_tables(self, rows: exp.Expr, own: list[str], table: Table, joins: tuple[ast.Join, ...]) -> exp.Expr:
+        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
+        columns = {name: column(shorten_name(name), "own") for name in own}
+        select = exp.select().from_(exp.alias_(rows, "own", table=True, quoted=True))
+        for i, join in enumerate(joins):
+            same = exp.EQ(this=columns[join.here].copy(), expression=column(join.there, f"lookup{i}"))
+            other = exp.alias_(self._public_relation(join.table), f"lookup{i}", table=True, quoted=True)
+            select = select.join(other, on=same, join_type="left" if join.left else "inner")
+            columns |= {f"{join.table}.{name}": column(name, f"lookup{i}") for name in table.public[join.table].columns}
+        return select.select(
+            *(exp.alias_(each, shorten_name(name), quoted=True) for name, each in columns.items())
+        ).subquery()
+
+    # -- exact totals ----------------------------------------------------------------------------------------------------
+
+    def run(self, bounded: BoundedQuery) -> ExactTotals:
+        """Return all that an answer to `bounded` needs, read when it is needed."""
+        statements = self.compile_all(bounded)
+        totals = self._iter_totals(bounded, statements[0]) if bounded.totals else ()
+        histograms = statements[1:] if bounded.totals else statements
+        counts = {
+            each: self._iter_histogram(bounded, each, statement)
+            for each, statement in zip(bounded.cell_counts, histograms, strict=True)
+        }
+        return ExactTotals(totals, counts, statements)
+
+    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Yield (totals, keys) per group. A group without rows in the engine does not appear."""
+        return self._iter_totals(bounded, self._compile(bounded)) if bounded.totals else iter(())
+
+    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """Yield (count, cell, keys) for the cells that have rows."""
+        return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
+
+    def _iter_totals(self, bounded: BoundedQuery, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        width = len(bounded.totals)
+        for row in self._execute_groups(statement, width, bounded):
+            yield row[:width], row[width:]
+
+    def _iter_histogram(
+        self, bounded: BoundedQuery, counts: CellCounts, statement: str
+    ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        for count, cell, *keys in self._execute_groups(statement, 1, bounded, counts):
+            yield count, cell, tuple(keys)
+
+    def _execute_groups(
+        self, statement: str, width: int, bounded: BoundedQuery, counts: CellCounts | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows of `width` totals over units, then what they are totals of. An engine may compile `bounded` anew for a part
+        of the table instead of running the statement."""
+        return self._execute(statement)
+
+    # -- for the data owner ----------------------------------------------------------------------------------------------
+
+    def build_owner_source(self, table: Table) -> exp.Expr:
+        """The declared columns, for selects that the data owner runs."""
+        return exp.alias_(self._build_source(table)[0], SOURCE, table=True, quoted=True)
 
     def build_owner_unit(self, table: Table) -> exp.Expr:
         """The identity of a unit, in `build_owner_source`."""
-        unit = table.unit if self._identity_reader(table.unit) is None else identity_column(table.unit, table.columns)
-        return _column(shorten_name(unit), SOURCE)
-
-    def build_owner_source(self, table: Table) -> exp.Expr:
-        """The declared columns, to be selected from for the owner."""
-        return exp.alias_(
-            self._build_rows(self._readers_with_identity(table, list(table.columns))), SOURCE, table=True, quoted=True
-        )
+        return column(shorten_name(self._build_source(table)[1]), SOURCE)
 
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
-        """Exact rows, without noise: for the owner's eyes only."""
+        """Return exact rows, without noise: only the data owner may see them."""
         try:
             with about(self.identity):
                 return list(self._execute(select.sql(dialect=self.dialect.name)))
         except EngineFailed:
             raise SourceRefused("this source cannot be read", SAYS_MORE) from None
 
-    def probe(self, columns: Collection[str]) -> None:
-        """Read every cell of these columns once."""
-        own = self._select_readers(columns)
-        read: list[exp.Expr] = [_column(shorten_name(name), SOURCE) for name in own]
-        digest = exp.select(self.dialect.digest(read)).from_(
-            exp.alias_(self._build_rows(own), SOURCE, table=True, quoted=True)
-        )
-        try:
-            for _ in self._execute(digest.sql(dialect=self.dialect.name)):
-                pass
-        except EngineFailed:
-            raise SourceRefused("this source did not pass validation: some of its cells cannot be read", VALIDATE) from None
+    def _beside(self, public: Mapping[str, str]) -> Self:
+        """The same engine, with these copies of public tables."""
+        beside = copy(self)
+        beside.public = MappingProxyType(dict(public))
+        return beside
 
-    def compile_totals(self, bounded: BoundedQuery) -> str:
-        """What will run for the totals."""
-        return lower_totals(self._count_by_identity(bounded), self._build_source(bounded), self.dialect).sql(
-            dialect=self.dialect.name, copy=False
-        )
 
-    def compile_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> str:
-        """What will run for one spread of counts."""
-        lowered = lower_cell_counts(self._count_by_identity(bounded), counts, self._build_source(bounded), self.dialect)
-        return lowered.sql(dialect=self.dialect.name, copy=False)
-
-    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
-        """Everything that will run."""
-        spreads = tuple(self.compile_histogram(bounded, counts) for counts in bounded.cell_counts)
-        return (self.compile_totals(bounded), *spreads) if bounded.totals else spreads
-
-    def run(self, bounded: BoundedQuery) -> ExactTotals:
-        """Everything that a release of `bounded` needs, read when it is needed."""
-        statements = self.compile_all(bounded)
-        spreads = statements[1:] if bounded.totals else statements
-        totals = self._iter_totals(bounded, statements[0]) if bounded.totals else ()
-        counts = {
-            spread: self._iter_histogram(bounded, spread, text)
-            for spread, text in zip(bounded.cell_counts, spreads, strict=True)
-        }
-        return ExactTotals(totals, counts, statements)
-
-    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        """(totals, keys) per group. A group without rows in the engine does not appear."""
-        return self._iter_totals(bounded, self.compile_totals(bounded)) if bounded.totals else iter(())
-
-    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """(count, cell, keys) for the cells that have rows."""
-        return self._iter_histogram(bounded, counts, self.compile_histogram(bounded, counts))
-
-    def _iter_totals(self, bounded: BoundedQuery, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        width = len(bounded.totals)
-        for row in self._execute_groups(statement, width, lambda engine: engine.compile_totals(bounded)):
-            yield row[:width], row[width:]
-
-    def _iter_histogram(
-        self, bounded: BoundedQuery, counts: CellCounts, statement: str
-    ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        for count, cell, *keys in self._execute_groups(
-            statement, 1, lambda engine: engine.compile_histogram(bounded, counts)
-        ):
-            yield count, cell, tuple(keys)
-
-    def _execute_groups(
-        self, statement: str, width: int, compile_part: "Callable[[SqlEngine], str]"
-    ) -> Iterator[tuple[Any, ...]]:
-        """`width` totals over units and what they are of, in each row. `write` writes the same for a part of the table, for
-        an engine that may need it."""
-        return self._execute(statement)
-
-    def _count_by_identity(self, bounded: BoundedQuery) -> BoundedQuery:
-        """The same question of units that are told apart by their identities."""
-        table = bounded.table
-        if self._identity_reader(table.unit) is None:
-            return bounded
-        name = identity_column(table.unit, table.columns)
-        return replace(bounded, table=replace(table, unit=name, columns={**table.columns, name: Column(Kind.TEXT)}))
-
-    def _build_source(self, bounded: BoundedQuery) -> exp.Expr:
-        """The table, with the columns of unusual types cast, joined to the public tables that the question names."""
-        table, joins = bounded.table, bounded.query.joins
-        added = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
-        own = self._readers_with_identity(table, [name for name in table.columns if name not in added])
-        source = self._build_rows(own)
-        return self._join_public_tables(source, list(own), bounded) if joins else source
-
-    def _readers_with_identity(self, table: Table, names: Collection[str]) -> dict[str, ColumnReader]:
-        """How these columns are read, and the identity of a unit where that is another."""
-        own = self._select_readers(names)
-        if (identity := self._identity_reader(table.unit)) is not None:
-            unit = exp.column(exp.to_identifier(table.unit, quoted=True))
-            own[identity_column(table.unit, table.columns)] = lambda _: identity(unit)
-        return own
-
-    def _select_readers(self, names: Collection[str]) -> dict[str, ColumnReader]:
-        return {name: read for name, read in self._column_readers().items() if name in names}
-
-    def _build_rows(self, readers: Mapping[str, ColumnReader]) -> exp.Expr:
-        """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
-        analyst's before the owner's own, on rows that the owner's leaves out, and could fail there."""
-        if not self.computed and all(read is None and shorten_name(name) == name for name, read in readers.items()):
-            return self._table_expression()
-        rows = exp.select(*(read_column(name, read) for name, read in readers.items())).from_(self._table_expression())
-        return (self.dialect.fence(rows) if self.computed else rows).subquery()
-
-    def _join_public_tables(self, source: exp.Expr, own: list[str], bounded: BoundedQuery) -> exp.Expr:
-        """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
-        homes = {name: _column(shorten_name(name), "own") for name in own}
-        select = exp.select().from_(exp.alias_(source, "own", table=True, quoted=True))
-        for i, join in enumerate(bounded.query.joins):
-            same = exp.EQ(this=homes[join.here].copy(), expression=_column(join.there, f"lookup{i}"))
-            other = exp.alias_(self._public_table_expression(join.table), f"lookup{i}", table=True, quoted=True)
-            select = select.join(other, on=same, join_type="left" if join.left else "inner")
-            homes |= {
-                f"{join.table}.{name}": _column(name, f"lookup{i}") for name in bounded.table.public[join.table].columns
-            }
-        return select.select(
-            *(exp.alias_(column, shorten_name(name), quoted=True) for name, column in homes.items())
-        ).subquery()
+# -- names of tables and columns -------------------------------------------------------------------------------------------
 
 
 def quote_table(*names: str) -> exp.Table:
@@ -312,47 +329,140 @@ def quote_table(*names: str) -> exp.Table:
     return exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False)))
 
 
-def read_column(name: str, read: ColumnReader) -> exp.Expr:
+def _read_column(name: str, read: ColumnReader) -> exp.Expr:
     """A column under its own name, if that is not too long, read as it must be."""
-    column = exp.Column(this=exp.to_identifier(name, quoted=True))
-    return (
-        exp.alias_(read(column) if read else column, shorten_name(name), quoted=True)
-        if read or shorten_name(name) != name
-        else column
-    )
+    plain = column(name)
+    if read is None and shorten_name(name) == name:
+        return plain
+    return exp.alias_(plain if read is None else read(plain), shorten_name(name), quoted=True)
 
 
-def _column(name: str, table: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
-
-
-# Names of tables as people write them: people, hr.people, "my schema"."my.people".
+def identity_column(unit: str, taken: Collection[str]) -> str:
+    """A name for the column that holds the units' identities, other than the names that are taken."""
+    name = f"{unit} (identity)"
+    while name in taken:
+        name += "'"
+    return name
 
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 
 
 def split_table_name(name: str, max_parts: int) -> tuple[str, ...]:
-    """The parts of a name, each exactly as written; quotes are for names with a dot in them.
+    """The parts of a table's name, each exactly as written; a part with a dot in it is quoted.
 
     >>> split_table_name("hr.people", 2), split_table_name('"my.schema"."people"', 2)
     (('hr', 'people'), ('my.schema', 'people'))
     """
-    parts, place = [], 0
-    while match := _PART.match(name, place):
+    parts, position = [], 0
+    while match := _PART.match(name, position):
         parts.append(match[1].replace('""', '"') if match[1] else match[2])
-        place = match.end()
-        if place == len(name) and len(parts) <= max_parts:
+        position = match.end()
+        if position == len(name) and len(parts) <= max_parts:
             return tuple(parts)
-        if name[place : place + 1] != ".":
+        if name[position : position + 1] != ".":
             break
-        place += 1
+        position += 1
     raise BadParameter("table", repr(name), "not the name of a table", 'write people, hr.people or "my schema"."people"')
 
 
-def identity_column(unit: str, taken: Collection[str]) -> str:
-    """A name for the column that holds the units' identities; the other names are taken."""
-    name = f"{unit} (identity)"
-    while name in taken:
-        name += "'"
-    return name
+# -- the owner's log -------------------------------------------------------------------------------------------------------
+
+owner_log = logging.getLogger("discreet.owner")
+owner_log.addHandler(logging.NullHandler())
+owner_log.propagate = False
+
+OWNER_LOG_VARIABLE = "DISCREET_OWNER_LOG"
+SAYS_MORE = f"the owner's log (the file that {OWNER_LOG_VARIABLE} names) says more"
+VALIDATE = f"the owner finds out why with `discreet policy check`, or in the file that {OWNER_LOG_VARIABLE} names"
+OWNER_ONLY = "For the data owner only, because it may quote values of the data:"
+
+_source: ContextVar[str] = ContextVar("_source", default="no source")
+
+
+class _SourceFilter(logging.Filter):
+    """Lets every record pass, and adds its source."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.source = _source.get()
+        return True
+
+
+owner_log.addFilter(_SourceFilter())
+
+
+@contextmanager
+def about(source: str) -> Iterator[None]:
+    """Name the source that the records of the body are about."""
+    before = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(before)
+
+
+class _ThreadRecords(logging.Handler):
+    """Keeps the messages of this thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.thread = get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines += record.getMessage().splitlines() if record.thread == self.thread else []
+
+
+@contextmanager
+def explain_to_owner() -> Iterator[None]:
+    """Add the engine's messages to a refusal of the source. Only for what the data owner runs.
+
+    Raises:
+        SourceRefused: as the body does, with the reason in lines of its own.
+    """
+    records = _ThreadRecords()
+    owner_log.addHandler(records)
+    try:
+        yield
+    except SourceRefused as refused:
+        if not records.lines:
+            raise
+        hint = "correct it" if refused.hint == VALIDATE else refused.hint.removesuffix(SAYS_MORE).rstrip("; ")
+        raise SourceRefused(refused.reason, hint or "correct it", OWNER_ONLY, *records.lines) from None
+    finally:
+        owner_log.removeHandler(records)
+
+
+def open_log_file(path: str) -> logging.Handler:
+    """Open the owner's log for appending; create it with mode 0600 if it is missing.
+
+    Raises:
+        BadParameter: other users can read the file, or it is a symbolic link, which may lead anywhere.
+    """
+    file = Path(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOFOLLOW
+    try:
+        handle = os.open(file, flags, 0o600)
+    except OSError as error:
+        reason = "this is a symbolic link" if os.path.islink(file) else f"the file cannot be opened ({error.strerror})"
+        raise BadParameter(OWNER_LOG_VARIABLE, repr(path), reason, "name a regular file that you may write") from None
+    if problem := describe_exposure(handle, file):
+        os.close(handle)
+        raise BadParameter(OWNER_LOG_VARIABLE, repr(path), *problem)
+    handler = logging.StreamHandler(os.fdopen(handle, "a", encoding="utf-8"))
+    handler.setFormatter(PrintableFormatter())
+    return handler
+
+
+class PrintableFormatter(logging.Formatter):
+    """Formats the time, the source and the message, with further lines indented.
+
+    The owner reads the log in a terminal, and a value in it may hold an escape sequence, or a line end that would forge an
+    entry: both are made visible.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).astimezone().isoformat(timespec="seconds")
+        first, *others = to_printable_lines(super().format(record)).split("\n")
+        source = to_printable(getattr(record, "source", _source.get()))
+        return "\n".join([f"{moment} {source}: {first}", *(f"  {line}" for line in others)])

@@ -1,19 +1,122 @@
-"""Which engine a source belongs to. A driver is imported only when a source needs it."""
+"""Which engine opens a source.
+
+An engine is registered as an `EngineFactory`: the sources that it accepts, and how its driver is loaded. A driver is
+imported when the first source needs it. To add an engine, write a package in `discreet.engines` (a subclass of `SqlEngine`)
+and one `Dialect` in `discreet.sql.dialects`, and register it here, or elsewhere with `register_engine`.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from discreet.addresses import is_postgres, shown_path, to_libpq
-from discreet.engines.base import Engine
-from discreet.engines.duckdb.connection import WILDCARDS
-from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.owner import about
+from discreet.engines.base import Engine, about
 from discreet.errors import BadParameter, SourceRefused
+from discreet.paths import format_path, is_postgres, to_libpq
 from discreet.query.schema import Kind
 
-SPARK_PREFIXES = ("spark:", "local[")
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What is said about a source when it is opened."""
+
+    table: str | None = None  # the table in it
+    name: str | None = None  # what queries call a source that has no name of its own
+    path: str | Path | None = None  # the files in a cluster
+    kinds: Mapping[str, Kind] | None = None  # what the columns of a CSV file or a frame hold
+    unit: str | None = None  # the column that identifies a unit
+
+
+Opener: TypeAlias = Callable[[Any, SourceOptions], Engine]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFactory:
+    """An engine that can be opened.
+
+    It accepts a text that begins with one of `schemes` or that `is_address` recognises, a path with one of `suffixes`, and
+    an object of a class from one of `packages`.
+    """
+
+    name: str
+    load: Callable[[], Opener]  # imports the driver
+    schemes: tuple[str, ...] = ()
+    is_address: Callable[[str], bool] = lambda text: False
+    suffixes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    takes_path: bool = False  # whether path= names files in what the address leads to
+    driver: str | None = None  # what must be installed
+    install: str = "install it"  # how
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this engine opens the source."""
+        if isinstance(source, str) and (source.startswith(self.schemes) or self.is_address(source)):
+            return True
+        if isinstance(source, str | Path):
+            return str(source).lower().endswith(self.suffixes)
+        return type(source).__module__.partition(".")[0] in self.packages
+
+    def open(self, source: Any, options: SourceOptions) -> Engine:
+        """Open the source.
+
+        Raises:
+            SourceRefused: the driver is not installed, or the source cannot be opened.
+        """
+        try:
+            opener = self.load()
+        except ImportError:
+            raise SourceRefused(f"{self.driver or self.name} is not installed", self.install) from None
+        return opener(source, options)
+
+
+def _load_postgres() -> Opener:
+    from discreet.engines.postgres.engine import Postgres
+
+    return lambda source, options: Postgres.open(to_libpq(source), options.table or options.name)
+
+
+def _load_spark() -> Opener:
+    from discreet.engines.spark.engine import Spark
+
+    def open_spark(source: Any, options: SourceOptions) -> Engine:
+        if not isinstance(source, str):
+            return Spark.of(source, options.table or options.name or "data")
+        return Spark.connect(source, options.table, None if options.path is None else str(options.path), options.name)
+
+    return open_spark
+
+
+def _load_duckdb() -> Opener:
+    from discreet.engines.duckdb.engine import DuckDB, name_of_glob
+
+    def open_duckdb(source: Any, options: SourceOptions) -> Engine:
+        return DuckDB.open(source, options.table or name_of_glob(source) or options.name, options.kinds, options.unit)
+
+    return open_duckdb
+
+
+_factories = [
+    EngineFactory(
+        "PostgreSQL", _load_postgres, is_address=is_postgres, driver="psycopg", install="pip install 'discreet[postgres]'"
+    ),
+    EngineFactory(
+        "Spark",
+        _load_spark,
+        schemes=("spark:", "local["),
+        packages=("pyspark",),
+        takes_path=True,
+        driver="pyspark",
+        install="pip install 'discreet[spark]'; it needs Java 17 or later",
+    ),
+]
+_DUCKDB = EngineFactory("DuckDB", _load_duckdb)
+"""Opens files, frames and its own databases, and refuses what no engine accepts: its errors say what can be read."""
+
+
+def register_engine(factory: EngineFactory) -> None:
+    """Let this engine open the sources that it accepts. It comes before the engines that are registered already."""
+    _factories.insert(0, factory)
 
 
 def open_engine(
@@ -25,54 +128,23 @@ def open_engine(
     name: str | None = None,
     unit: str | None = None,
 ) -> Engine:
-    """The engine for a source: an address of PostgreSQL ("postgresql://…", "host=… dbname=…") or Spark ("spark:local[2]",
-    "spark://…"), a Spark frame, or whatever DuckDB opens. `table` names the table in it, `path` the files that Spark shall
-    read; `name` is what questions call a source that has no name of its own. `kinds` says what the columns of a CSV file or
-    a frame hold, and `unit` which of them identifies a unit."""
-    text = source if isinstance(source, str) else ""
-    spark = text.startswith(SPARK_PREFIXES) or type(source).__module__.startswith("pyspark.")
-    if path is not None and not text.startswith(SPARK_PREFIXES):
-        raise BadParameter("path", repr(str(path)), "only Spark reads files by path=", "give the file as the source itself")
-    if is_postgres(text):
-        with about(f"PostgreSQL, table {table or name}"):  # without the address, which may hold a password
-            return _open_postgres(to_libpq(text), table or name)
-    if spark:
-        with about(f"Spark, {table or path or name}"):
-            return _open_spark(source, table, path, name)
-    with about(_called(source)):
-        return DuckDB.open(source, table or _name_of_glob(source) or name, kinds, unit)
+    """Open a source with the engine that accepts it; the other parameters are those of `SourceOptions`.
+
+    A source is an address of PostgreSQL ("postgresql://…", "host=… dbname=…") or Spark ("spark:local[2]", "spark://…"), a
+    Spark frame, what a registered engine accepts, or anything that DuckDB opens.
+    """
+    factory = next((each for each in _factories if each.accepts(source)), _DUCKDB)
+    if path is not None and not (factory.takes_path and isinstance(source, str)):
+        reason = "path= names files in a Spark cluster, and this source is none"
+        raise BadParameter("path", repr(str(path)), reason, "give the file as the source itself")
+    # Without the address, which may hold a password.
+    subject = _describe_source(source) if factory is _DUCKDB else f"{factory.name}, {table or path or name}"
+    with about(subject):
+        return factory.open(source, SourceOptions(table, name, path, kinds, unit))
 
 
-def _called(source: Any) -> str:
-    """What the owner's log calls a source before it is open."""
+def _describe_source(source: Any) -> str:
+    """What the owner's log calls a file or an object before it is open."""
     if not isinstance(source, str | Path):
         return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
-    return os.path.abspath(source) if shown_path(str(source)) == repr(str(source)) else "a file"
-
-
-def _open_postgres(address: str, table: str | None) -> Engine:
-    try:
-        from discreet.engines.postgres.engine import Postgres
-    except ImportError:
-        raise SourceRefused("psycopg is not installed", "pip install 'discreet[postgres]'") from None
-    return Postgres.open(address, table)
-
-
-def _open_spark(source: Any, table: str | None, path: str | Path | None, name: str | None) -> Engine:
-    try:
-        from discreet.engines.spark.engine import Spark
-    except ImportError:
-        raise SourceRefused("pyspark is not installed", "pip install 'discreet[spark]'; it needs Java 17 or later") from None
-    if isinstance(source, str):
-        return Spark.connect(source, table, path if path is None else str(path), name)
-    return Spark.of(source, table or name or "data")
-
-
-def _name_of_glob(source: Any) -> str | None:
-    """A name for a glob, which has none of its own: what stands before the first wildcard."""
-    if not isinstance(source, str | Path) or not any(mark in str(source) for mark in WILDCARDS) or os.path.isdir(source):
-        return None
-    stem = Path(str(source)).name
-    for mark in WILDCARDS:
-        stem = stem.partition(mark)[0]
-    return stem.rstrip("-_.") or "data"
+    return os.path.abspath(source) if format_path(str(source)) == repr(str(source)) else "a file"

@@ -1,7 +1,6 @@
-"""The textbook live: figures, errata, exercises and attacks that run on discreet's own functions.
+"""The textbooks' figures, errata, exercises and attacks, computed with discreet's own functions.
 
-Everything random here is drawn from seeded bits, so that a figure can be drawn again bit for bit; nothing of it may be
-published as a private answer.
+Random numbers come from seeded bits, so every result is reproducible; nothing here may be published as a private answer.
 
 >>> from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 >>> len(FIGURES), len(ERRATA), len(EXERCISES), len(ATTACKS)
@@ -11,10 +10,10 @@ published as a private answer.
 """
 
 from discreet.lab.attacks import ATTACKS, Attack, AttackResult
+from discreet.lab.attacks.intersection import k_anonymity
 from discreet.lab.errata import ERRATA, Erratum
 from discreet.lab.exercises import EXERCISES, Exercise, Solution
 from discreet.lab.figures import FIGURES, Figure
-from discreet.lab.k_anonymity import k_anonymity
 
 __all__ = [
     "ATTACKS",

@@ -1,6 +1,7 @@
-"""Where the five texts are wrong, or silent about a hypothesis: what they say, what is true, and how we know.
+"""Where the five textbooks are wrong, or omit a hypothesis: what they say, what is true, and how we know.
 
-`evidence()` computes the numbers that settle the matter; nothing here is quoted from memory.
+`evidence()` computes the numbers that prove it. To add an erratum, write a function that returns them and add an `Erratum`
+to the table at the end; docs/facts.md gets a row.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ Evidence = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Erratum:
-    """One mistake of one text."""
+    """One mistake of one textbook, with the evidence."""
 
     number: int
     source: str
@@ -36,17 +37,17 @@ class Erratum:
 
     @property
     def name(self) -> str:
-        """As it is typed after `discreet lab show`."""
+        """The name for `discreet lab show`."""
         return f"erratum-{self.number}"
 
     @property
     def caption(self) -> str:
-        """For the caption of a figure."""
+        """The text for the caption of a figure."""
         return f"Erratum {self.number} [{self.source}]. The text: {self.claim} True: {self.correction}"
 
 
 def short_form() -> Evidence:
-    """The short form where its hypothesis fails, and what 500 randomised responses of ε = 1 really cost."""
+    """Compute the short form where its hypothesis fails, and the exact cost of 500 randomised responses of ε = 1."""
     epsilon, k, delta = 1.0, 500, 1e-5
     printed = 2 * epsilon * sqrt(2 * k * log(1 / delta))
     return {
@@ -59,20 +60,20 @@ def short_form() -> Evidence:
 
 
 def largest_gaussian() -> Evidence:
-    """How often the bound as printed is broken, where it promises at most β = 0.05."""
+    """Compute how often the printed bound fails, where it promises at most β = 0.05."""
     epsilon, delta, beta = 1.0, 1e-5, 0.05
     sigma = float(Gaussian.for_epsilon(epsilon, delta, 1, "classical-1.25").sigma)
     failure = {}
     for k in (1, 1000):
         printed = textbook_accuracy.gaussian_linf_bound_as_printed(1, epsilon, delta, k, beta)
-        mended = textbook_accuracy.gaussian_linf_bound(sigma, k, beta)
+        corrected = textbook_accuracy.gaussian_linf_bound(sigma, k, beta)
         failure[f"failure as printed, K = {k}"] = 1 - erf(printed / sigma / sqrt(2)) ** k
-        failure[f"failure mended, K = {k}"] = 1 - erf(mended / sigma / sqrt(2)) ** k
+        failure[f"failure corrected, K = {k}"] = 1 - erf(corrected / sigma / sqrt(2)) ** k
     return failure
 
 
 def classical_gaussian() -> Evidence:
-    """The δ that σ = √(2·ln(1.25/δ))/ε really has, where δ = 1e-5 was promised."""
+    """Compute the exact δ of σ = √(2·ln(1.25/δ))/ε, where δ = 1e-5 is promised."""
     return {
         f"δ at ε = {epsilon}": float(gaussian_delta(epsilon / sqrt(2 * log(1.25 / 1e-5)), epsilon))
         for epsilon in (1, 10, 20)
@@ -80,7 +81,7 @@ def classical_gaussian() -> Evidence:
 
 
 def touching_orders() -> Evidence:
-    """The k at which RDP of one order, classically converted, touches the zCDP line: α − 1 = √(ln(1/δ)/ρ), ρ = k/2σ²."""
+    """Compute the k at which RDP of one order, classically converted, touches zCDP: α − 1 = √(ln(1/δ)/ρ), ρ = k/2σ²."""
     sigma, delta = 200, 1e-5
     seen = {}
     for order in (20, 60):
@@ -94,13 +95,13 @@ def touching_orders() -> Evidence:
 
 
 def swapped_labels() -> Evidence:
-    """The norms of k = 25 counts that one person can all change."""
-    moved = counts(25)
-    return {"ℓ1 of 25 counts": float(moved.l1 or 0), "ℓ2 of 25 counts": float(moved.l2)}
+    """Compute the norms of k = 25 counts that one person can all change."""
+    sensitivity = counts(25)
+    return {"ℓ1 of 25 counts": float(sensitivity.l1 or 0), "ℓ2 of 25 counts": float(sensitivity.l2)}
 
 
 def ten_e_minus_five() -> Evidence:
-    """What the literal means, and where the crossing is with either δ."""
+    """Compute the value of the literal, and σ and the crossing with either δ."""
     return {
         "10e-5": 10e-5,
         "σ at 1e-4": float(Gaussian.for_epsilon(1, 1e-4, 1, "classical-1.25").sigma),
@@ -111,7 +112,7 @@ def ten_e_minus_five() -> Evidence:
 
 
 def flipped_answer() -> Evidence:
-    """The share of "yes" among people for whom φ(x) = 1 and among the others; and the remainders of the appendix."""
+    """Compute the share of "yes" where φ(x) = 1 and where it is 0; and the remainders of the appendix."""
     names = ["anna", "bob"] * 20_000
     answers = RandomizedResponse.for_epsilon(1, predicate=lambda name: name == "anna").release(names, seeded_bits(7))
     x = 1e-5
@@ -124,13 +125,13 @@ def flipped_answer() -> Evidence:
 
 
 def pure_with_probability() -> Evidence:
-    """A pair that is (ε, δ)-private although its loss exceeds ε with a probability far above δ."""
+    """Compute a pair that is (ε, δ)-private although its privacy loss exceeds ε with a probability far above δ."""
     p, q = [Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]
     return {"P(loss > 1)": float(bad_set_mass(p, q, 1)), "least δ at ε = 1": hockey_stick(p, q, 1).upper}
 
 
 def expected_largest() -> Evidence:
-    """E max of k Gaussian errors at ε = 1, δ = 1e-6, against the two forms: only one of the ratios stays put."""
+    """Compare E max of k Gaussian errors at ε = 1, δ = 1e-6 with the two forms: only one of the ratios is stable."""
     delta = 1e-6
     seen = {}
     for k in (10, 1000, 100_000):
@@ -145,7 +146,7 @@ _ALL = (
     Erratum(
         1, "N1", "214.59 is not a bound",
         "500 releases at ε = 1 cost 2ε√(2k·ln(1/δ)) = 214.59 at δ = 1e-5.",
-        "that short form needs √k·(e^ε − 1) ≤ √(2·ln(1/δ)); 500 randomised responses really cost 311.77.",
+        "that short form needs √k·(e^ε − 1) ≤ √(2·ln(1/δ)); 500 randomised responses cost exactly 311.77.",
         "The exact binomial curve of randomised response [KOV15]: at ε = 214.59 its δ is 0.78. "
         "`advanced_composition_short` refuses.",
         short_form,
@@ -154,13 +155,13 @@ _ALL = (
         2, "B2", "the largest of K Gaussian errors",
         "it stays below √(2·ln(1.25/δ)·ln(K/β))·Δ₂/ε with probability 1 − β.",
         "a √2 is missing, and a 2 in the logarithm: σ√(2·ln(2K/β)). As printed it fails with 0.083 at K = 1, 0.81 at 1,000.",
-        "The law of the maximum is known: P(max ≤ x) = erf(x/σ√2)^K.",
+        "The distribution of the maximum is known: P(max ≤ x) = erf(x/σ√2)^K.",
         largest_gaussian,
     ),
     Erratum(
         3, "N1, B2", "the classical Gaussian needs ε ≤ 1",
         "σ = Δ₂√(2·ln(1.25/δ))/ε is (ε, δ)-private.",
-        "only for ε ≤ 1. At ε = 10 it has δ = 2.3e-5 where 1e-5 was promised, at ε = 20 it has 1.5e-3.",
+        "only for ε ≤ 1. At ε = 10 its δ is 2.3e-5 where 1e-5 is promised, at ε = 20 it is 1.5e-3.",
         "The exact curve of the Gaussian [BW18, Thm 8]; rule=\"classical-1.25\" refuses ε > 1.",
         classical_gaussian,
     ),
@@ -181,7 +182,7 @@ _ALL = (
     Erratum(
         6, "N1", "10e-5 is 1e-4",
         "δ = 1e-5, and the code below it says 10e-5.",
-        "10e-5 is 1e-4: its Gaussian has σ = 4.34 for 4.84, and its lines cross at k = 8·ln(1/δ) = 73.7 for 92.1.",
+        "10e-5 is 1e-4: its Gaussian has σ = 4.34 instead of 4.84, and its lines cross at k = 8·ln(1/δ) = 73.7, not 92.1.",
         "By arithmetic.",
         ten_e_minus_five,
     ),
@@ -194,16 +195,16 @@ _ALL = (
     ),
     Erratum(
         8, "N1", "(ε, δ) is not “pure with probability 1 − δ”",
-        "with probability 1 − δ the ratio is within e^ε, and with probability δ anything goes.",
-        "that is sufficient, not equivalent: the least δ is the hockey-stick, below the probability of a large loss.",
-        "Randomised response with truth 3/4 at ε = 1: the loss exceeds 1 with probability 0.75, and δ = 0.07.",
+        "with probability 1 − δ the ratio is within e^ε, and with probability δ it is not bounded.",
+        "that is sufficient, not equivalent: the least δ is the hockey-stick divergence, below P(privacy loss > ε).",
+        "Randomised response with truth 3/4 at ε = 1: the privacy loss exceeds 1 with probability 0.75, and δ = 0.07.",
         pure_with_probability,
     ),
     Erratum(
         9, "L12", "E max of the Gaussian mechanism",
         "it grows like √k·log k·log(1/δ)/ε.",
         "it grows like √(k·log k·log(1/δ))/ε: the root covers the logarithms too.",
-        "σ√(2·ln 2k) bounds it, and its ratio to the mended form stays within constants while the other falls to 0.",
+        "σ√(2·ln 2k) bounds it, and its ratio to the corrected form stays within constants while the other falls to 0.",
         expected_largest,
     ),
 )  # fmt: skip

@@ -12,15 +12,7 @@ from math import inf
 from typing import Protocol
 
 from discreet._numbers import Number, check_probability, read_decimal, to_rational
-from discreet.accounting.currencies import (
-    Currency,
-    Filter,
-    Pure,
-    compute_cost,
-    create_budget,
-    find_fitting_epsilon,
-    round_up,
-)
+from discreet.accounting.currencies import Currency, Filter, create_budget, round_up
 from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
@@ -41,7 +33,7 @@ class AccountState:
     Fraction(0, 1)
     >>> hr.charge(half).charge_together([half, half])
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: this costs 1 (ε) but 0.5 is left; epsilon=0.5 would fit
+    discreet.errors.BudgetExceeded: This costs ε = 1, and ε = 0.5 remains. epsilon=0.5 would fit.
     """
 
     name: str
@@ -109,8 +101,8 @@ class AccountState:
         return self.charge(compose(*events), certified_delta)
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
-        """The same refusal with the largest ε that still fits here and in every parent."""
-        fitting = min(find_fitting_epsilon(account.budget, account.delta) for account in self.lineage)
+        """Return the same refusal with the largest ε that fits here and in every parent."""
+        fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
 
     @property
@@ -123,10 +115,11 @@ class AccountState:
 def compute_charge(
     currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
 ) -> tuple[Fraction | float, Fraction]:
-    """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
-    if certified_delta != 0 and isinstance(currency, Pure):
-        return certified(event, check_probability(certified_delta, "at")).upper, certified_delta
-    return compute_cost(currency, event)
+    """Return the cost of an event in a currency and in δ. Where the currency is ε, a `certified_delta` makes that the
+    certified ε of the event at this δ, and this δ."""
+    if certified_delta != 0 and currency.counts_epsilon:
+        return certified(event, check_probability(certified_delta, "certified_delta")).upper, certified_delta
+    return currency.cost(event)
 
 
 def require_same_unit(known: str, unit: str, name: str) -> str:

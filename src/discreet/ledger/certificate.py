@@ -15,7 +15,7 @@ import msgspec
 from discreet import codec
 from discreet._numbers import ceil_float, floor_float
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Filter, currency_name, to_json_number
+from discreet.accounting.currencies import Filter, to_json_number
 from discreet.errors import BadEventEncoding, BadParameter
 from discreet.ledger.account import AccountState
 from discreet.ledger.chain import LedgerAccount
@@ -109,7 +109,7 @@ def state_cost(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
     return {
         "epsilon": {"lower": to_json_number(cost.epsilon.lower), "upper": to_json_number(cost.epsilon.upper)},
         "delta": ceil_float(cost.delta),
-        "currency": currency_name(cost.currency),
+        "currency": cost.currency.name,
         "amount": to_json_number(ceil_float(cost.amount)),
         "left": floor_float(cost.remaining),
     }

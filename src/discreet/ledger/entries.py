@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from discreet.accounting.currencies import Filter, currency_name, parse_currency
+from discreet.accounting.currencies import Filter, parse_currency
 from discreet.codec import from_wire, to_wire
 from discreet.errors import BadEventEncoding
 from discreet.ledger.account import AccountState
@@ -51,7 +51,7 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True, rename
         """Return the entry that opens an account."""
         budget = account.budget
         return cls(
-            number=number, previous=previous.hex(), account=account.name, currency=currency_name(budget.currency),
+            number=number, previous=previous.hex(), account=account.name, currency=budget.currency.name,
             limit=budget.limit, delta_limit=budget.delta_limit, delta=account.delta,
             parent=account.parent.name if account.parent else None,
         )  # fmt: skip

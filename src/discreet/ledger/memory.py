@@ -4,19 +4,12 @@ import threading
 from uuid import uuid4
 
 from discreet._numbers import Number, read_decimal
-from discreet.accounting.currencies import (
-    Filter,
-    compute_amount,
-    create_budget,
-    digit_step,
-    find_fitting_epsilon,
-    round_down,
-)
+from discreet.accounting.currencies import Filter, create_budget
 from discreet.events import Composition
 from discreet.ledger.account import CachedAnswer, compute_charge, id_taken_error, require_same_unit
 from discreet.query.answer import Receipt
 
-__all__ = ["MemoryAccount", "compute_amount", "create_budget", "digit_step", "find_fitting_epsilon", "round_down"]
+__all__ = ["MemoryAccount", "create_budget"]
 
 
 class MemoryAccount:

@@ -112,7 +112,9 @@ class SqliteStore:
             if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             uri = f"{self.path.as_uri()}?mode=rw"
-            self._connection = sqlite3.connect(uri, WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
+            self._connection = sqlite3.connect(
+                uri, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
             self._file = self._file_identity()
             if self._execute_with_retry("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise LedgerUnavailable(

@@ -1,144 +1,121 @@
-"""Values in, noised values out, in the same shape: whole numbers as they are, reals on a power-of-two grid.
+"""What all additive mechanisms share: noise calibrated to a sensitivity, added exactly, with a known error.
 
-Nothing is silently cast. Whole numbers outside int64 are clamped to it, before and after the noise: clamping moves no two
-inputs further apart, and clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
+*Adding.* Values come in and go out in the same form: integers as they are, reals on a power-of-two grid. Nothing is silently
+cast. Integers outside int64 are clamped to it, before and after the noise: clamping moves no two inputs further apart, and
+clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
+
+*Calibrating.* The scale is a norm of the sensitivity times a ratio. Reals are rounded to the grid first, which adds to their
+sensitivity (`Sensitivity.to_grid`), and the grid follows from the scale (`default_grid`), so `fit_scale_to_grid` looks for a
+pair that fits.
+
+*Error.* `max_error` inverts the tail bound of the integer noise that is drawn, not of its continuous model. Tails are
+computed in doubles: they are raised by `SAFETY_FACTOR`, and the allowed probability is lowered by it.
 """
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import copysign, isfinite, ldexp
+from itertools import accumulate
+from math import ceil, copysign, expm1, inf, isfinite, ldexp, log, log1p, log2
+from operator import attrgetter, methodcaller
 from sys import float_info
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, format_rational, is_power_of_two, to_rational
+from discreet._numbers import Number, ceil_float, check_int, format_rational, read_decimal, to_rational
 from discreet.errors import BadParameter, BadValues
-from discreet.noise.bits import Bits
-from discreet.noise.lazy import INT64_MAX, INT64_MIN, Ints, saturate
-from discreet.units import Sensitivity, to_sensitivity
+from discreet.noise.bits import INT64_MAX, INT64_MIN, Bits, Ints, saturate
+from discreet.noise.table import WeightFunction, Weights
+from discreet.units import Sensitivity, check_grid
 
 Values: TypeAlias = int | float | Sequence[Any] | NDArray[Any]
 """A number, a list of numbers (nested as you like) or an array of integers or floats."""
 
 Reals: TypeAlias = NDArray[np.float64]
 Sampler: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
-"""A sampler from `discreet.noise`: called with the scale in grid steps, the number of variates and the bits."""
+"""A sampler of `discreet.noise`: takes the scale in grid steps, the number of draws and the bits."""
 
 DOUBLE_MAX = float_info.max
 BLOCK_SIZE = 1 << 16
-LOG2_STEPS_PER_SCALE = 20  # log2: a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
 
 
-@lru_cache(maxsize=256)
-def default_grid(scale: Fraction) -> Fraction:
-    """The largest power of two that is at most scale/2²⁰. It depends on the scale alone, never on the values."""
-    exponent = scale.numerator.bit_length() - scale.denominator.bit_length()
-    if Fraction(2) ** exponent > scale:
-        exponent -= 1
-    if abs(exponent) > 900:
-        raise BadParameter("scale", format_rational(scale), "no double lies on its grid", "change the unit of the values")
-    if exponent == LOG2_STEPS_PER_SCALE:
-        exponent -= 1  # 1 is the grid of whole numbers: a loss on it would not pay for rounding
-    return Fraction(2) ** (exponent - LOG2_STEPS_PER_SCALE)
+# Adding noise
 
 
 def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | None, grid: Number | None) -> Any:
-    """`values` plus noise. Everything is checked before any noise is drawn."""
+    """Return `values` plus noise. Everything is checked before any noise is drawn."""
     if type(values) is int and grid is None:
         return saturate(saturate(values) + int(sampler(scale, 1, bits)[0]))
     if type(values) is float and isfinite(values):
         steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
         return add_on_grid(values, int(sampler(steps, 1, bits)[0]), exponent)
     array, restore = read_values(values)
-    if array.dtype == np.int64:
-        if grid is not None and to_rational(grid, "grid") != 1:
-            raise BadParameter("grid", grid, "whole numbers stay on the grid of 1", "leave it out, or give floats")
-        return restore(_map_blocks(array, lambda block: add_saturating(block, sampler(scale, block.size, bits))))
-    steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
-    return restore(_map_blocks(array, lambda block: _add_on_grid_array(block, sampler(steps, block.size, bits), exponent)))
-
-
-def _map_blocks(array: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """The work done in blocks, so that memory beyond the result stays small."""
+    integers = array.dtype == np.int64
+    if not integers:
+        steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
+    elif grid is None or to_rational(grid, "grid") == 1:
+        steps, exponent = scale, 0
+    else:
+        raise BadParameter("grid", grid, "integers stay on the grid of 1", "leave it out, or give floats")
     flat, out = array.reshape(-1), np.empty(array.size, array.dtype)
-    for start in range(0, array.size, BLOCK_SIZE):
-        out[start : start + BLOCK_SIZE] = function(flat[start : start + BLOCK_SIZE])
-    return out.reshape(array.shape)
-
-
-@lru_cache(maxsize=256)
-def _scale_in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
-    """The scale in grid steps, and the grid's binary exponent."""
-    step = default_grid(scale) if grid is None else grid
-    if not is_power_of_two(step) or step == 1:
-        raise BadParameter(
-            "grid",
-            format_rational(step),
-            "reals need a power of two other than 1 (which is the grid of whole numbers)",
-            "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
-        )
-    return scale / step, step.numerator.bit_length() - step.denominator.bit_length()
+    for start in range(0, flat.size, BLOCK_SIZE):  # in blocks, so that memory beyond the result stays small
+        block = flat[start : start + BLOCK_SIZE]
+        noise = sampler(steps, block.size, bits)
+        noisy = add_saturating(block, noise) if integers else _add_on_grid_array(block, noise, exponent)
+        out[start : start + BLOCK_SIZE] = noisy
+    return restore(out.reshape(array.shape))
 
 
 def read_values(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
-    """An int64 or float64 array, and the way back to the shape that came in."""
+    """Return the values as an int64 or float64 array, and the function that restores their form.
+
+    Values are refused by their type. The one refusal by value, of NaN and infinities, is visible to the caller.
+    """
+    array: NDArray[Any]
+    restore: Callable[[NDArray[Any]], Any]
     if type(values) is int:
         return np.array([saturate(values)], np.int64), _to_scalar
     if type(values) is np.ndarray:  # no subclass: a masked array would carry its mask, which is data, around the noise
-        return _check_array(values), _identity
-    if isinstance(values, list | tuple):
-        return _check_array(_from_list(values)), _to_list
-    if isinstance(values, np.generic | float):
-        return _check_array(np.array([values])), _to_scalar
-    raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
-
-
-def _to_scalar(out: NDArray[Any]) -> Any:
-    return out.item(0)
-
-
-def _identity(out: NDArray[Any]) -> Any:
-    return out
-
-
-def _to_list(out: NDArray[Any]) -> Any:
-    return out.tolist()
-
-
-def _from_list(values: Sequence[Any]) -> NDArray[Any]:
-    try:
-        cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
-    except (ValueError, RuntimeError):
-        raise BadValues("are nested irregularly or too deeply", "give a list, or a list of lists of one length") from None
-    kinds = {type(cell) for cell in cells.flat}
-    if kinds <= {int}:
-        clamped = [saturate(int(cell)) for cell in cells.flat]
-        return np.array(clamped, np.int64).reshape(cells.shape)
-    if len(kinds) == 1 and not issubclass(next(iter(kinds)), list | tuple | dict | str | bytes):
-        return np.array(values)  # one kind only: floats, or NumPy scalars; `_checked` decides
-    named = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise BadValues(f"mix or nest types ({named})", "give all integers or all floats, in a regular shape")
-
-
-def _check_array(array: NDArray[Any]) -> NDArray[Any]:
-    """Judged by type first; the one judgement by value is NaN and infinity, and its outcome is visible to whoever asks."""
+        array, restore = values, np.asarray
+    elif isinstance(values, list | tuple):
+        array, restore = _read_list(values), np.ndarray.tolist
+    elif isinstance(values, np.generic | float):
+        array, restore = np.array([values]), _to_scalar
+    else:
+        raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
     if array.dtype.kind == "u":
-        array = np.minimum(array, np.asarray(INT64_MAX, np.uint64))
-        return array.astype(np.int64)
+        return np.minimum(array, np.asarray(INT64_MAX, np.uint64)).astype(np.int64), restore
     if array.dtype.kind == "i":
-        return array.astype(np.int64, copy=False)
+        return array.astype(np.int64, copy=False), restore
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise BadValues(f"have dtype {array.dtype}", "give integers, or floats of at most 64 bits")
     if not np.isfinite(array).all():
         raise BadValues("hold NaN or an infinity", "decide by rule what such records count as, before the mechanism")
-    return array.astype(np.float64, copy=False)
+    return array.astype(np.float64, copy=False), restore
+
+
+_to_scalar = methodcaller("item", 0)
+
+
+def _read_list(values: Sequence[Any]) -> NDArray[Any]:
+    try:
+        cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
+    except (ValueError, RuntimeError):
+        raise BadValues("are nested irregularly or too deeply", "give a list, or a list of lists of one length") from None
+    types = {type(cell) for cell in cells.flat}
+    if types <= {int}:
+        clamped = [saturate(int(cell)) for cell in cells.flat]
+        return np.array(clamped, np.int64).reshape(cells.shape)
+    if len(types) == 1 and not issubclass(next(iter(types)), list | tuple | dict | str | bytes):
+        return np.array(values)  # of one type: floats, or NumPy scalars; `read_values` decides by the dtype
+    names = ", ".join(sorted(each.__name__ for each in types))
+    raise BadValues(f"mix or nest types ({names})", "give all integers or all floats, in a regular shape")
 
 
 def add_saturating(values: Ints, noise: Ints) -> Ints:
-    """values + noise, clamped to int64: a wrapped sum shows as a sign that neither summand has."""
+    """Return values + noise, clamped to int64: a wrapped sum shows as a sign that neither summand has."""
     total = values + noise
     wrapped = ((values ^ total) & (noise ^ total)) < 0
     if wrapped.any():
@@ -147,7 +124,7 @@ def add_saturating(values: Ints, noise: Ints) -> Ints:
 
 
 def add_on_grid(value: float, noise: int, exponent: int) -> float:
-    """(⌊x/g + ½⌋ + noise)·g for one real, in whole numbers throughout: x/g = top/bottom exactly."""
+    """Return (⌊x/g + ½⌋ + noise)·g for one real, in integers throughout: x/g = top/bottom exactly."""
     top, bottom = value.as_integer_ratio()
     top, bottom = (top << -exponent, bottom) if exponent < 0 else (top, bottom << exponent)
     total = (2 * top + bottom) // (2 * bottom) + noise
@@ -158,16 +135,15 @@ def add_on_grid(value: float, noise: int, exponent: int) -> float:
 
 
 def _add_on_grid_array(values: Reals, noise: Ints, exponent: int) -> Reals:
-    """(⌊x/g + ½⌋ + noise)·g, the whole sum exactly, and rounded to a double last.
+    """Return (⌊x/g + ½⌋ + noise)·g: the sum exactly, rounded to a double last.
 
-    x/g is exact (g is a power of two). ⌊t + ½⌋ is t's floor plus one if the
-    fraction is at least ½: half up, not half to even, for which neighbours one step apart could land two apart. Both
-    summands are whole numbers held exactly by doubles, so IEEE addition yields their exact sum, correctly rounded: a
-    function of the exact sum alone. Noise of 2⁵³ or more is not held exactly, and values near the largest double would
-    overflow: both go through `add_on_grid`.
+    **Proof.** x/g is exact (g is a power of two). ⌊t + ½⌋ is t's floor plus one if the fraction is at least ½: half up, not
+    half to even, for which neighbours one step apart could land two apart. Both summands are integers held exactly by
+    doubles, so IEEE addition yields their exact sum, correctly rounded: a function of the exact sum alone. Noise of 2⁵³ or
+    more is not held exactly, and values near the largest double would overflow: both go through `add_on_grid`.
     """
-    widest = ldexp(DOUBLE_MAX, -abs(exponent))
-    hard = (np.abs(values) >= widest) | (np.abs(noise) >= 1 << 53)
+    limit = ldexp(DOUBLE_MAX, -abs(exponent))
+    hard = (np.abs(values) >= limit) | (np.abs(noise) >= 1 << 53)
     scaled = np.ldexp(np.where(hard, 0.0, values), -exponent)
     steps = np.floor(scaled)
     steps += scaled - steps >= 0.5
@@ -177,39 +153,116 @@ def _add_on_grid_array(values: Reals, noise: Ints, exponent: int) -> Reals:
     return result
 
 
-# From a norm of the sensitivity to a noise scale, the rounding of reals to the grid included.
+# The grid, and scales that are large enough for it
+
+LOG2_STEPS_PER_SCALE = 20  # a scale is at least a million grid steps, so rounding hardly adds to the sensitivity
+
+Norm: TypeAlias = Callable[[Sensitivity], Fraction]
+L1: Norm = attrgetter("l1")
+L2: Norm = attrgetter("l2")
 
 
-def l1_norm(norms: Sensitivity) -> Fraction:
-    """The norm that Laplace noise needs."""
-    if norms.l1 is None:
-        raise BadParameter("sensitivity", norms, "Laplace noise needs a bound on l1", "give l1, or l0 and linf")
-    return norms.l1
+@lru_cache(maxsize=256)
+def default_grid(scale: Fraction) -> Fraction:
+    """Return the largest power of two that is at most scale/2²⁰. It depends on the scale alone, never on the values."""
+    exponent = scale.numerator.bit_length() - scale.denominator.bit_length()
+    if Fraction(2) ** exponent > scale:
+        exponent -= 1
+    if abs(exponent) > 900:
+        raise BadParameter("scale", format_rational(scale), "no double lies on its grid", "change the unit of the values")
+    if exponent == LOG2_STEPS_PER_SCALE:
+        exponent -= 1  # 1 is the grid of integers: an event on it would not account for rounding
+    return Fraction(2) ** (exponent - LOG2_STEPS_PER_SCALE)
 
 
-def l2_norm(norms: Sensitivity) -> Fraction:
-    """The norm that Gaussian noise needs."""
-    return norms.l2
+@lru_cache(maxsize=256)
+def _scale_in_steps(scale: Fraction, grid: Fraction | None) -> tuple[Fraction, int]:
+    """Return the scale in grid steps, and the grid's binary exponent."""
+    step = default_grid(scale) if grid is None else check_grid(grid)
+    if step == 1:
+        raise BadParameter(
+            "grid",
+            1,
+            "that is the grid of integers; reals need another power of two",
+            "take 2^k, or round the values to integers and state the sensitivity of the rounded ones",
+        )
+    return scale / step, step.numerator.bit_length() - step.denominator.bit_length()
 
 
-def calibrate_scale(
-    bound: Sensitivity | Number, norm: Callable[[Sensitivity], Fraction], ratio: Fraction, *, reals: bool
-) -> Fraction:
-    """norm × ratio. For reals the norm is that of the answers rounded to the grid, which in turn follows from the scale;
-    a finer grid never needs more, so the first grid that is coarse enough for its own scale will do."""
-    moved = to_sensitivity(bound)
-    scale = norm(moved) * ratio
-    if not reals:
-        return scale
-    grid = default_grid(scale)
+def fit_scale_to_grid(sensitivity: Sensitivity, norm: Norm, ratio: Fraction) -> Fraction:
+    """Return norm × ratio, the norm being that of the reals rounded to the default grid of the scale itself.
+
+    A finer grid never needs a larger scale, so the first grid that is coarse enough for its own scale will do.
+    """
+    grid = default_grid(norm(sensitivity) * ratio)
     for _ in range(64):
-        scale = norm(moved.to_grid(grid)) * grid * ratio
+        scale = norm(sensitivity.to_grid(grid)) * grid * ratio
         if default_grid(scale) <= grid:
             return scale
         grid *= 2
     raise BadParameter(
         "sensitivity",
-        format_rational(norm(moved)),
-        "too small beside the number of coordinates that move",
+        format_rational(norm(sensitivity)),
+        "too small beside the number of coordinates that change",
         "give a grid instead",
     )
+
+
+# The error of the largest of several draws
+
+SAFETY_FACTOR = 1 + 1e-9
+
+MIN_WIDTH = 1e-300
+"""A width below which no error of a whole step is likely at any confidence."""
+
+MAX_ERROR = 1 << 1000
+"""Errors past this are beyond the doubles, or nearly so: they are reported as infinite."""
+
+
+def max_error(tail: Callable[[int], float], confidence: Number, size: int, grid: Fraction = Fraction(1)) -> float:
+    """Return the least t, a multiple of the grid, with P(all of `size` independent errors ≤ t) ≥ confidence.
+
+    `tail(t)` is P(|noise| > t) for an integer t, in grid steps; it falls to 0. On a grid of reals the rounding of the value
+    itself adds half a step. The result is infinite where it is past `MAX_ERROR`.
+    """
+    allowed = tail_per_error(confidence, size)
+    high = 1
+    while tail(high) * SAFETY_FACTOR > allowed:
+        high *= 2
+        if high > MAX_ERROR:
+            return inf
+    low = -1 if high == 1 else high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tail(middle) * SAFETY_FACTOR <= allowed else (middle, high)
+    return ceil_float(Fraction(high) if grid == 1 else (high + Fraction(1, 2)) * grid)
+
+
+def tail_per_error(confidence: Number, size: int) -> float:
+    """Return how often one error may be too large if all of `size` hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
+    missed = failure_probability(confidence)
+    # Each logarithm is the accurate one where it is used.
+    logarithm = log1p(-missed) if missed < 0.5 else log(ceil_float(read_decimal(confidence)))
+    return -expm1(logarithm / check_int(size, "size", 1)) / SAFETY_FACTOR
+
+
+def failure_probability(confidence: Number) -> float:
+    """Return 1 − confidence as a double above 0; refuse a confidence that is not strictly between 0 and 1."""
+    exact = read_decimal(confidence, "confidence")
+    missed = float(1 - exact) if 0 < exact < 1 else 0.0
+    if missed == 0:
+        raise BadParameter("confidence", format_rational(exact), "must lie strictly between 0 and 1", "give 0.95, say")
+    return missed
+
+
+def max_error_by_table(weights_at: WeightFunction, confidence: Number, size: int, grid: Fraction = Fraction(1)) -> float:
+    """Do as `max_error` for a tabulated distribution, with enough bits that what the table omits is far below the tail."""
+    bits = 64 + ceil(-log2(tail_per_error(confidence, size)))
+    return max_error(tail_from_weights(weights_at(bits)), confidence, size, grid)
+
+
+def tail_from_weights(weights: Weights) -> Callable[[int], float]:
+    """Return t ↦ P(|X| > t) of a tabulated distribution, rounded up by all that the table may have lost."""
+    beyond = [*accumulate(reversed(weights.values[1:]), initial=0)][::-1]
+    slack, total = len(beyond) * weights.error, sum(weights.values)
+    return lambda t: ceil_float(Fraction((beyond[t] if t < len(beyond) else 0) + slack, total))

@@ -15,8 +15,7 @@ from discreet._numbers import Number, ceil_float, check_int, read_positive, read
 from discreet.accounting.elementary import exp_neg_bounds
 from discreet.errors import BadParameter, BadValues
 from discreet.events import BinomialEvent
-from discreet.mechanisms._additive_noise import Values, add_saturating, read_values
-from discreet.mechanisms._tail_bounds import tabulated_max_error_quantile
+from discreet.mechanisms._additive_noise import Values, add_saturating, max_error_by_table, read_values
 from discreet.noise import Bits, binomial
 from discreet.noise.fair_coins import MAX_N, weights
 from discreet.units import Sensitivity
@@ -75,7 +74,7 @@ class Binomial:
 
     def error(self, confidence: Number, size: int = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        return float(tabulated_max_error_quantile(partial(weights, self.n), confidence, size))
+        return max_error_by_table(partial(weights, self.n), confidence, size)
 
 
 # δ(ε) of one binomial noise shifted by a whole number, by summing the probabilities themselves.

@@ -10,15 +10,21 @@ from functools import partial
 from math import erfc, sqrt
 from typing import Any
 
-from discreet._numbers import Number, check_positive, nearest_float, read_positive, read_probability, sqrt_up, to_rational
+from discreet._numbers import Number, check_positive, nearest_float, read_positive, read_probability, sqrt_up
 from discreet.accounting.elementary import log_bounds
 from discreet.events import DiscreteGaussianEvent
-from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l2_norm
-from discreet.mechanisms._tail_bounds import check_grid, max_error_quantile, steps_to_distance, tabulated_max_error_quantile
+from discreet.mechanisms._additive_noise import (
+    L2,
+    Values,
+    add_noise,
+    default_grid,
+    fit_scale_to_grid,
+    max_error,
+    max_error_by_table,
+)
 from discreet.noise import Bits, discrete_gaussian
 from discreet.noise.lattice_gaussian import weights
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, check_grid, to_sensitivity
 
 MAX_SUMMED_SIGMA = 1000
 """Up to this σ the tail is summed; past it the continuous one, less than a step away, bounds it."""
@@ -43,7 +49,8 @@ class DiscreteGaussian:
     @classmethod
     def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
         """The least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
-        return cls(calibrate_scale(sensitivity, l2_norm, sqrt_up(1 / (2 * read_positive(rho, "rho"))), reals=reals))
+        exact, ratio = to_sensitivity(sensitivity), sqrt_up(1 / (2 * read_positive(rho, "rho")))
+        return cls(fit_scale_to_grid(exact, L2, ratio) if reals else exact.l2 * ratio)
 
     @classmethod
     def for_epsilon(
@@ -65,14 +72,15 @@ class DiscreteGaussian:
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = to_rational(grid, "grid")
-        return DiscreteGaussianEvent(self.sigma / step, bound(sensitivity).to_grid(step))
+        step = check_grid(grid)
+        return DiscreteGaussianEvent(self.sigma / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence."""
-        sigma = self.sigma / check_grid(grid)
+        step = check_grid(grid)
+        sigma = self.sigma / step
         if sigma <= MAX_SUMMED_SIGMA:
-            return steps_to_distance(tabulated_max_error_quantile(partial(weights, sigma**2), confidence, size), grid)
+            return max_error_by_table(partial(weights, sigma**2), confidence, size, step)
         # Σ_{k>t} e^{-k²/2σ²} ≤ ∫_t^∞, and Σ_k e^{-k²/2σ²} ≥ σ√2π by Poisson summation: P(|X| > t) ≤ P(|Z| > t).
-        spread = nearest_float(sigma) * sqrt(2)
-        return steps_to_distance(max_error_quantile(lambda t: erfc(t / spread), confidence, size), grid)
+        width = nearest_float(sigma) * sqrt(2)
+        return max_error(lambda t: erfc(t / width), confidence, size, step)

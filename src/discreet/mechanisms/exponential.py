@@ -10,7 +10,7 @@ import numpy as np
 from discreet._numbers import Number, check_int, check_positive, nearest_float, read_positive, to_rational
 from discreet.errors import BadParameter, BadValues
 from discreet.events import ExponentialEvent, PermuteAndFlipEvent
-from discreet.mechanisms._tail_bounds import failure_probability
+from discreet.mechanisms._additive_noise import failure_probability
 from discreet.noise import Bits, SelectionRule, select
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound

@@ -17,17 +17,22 @@ from discreet._numbers import (
     read_positive,
     read_probability,
     sqrt_up,
-    to_rational,
 )
 from discreet.accounting.elementary import log_bounds
 from discreet.accounting.pld.gaussian import gaussian_mu
 from discreet.errors import BadParameter, TheoremNotApplicable
 from discreet.events import GaussianEvent
-from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l2_norm
-from discreet.mechanisms._tail_bounds import MIN_WIDTH, check_grid, max_error_quantile, steps_to_distance
+from discreet.mechanisms._additive_noise import (
+    L2,
+    MIN_WIDTH,
+    Values,
+    add_noise,
+    default_grid,
+    fit_scale_to_grid,
+    max_error,
+)
 from discreet.noise import Bits, rounded_gaussian
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, check_grid, to_sensitivity
 
 CalibrationRule = Literal["exact", "classical-1.25", "classical-2"]
 _CLASSICAL_FACTORS = {"classical-1.25": Fraction(5, 4), "classical-2": Fraction(2)}
@@ -68,7 +73,8 @@ class Gaussian:
             ratio = classical_ratio(eps, fail, _CLASSICAL_FACTORS[rule])
         else:
             raise BadParameter("rule", repr(rule), "unknown", 'take "exact", "classical-1.25" or "classical-2"')
-        return cls(calibrate_scale(sensitivity, l2_norm, ratio, reals=reals))
+        exact = to_sensitivity(sensitivity)
+        return cls(fit_scale_to_grid(exact, L2, ratio) if reals else exact.l2 * ratio)
 
     @property
     def grid(self) -> Fraction:
@@ -81,13 +87,14 @@ class Gaussian:
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = to_rational(grid, "grid")
-        return GaussianEvent(self.sigma / step, bound(sensitivity).to_grid(step))
+        step = check_grid(grid)
+        return GaussianEvent(self.sigma / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
-        spread = max(nearest_float(self.sigma / check_grid(grid)) * sqrt(2), MIN_WIDTH)
-        return steps_to_distance(max_error_quantile(lambda t: erfc((t + 0.5) / spread), confidence, size), grid)
+        step = check_grid(grid)
+        width = max(nearest_float(self.sigma / step) * sqrt(2), MIN_WIDTH)
+        return max_error(lambda t: erfc((t + 0.5) / width), confidence, size, step)
 
 
 def exact_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -104,8 +111,8 @@ def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fra
 
     >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
     Traceback (most recent call last):
-    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1; use rule="exact": at ε = 20, \
-δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3
+    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1. Use rule="exact": at ε = 20, \
+δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3.
     """
     if epsilon > 1:
         raise TheoremNotApplicable(

@@ -5,13 +5,12 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from discreet._numbers import Number, check_positive, format_rational, nearest_float, read_positive, to_rational
+from discreet._numbers import Number, check_positive, format_rational, nearest_float, read_positive
+from discreet.errors import BadParameter
 from discreet.events import DiscreteLaplaceEvent
-from discreet.mechanisms._additive_noise import Values, add_noise, calibrate_scale, default_grid, l1_norm
-from discreet.mechanisms._tail_bounds import check_grid, max_error_quantile, steps_to_distance
+from discreet.mechanisms._additive_noise import L1, Values, add_noise, default_grid, fit_scale_to_grid, max_error
 from discreet.noise import Bits, discrete_laplace
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, check_grid, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -36,7 +35,10 @@ class Laplace:
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
         """The least noise that is ε-private: scale l1/ε; for `reals` a little more, to pay for the grid."""
-        return cls(calibrate_scale(sensitivity, l1_norm, 1 / read_positive(epsilon, "epsilon"), reals=reals))
+        exact, ratio = to_sensitivity(sensitivity), 1 / read_positive(epsilon, "epsilon")
+        if exact.l1 is None:
+            raise BadParameter("sensitivity", exact, "Laplace noise needs a bound on l1", "give l1, or l0 and linf")
+        return cls(fit_scale_to_grid(exact, L1, ratio) if reals else exact.l1 * ratio)
 
     @property
     def grid(self) -> Fraction:
@@ -49,15 +51,14 @@ class Laplace:
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteLaplaceEvent:
         """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
-        step = to_rational(grid, "grid")
-        return DiscreteLaplaceEvent(self.scale / step, bound(sensitivity).to_grid(step))
+        step = check_grid(grid)
+        return DiscreteLaplaceEvent(self.scale / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
         """The largest of `size` errors stays within this with the given confidence: P(|X| > t) = 2a^{t+1}/(1+a)."""
-        decay = nearest_float(check_grid(grid) / self.scale)
-        return steps_to_distance(
-            max_error_quantile(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size), grid
-        )
+        step = check_grid(grid)
+        decay = nearest_float(step / self.scale)
+        return max_error(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size, step)
 
 
 Geometric = Laplace

@@ -24,10 +24,9 @@ from discreet._numbers import (
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
 from discreet.errors import BadParameter, BadValues
 from discreet.events import OptimalPartitionSelectionEvent, ThresholdEvent
-from discreet.mechanisms._additive_noise import Values, add_saturating, read_values
-from discreet.mechanisms._tail_bounds import max_error_quantile, tail_per_error
+from discreet.mechanisms._additive_noise import Values, add_saturating, max_error, read_values, tail_per_error
 from discreet.noise import SYSTEM, Bits, discrete_laplace
-from discreet.noise.lazy import Ints, LazyUniform
+from discreet.noise.bits import Ints, LazyUniform
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound
 
@@ -71,8 +70,7 @@ class Threshold:
         """All of `size` keys with at least this many units are shown with the given confidence (of at least ½):
         P(N < −t) = a^{t+1}/(1+a)."""
         decay = nearest_float(1 / self.scale)
-        short = max_error_quantile(lambda t: exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size)
-        return float(self.threshold + short)
+        return self.threshold + max_error(lambda t: exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size)
 
 
 def groups_per_unit(sensitivity: Sensitivity | Number) -> int:

@@ -13,7 +13,7 @@ from discreet._numbers import Number, ceil_float, check_int, check_probability, 
 from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
 from discreet.events import RandomizedResponseEvent
-from discreet.mechanisms._tail_bounds import failure_probability
+from discreet.mechanisms._additive_noise import failure_probability
 from discreet.noise import Bits, bernoulli, uniform_below
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound

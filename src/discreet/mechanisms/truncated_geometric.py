@@ -12,7 +12,7 @@ from discreet.events import TruncatedGeometricEvent
 from discreet.mechanisms._additive_noise import Values, add_saturating, read_values
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import Bits, discrete_laplace
-from discreet.noise.lazy import INT64_MAX, INT64_MIN
+from discreet.noise.bits import INT64_MAX, INT64_MIN
 from discreet.units import Sensitivity
 from discreet.units import to_sensitivity as bound
 

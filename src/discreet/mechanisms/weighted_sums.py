@@ -12,7 +12,7 @@ from math import ceil, log2, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms._tail_bounds import SAFETY_FACTOR
+from discreet.mechanisms._additive_noise import SAFETY_FACTOR
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from discreet._numbers import check_int
 from discreet.errors import BadParameter
-from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import Ints, draw_in_chunks
+from discreet.noise.bits import SYSTEM, Bits, Ints, draw_in_chunks
 from discreet.noise.table import InversionTable, Weights
 
 MAX_N = 1 << 28

@@ -25,9 +25,8 @@ import numpy as np
 
 from discreet._numbers import Number
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits
+from discreet.noise.bits import MAX_SCALAR_DRAWS, SPARE_BITS, SYSTEM, Bits, Ints, LazyUniform, draw_in_chunks, saturate
 from discreet.noise.laplace import check_sampler_scale
-from discreet.noise.lazy import MAX_SCALAR_DRAWS, SPARE_BITS, Ints, LazyUniform, draw_in_chunks, saturate
 
 MIN_RADIUS, MAX_RADIUS = 2.0**-8, 4.5
 MARGIN, INVERSE_MARGIN = 1.5 * 2.0**-46, 2.0**-52

@@ -27,8 +27,18 @@ import numpy as np
 from discreet._numbers import Number, check_positive, format_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits, Words
-from discreet.noise.lazy import MAX_SCALAR_DRAWS, SPARE_BITS, Ints, LazyUniform, apply_signs, draw_in_chunks, saturate
+from discreet.noise.bits import (
+    MAX_SCALAR_DRAWS,
+    SPARE_BITS,
+    SYSTEM,
+    Bits,
+    Ints,
+    LazyUniform,
+    Words,
+    apply_signs,
+    draw_in_chunks,
+    saturate,
+)
 
 MIN_UNIFORM = 2.0**-14
 MARGIN = 2.0**-45
@@ -61,7 +71,7 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
     (4,)
     """
     s, source = check_sampler_scale(scale), SYSTEM if bits is None else bits
-    kappa, shift = _kappa_pair(s)
+    kappa, shift = log(2 / (1 + exp(-1 / float(s)))), partial(_kappa, s)
     return draw_in_chunks(size, lambda count: apply_signs(*_draw_floors(s, kappa, shift, count, source)), np.int64)
 
 
@@ -103,12 +113,6 @@ def settle(v: LazyUniform, s: Fraction, shift: Shift) -> int:
 
 def _no_shift(precision: int) -> int:
     return 0
-
-
-@lru_cache(maxsize=256)
-def _kappa_pair(s: Fraction) -> tuple[float, Shift]:
-    """κ as a double, and as exactly as you like."""
-    return log(2 / (1 + exp(-1 / float(s)))), partial(_kappa, s)
 
 
 @lru_cache(maxsize=64)

@@ -17,10 +17,9 @@ import numpy as np
 
 from discreet._numbers import Number
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits
+from discreet.noise.bits import MAX_SCALAR_DRAWS, SYSTEM, Bits, Ints, LazyUniform, apply_signs, draw_in_chunks
 from discreet.noise.gaussian import rounded_gaussian
 from discreet.noise.laplace import check_sampler_scale
-from discreet.noise.lazy import MAX_SCALAR_DRAWS, Ints, LazyUniform, apply_signs, draw_in_chunks
 from discreet.noise.table import InversionTable, Weights
 from discreet.noise.uniform import Coins
 

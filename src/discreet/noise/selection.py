@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, check_positive, nearest_float, to_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import FUNCTION_ERROR, HALF_ULP, LazyUniform
+from discreet.noise.bits import SYSTEM, Bits, LazyUniform
 
 MAX_DEFICIT = 1e9
 
@@ -63,12 +62,12 @@ def _float_key_bounds(
     x = -np.array([min(nearest_float(d), MAX_DEFICIT) for d in deficits])
     u = np.maximum(words.astype(np.float64), 0.5) * 2.0**-64
     e = np.maximum(-np.log(u), 2.0**-64)
-    error = HALF_ULP + 2.0**-64 / u + FUNCTION_ERROR * e
+    error = fixed.HALF_ULP + 2.0**-64 / u + fixed.FUNCTION_ERROR * e
     key = e
     if rule is SelectionRule.EXPONENTIAL:
         key = -np.log(e)
-        error = np.where(error < e / 4, 2 * error / e, np.inf) + FUNCTION_ERROR * np.abs(key)
-    error = 2 * (error + 4 * HALF_ULP * (np.abs(x) + np.abs(key)))
+        error = np.where(error < e / 4, 2 * error / e, np.inf) + fixed.FUNCTION_ERROR * np.abs(key)
+    error = 2 * (error + 4 * fixed.HALF_ULP * (np.abs(x) + np.abs(key)))
     error[words == 0] = np.inf
     lower = np.where(x > -MAX_DEFICIT, x + key - error, -np.inf)
     return lower, x + key + error

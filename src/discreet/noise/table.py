@@ -15,8 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.noise.bits import Bits, Words
-from discreet.noise.lazy import Ints, LazyUniform
+from discreet.noise.bits import Bits, Ints, LazyUniform, Words
 
 GUIDE_BITS = 16
 

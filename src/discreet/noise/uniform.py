@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from discreet._numbers import Number, check_int, format_rational, to_rational
 from discreet.errors import BadParameter
 from discreet.noise import fixed
-from discreet.noise.bits import SYSTEM, Bits
-from discreet.noise.lazy import Ints, LazyUniform, ProbabilityBounds, draw_in_chunks
+from discreet.noise.bits import SYSTEM, Bits, Ints, LazyUniform, ProbabilityBounds, draw_in_chunks
 
 Coins: TypeAlias = NDArray[np.bool_]
 

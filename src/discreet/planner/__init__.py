@@ -1,6 +1,7 @@
-"""The planner: accuracy, ε and the number of people, two of which give the third; and which mechanism wins from where on.
+"""The planner: from two of accuracy, ε and the number of people to the third, and to the best mechanism.
 
-Errors are exact quantiles of the noise that is drawn, with the textbooks' bounds beside them. Nothing here sees data.
+Errors are exact quantiles of the noise that is drawn, with the textbooks' bounds beside them. No data is read. A `task` says
+what is planned, `mechanisms` predict its error, `search` solves for ε or n, `planning` compares, and `result` shows it.
 """
 
 from discreet.planner.planning import plan

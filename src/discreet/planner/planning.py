@@ -1,4 +1,8 @@
-"""`plan`: what is asked is read and checked, each mechanism is solved for what is missing, and the best comes first."""
+"""`plan`: read and check the parameters, solve each mechanism for the one that is missing, and sort by it.
+
+Theory of operation: `plan` → `Task` and `Goal` → one `Row` per mechanism (`search`) → `Plan`, best row first, with the
+numbers of queries or people from which another mechanism is better, and with warnings.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,6 +10,7 @@ from fractions import Fraction
 from discreet._numbers import (
     Number,
     ceil_float,
+    check_confidence,
     check_int,
     check_positive,
     format_rational,
@@ -15,13 +20,10 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.errors import BadParameter
-from discreet.mechanisms._tail_bounds import check_confidence
-from discreet.planner.central import CENTRAL_MECHANISMS
-from discreet.planner.local import LOCAL_MECHANISM
+from discreet.planner.mechanisms import CENTRAL_MECHANISMS, LOCAL_MECHANISM, Mechanism
 from discreet.planner.result import Plan, Row, Unknown
 from discreet.planner.search import (
     Crossover,
-    Mechanism,
     find_gaussian_crossover,
     find_response_crossover,
     find_warnings,
@@ -29,7 +31,7 @@ from discreet.planner.search import (
     solve_n,
 )
 from discreet.planner.task import ErrorMetric, Goal, PlannerQuery, Task, divides_by_n, resolve_neighbours
-from discreet.query.accuracy import MAX_EPSILON, read_error
+from discreet.query.calibrate import MAX_EPSILON, read_error
 from discreet.units import Neighbours
 
 
@@ -47,11 +49,11 @@ def plan(
     each: bool = False,
     neighbours: Neighbours | None = None,
 ) -> Plan:
-    """Which ε, which error, or how many people, and with which mechanism: give two, get the third.
+    """Find the ε, the error or the number of people n from the other two, and the best mechanism.
 
-    `error` is a half-width at the confidence (of the largest error of all cells and questions, or of `each` alone), `rmse` a
-    root mean square error; "5%" is relative to `size`, or to the whole answer. `queries` such questions are asked at once,
-    and ε and δ pay for all of them.
+    `error` is a half-width at the confidence (of the largest error of all cells and queries, or of `each` alone), `rmse` a
+    root mean square error; "5%" is relative to `size`, or to the whole answer. `queries` such queries are run at once, and ε
+    and δ are the cost of all of them together.
 
     >>> from discreet import Count, Mean, Proportion, plan
     >>> plan(Mean(0, 100), error=2, n=1000).epsilon
@@ -65,8 +67,8 @@ def plan(
     """
     accuracy = rmse if error is None else error
     if error is not None and rmse is not None:
-        raise BadParameter("rmse", rmse, "error says the same thing", "give one of the two")
-    aim = ErrorMetric.RMSE if rmse is not None else ErrorMetric.EACH if each else ErrorMetric.LARGEST
+        raise BadParameter("rmse", rmse, "error is given too", "give one of the two")
+    metric = ErrorMetric.RMSE if rmse is not None else ErrorMetric.EACH if each else ErrorMetric.LARGEST
     check_confidence(confidence)
     task = Task(
         query,
@@ -74,25 +76,25 @@ def plan(
         check_int(queries, "queries", 1),
         _read_delta(delta),
         to_rational(confidence),
-        aim,
+        metric,
     )
     goal = None if accuracy is None else _read_goal(accuracy, size)
-    price = None if epsilon is None else read_positive(epsilon, "epsilon")
+    cost = None if epsilon is None else read_positive(epsilon, "epsilon")
     people = None if n is None else check_int(n, "n", 1)
-    return _Request(task, goal, price, people).solve()
+    return _Request(task, goal, cost, people).solve()
 
 
 def _read_delta(delta: Number) -> Fraction:
     exact = read_decimal(delta, "delta")
     if not 0 <= exact < 1:
-        raise BadParameter("delta", format_rational(exact), "must be at least 0 and below 1", "give 0, or one far below 1/n")
+        raise BadParameter("delta", format_rational(exact), "must be at least 0 and below 1", "give 0, or a δ far below 1/n")
     return exact
 
 
 def _read_goal(accuracy: Number | str, size: Number | None) -> Goal:
     amount, relative = read_error(accuracy)
     if size is not None and not relative:
-        raise BadParameter("size", size, "the error is not relative", 'write error="5%", or leave the size out')
+        raise BadParameter("size", size, "the error is not relative", 'write error="5%", or omit size')
     return Goal(amount, relative, None if size is None else check_positive(size, "size"))
 
 
@@ -104,42 +106,46 @@ class _Request:
     n: int | None
 
     def solve(self) -> Plan:
-        """The plan."""
+        """Solve every mechanism and sort the rows."""
         unknown = self._find_unknown()
-        ways: list[Mechanism] = [way for way in CENTRAL_MECHANISMS if way.pure or self.task.delta > 0]
-        left_out = [] if self.task.delta > 0 else [("Gaussian noise", "it needs a δ above 0")]
+        mechanisms: list[Mechanism] = [each for each in CENTRAL_MECHANISMS if each.pure or self.task.delta > 0]
+        infeasible = [] if self.task.delta > 0 else [("Gaussian noise", "it needs a δ above 0")]
         if unknown == "n" or self.n is not None:
-            ways.append(LOCAL_MECHANISM)
+            mechanisms.append(LOCAL_MECHANISM)
         else:
-            left_out.append((LOCAL_MECHANISM.name, "its error depends on n, which is not given"))
+            infeasible.append((LOCAL_MECHANISM.name, "its error depends on n, which is not given"))
         rows = []
-        for way in ways:
-            row = self._solve_row(way, unknown)
-            rows += [] if row is None else [row]
-            left_out += [(way.name, self._explain_infeasible(way, unknown))] if row is None else []
+        for mechanism in mechanisms:
+            row = self._solve_row(mechanism, unknown)
+            if row is None:
+                infeasible.append((mechanism.name, self._explain_infeasible(mechanism, unknown)))
+            else:
+                rows.append(row)
         if not rows:
             raise self._infeasible_error(unknown)
         rows.sort(key=lambda row: (_sort_key(row, unknown, self.task.metric), row.delta))
-        crossovers = self._find_crossovers(rows[0])
-        return Plan(self.task, self.goal, unknown, tuple(rows), tuple(left_out), crossovers, self._find_warnings(rows[0]))
+        crossovers, warnings = self._find_crossovers(rows[0]), self._find_warnings(rows[0])
+        return Plan(self.task, self.goal, unknown, tuple(rows), tuple(infeasible), crossovers, warnings)
 
     def _find_unknown(self) -> Unknown:
         task, goal = self.task, self.goal
         needs_n = divides_by_n(task.query) or (goal is not None and goal.depends_on_n(task.query))
         if goal is not None and self.epsilon is not None:
             if self.n is not None:
-                raise BadParameter("n", self.n, "accuracy, ε and n are all given", "leave one of the three out")
+                raise BadParameter("n", self.n, "accuracy, ε and n are all given", "omit one of the three")
             if not needs_n:
                 raise self._n_has_no_effect()
             return "n"
         if self.epsilon is None and goal is None:
-            raise BadParameter("epsilon", "missing", "two of accuracy, ε and n give the third", "give error= and n=, say")
+            raise BadParameter(
+                "epsilon", "missing", "two of accuracy, ε and n are needed", "give, for example, error= and n="
+            )
         if needs_n and self.n is None:
             raise BadParameter("n", "missing", f"the error of a {task.query} depends on it", "give n, the number of people")
         return "epsilon" if self.epsilon is None else "error"
 
     def _n_has_no_effect(self) -> BadParameter:
-        """Accuracy and ε are given, and n would not matter: say what this ε gives, and what the error costs."""
+        """Explain that n has no effect: say which error this ε gives, and which ε this error costs."""
         assert self.goal is not None
         assert self.epsilon is not None
         best = _Request(self.task, None, self.epsilon, None).solve().winner
@@ -149,7 +155,7 @@ class _Request:
             "missing",
             f"the noise of a {self.task.query} is the same for any n: ± {format_up(best.half_width, 6)} at this ε, and "
             f"this error costs ε = {format_up(cost.epsilon)}",
-            'leave ε out, or give a share of the answer, error="5%"',
+            'omit ε, or give a relative error, error="5%"',
         )
 
     def _solve_row(self, mechanism: Mechanism, unknown: Unknown) -> Row | None:
@@ -163,17 +169,18 @@ class _Request:
             n = solve_n(mechanism, self.task, self.goal, epsilon)
         if epsilon is None or (unknown == "n" and n is None):
             return None
-        found, textbook = (
-            mechanism.predict_accuracy(self.task, epsilon, n),
-            mechanism.textbook_half_width(self.task, epsilon, n),
-        )
-        wide = found.each if self.task.metric is ErrorMetric.EACH else found.largest
-        delta = 0.0 if mechanism.pure else float(self.task.delta)
+        accuracy = mechanism.predict_accuracy(self.task, epsilon, n)
         return Row(
-            mechanism=mechanism.name, noise=mechanism.build_noise(self.task, epsilon), epsilon=ceil_float(epsilon),
-            delta=delta, n=n,
-            half_width=ceil_float(wide), each=ceil_float(found.each), rmse=ceil_float(found.rmse), textbook=textbook,
-        )  # fmt: skip
+            mechanism=mechanism.name,
+            noise=mechanism.build_noise(self.task, epsilon),
+            epsilon=ceil_float(epsilon),
+            delta=0.0 if mechanism.pure else float(self.task.delta),
+            n=n,
+            half_width=ceil_float(accuracy.each if self.task.metric is ErrorMetric.EACH else accuracy.largest),
+            each=ceil_float(accuracy.each),
+            rmse=ceil_float(accuracy.rmse),
+            textbook=mechanism.textbook_half_width(self.task, epsilon, n),
+        )
 
     def _explain_infeasible(self, mechanism: Mechanism, unknown: Unknown) -> str:
         if unknown == "n":
@@ -182,10 +189,10 @@ class _Request:
             least = mechanism.predict_accuracy(self.task, Fraction(MAX_EPSILON), self.n).get(self.task.metric)
         except BadParameter as refused:
             return f"at ε = {MAX_EPSILON} its {refused.name} would be {refused.value}: {refused.reason}"
-        return f"even at ε = {MAX_EPSILON} it is off by {format_up(least)}"
+        return f"its error is {format_up(least)} even at ε = {MAX_EPSILON}"
 
     def _infeasible_error(self, unknown: Unknown) -> BadParameter:
-        """What would be possible instead."""
+        """Explain that no mechanism reaches the goal, and what would be possible instead."""
         assert self.goal is not None
         if unknown == "n":
             return BadParameter(
@@ -195,27 +202,23 @@ class _Request:
                 "raise ε or the error",
             )
         best = _Request(self.task, None, Fraction(10), self.n).solve().winner
-        found = best.rmse if self.task.metric is ErrorMetric.RMSE else best.half_width
-        instead = f"at ε = 10 {best.mechanism} reaches {format_up(found)}"
-        enough = (
-            [solve_n(way, self.task, self.goal, Fraction(10)) for way in CENTRAL_MECHANISMS[:1]]
-            if divides_by_n(self.task.query)
-            else []
-        )
-        more = "".join(f", and n = {people:,} people would do at ε = 10" for people in enough if people is not None)
+        hint = f"at ε = 10 {best.mechanism} reaches {format_up(best.get_error(self.task.metric))}"
+        if divides_by_n(self.task.query):
+            people = solve_n(CENTRAL_MECHANISMS[0], self.task, self.goal, Fraction(10))
+            hint += "" if people is None else f", and n = {people:,} people are enough at ε = 10"
         reason = f"no ε up to {MAX_EPSILON} is enough"
-        return BadParameter("error", self.goal.format(self.task.query), reason, f"{instead}{more}")
+        return BadParameter("error", self.goal.format(self.task.query), reason, hint)
 
     def _find_crossovers(self, best: Row) -> tuple[Crossover, ...]:
         epsilon = Fraction(best.epsilon)
-        found = [find_gaussian_crossover(self.task, epsilon)]
+        crossovers = [find_gaussian_crossover(self.task, epsilon)]
         goal = self.goal
-        reached = Fraction(best.rmse if self.task.metric is ErrorMetric.RMSE else best.half_width)
-        if goal is None and divides_by_n(self.task.query) and reached > 0:  # no number of coins is never off
-            goal = Goal(reached, False, None)
+        error = Fraction(best.get_error(self.task.metric))
+        if goal is None and divides_by_n(self.task.query) and error > 0:  # randomised response has no error of 0
+            goal = Goal(error, False, None)
         if goal is not None and (divides_by_n(self.task.query) or goal.depends_on_n(self.task.query)):
-            found.append(find_response_crossover(self.task, goal, epsilon))
-        return tuple(crossover for crossover in found if crossover is not None)
+            crossovers.append(find_response_crossover(self.task, goal, epsilon))
+        return tuple(crossover for crossover in crossovers if crossover is not None)
 
     def _find_warnings(self, best: Row) -> tuple[str, ...]:
         return find_warnings(self.task, Fraction(best.epsilon), self.task.delta, best.n, Fraction(best.half_width))
@@ -226,4 +229,4 @@ def _sort_key(row: Row, unknown: Unknown, metric: ErrorMetric) -> float:
         return row.epsilon
     if unknown == "n":
         return float(row.n or 0)
-    return row.rmse if metric is ErrorMetric.RMSE else row.half_width
+    return row.get_error(metric)

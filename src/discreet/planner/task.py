@@ -1,7 +1,7 @@
-"""What can be planned: counts, shares, sums, means and histograms, each as whole totals with noise and a public divisor.
+"""What can be planned: counts, proportions, sums, means and histograms, each as noisy statistics with a public divisor.
 
-A share and a mean are a noisy total over a number of people that is public, so one person is replaced, not removed. Where
-the number is not public, ask for a sum and a count.
+A proportion and a mean divide a noisy statistic by a public number of people, so neighbours replace one person. Where the
+number is not public, use a sum and a count.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from discreet.units import Neighbours, Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many people satisfy a predicate."""
+    """The number of people who satisfy a predicate."""
 
     def __str__(self) -> str:
         return "count"
@@ -25,7 +25,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """Which share of n people satisfies a predicate."""
+    """The share of n people who satisfy a predicate, n being public."""
 
     def __str__(self) -> str:
         return "proportion"
@@ -44,10 +44,10 @@ class _ClippedQuery:
                 "lower",
                 format_rational(low),
                 f"must lie below upper = {format_rational(high)}",
-                "clamp to a proper interval",
+                "give lower < upper",
             )
         if whole and not low.denominator == high.denominator == 1:
-            raise BadParameter("whole", "true", "a bound is no whole number", "give whole bounds, or leave it out")
+            raise BadParameter("whole", "true", "a bound is not an integer", "give whole bounds, or omit whole=True")
         for name, value in (("lower", low), ("upper", high), ("whole", whole)):
             object.__setattr__(self, name, value)
 
@@ -58,7 +58,7 @@ class _ClippedQuery:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sum(_ClippedQuery):
-    """The sum of values clamped to declared bounds. `whole` values stay whole; others go on a fine grid.
+    """The sum of values clipped to declared bounds. `whole` values are integers; others are rounded to a fine grid.
 
     >>> Sum(0, 100), str(Sum(0, 100))
     (Sum(lower=Fraction(0, 1), upper=Fraction(100, 1), whole=False), 'sum of values in [0, 100]')
@@ -67,12 +67,12 @@ class Sum(_ClippedQuery):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Mean(_ClippedQuery):
-    """The mean of n values clamped to declared bounds, n being public."""
+    """The mean of n values clipped to declared bounds, n being public."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts over disjoint cells: a person is in one of them."""
+    """Counts over disjoint cells: each person is in one of them."""
 
     cells: int
 
@@ -87,31 +87,33 @@ PlannerQuery: TypeAlias = Count | Proportion | Sum | Mean | Histogram
 
 
 def count_cells(query: PlannerQuery) -> int:
-    """How many answers one question has."""
+    """Return how many numbers one query returns."""
     return query.cells if isinstance(query, Histogram) else 1
 
 
 def is_real(query: PlannerQuery) -> bool:
-    """Whether the totals are reals, on a grid, or whole numbers."""
+    """Whether the statistics are reals on a grid rather than integers."""
     return isinstance(query, Sum | Mean) and not query.whole
 
 
 def divides_by_n(query: PlannerQuery) -> bool:
-    """Whether the answer is a total divided by n."""
+    """Whether the answer is a statistic divided by n."""
     return isinstance(query, Proportion | Mean)
 
 
 def resolve_neighbours(query: PlannerQuery, neighbours: Neighbours | None) -> Neighbours:
-    """Whom the answer may not tell apart: one person comes or goes, unless n is public."""
+    """Return the neighbouring relation: add/remove unless given, and replace where n is public."""
     if divides_by_n(query):
         if neighbours is Neighbours.ADD_REMOVE:
-            units.proportion(1, neighbours)  # says why not
+            units.proportion(1, neighbours)  # raises, and explains why
         return Neighbours.REPLACE
     return Neighbours.ADD_REMOVE if neighbours is None else neighbours
 
 
 def query_sensitivity(query: PlannerQuery, neighbours: Neighbours, queries: int) -> Sensitivity:
-    """How far one person moves the totals of so many such questions at once, each of which they may be in.
+    """Return how far one person moves the statistics of so many queries at once, if they count in each.
+
+    Sensitivity argument: one person moves l0 numbers of one query by at most linf each, so l0·queries numbers in all.
 
     >>> query_sensitivity(Histogram(50), Neighbours.REPLACE, 3)
     Sensitivity(l0=6, l1=6, l2=2.44948974278, linf=1)
@@ -130,8 +132,11 @@ def query_sensitivity(query: PlannerQuery, neighbours: Neighbours, queries: int)
 
 
 def reference_size(query: PlannerQuery, n: int) -> Fraction:
-    """What a percentage is relative to, unless a size is given: everybody for a count, the average cell of a histogram, the
-    whole for a share (percentage points), the width of the bounds for a mean, everybody at the farther bound for a sum."""
+    """Return what a percentage is relative to, unless a size is given.
+
+    n for a count, the average cell for a histogram, 1 for a proportion (percentage points), the width of the bounds for a
+    mean, n times the farther bound for a sum.
+    """
     match query:
         case Count():
             return Fraction(n)
@@ -148,7 +153,7 @@ def reference_size(query: PlannerQuery, n: int) -> Fraction:
 
 
 def describe_reference(query: PlannerQuery) -> str:
-    """The same in words."""
+    """Write what a percentage is relative to."""
     match query:
         case Count():
             return "of n"
@@ -165,15 +170,15 @@ def describe_reference(query: PlannerQuery) -> str:
 
 
 def grows_with_n(query: PlannerQuery) -> bool:
-    """Whether a percentage is of something that grows with n."""
+    """Whether a percentage is relative to something that grows with n."""
     return isinstance(query, Count | Sum | Histogram)
 
 
-# What is asked of a mechanism, and how good its answer is.
+# -- tasks, goals and accuracy ----------------------------------------------------------------------------------------------
 
 
 class ErrorMetric(Enum):
-    """Which error is meant."""
+    """Which error is predicted."""
 
     LARGEST = "the largest error of all answers"
     EACH = "the error of each answer alone"
@@ -182,7 +187,7 @@ class ErrorMetric(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """So many questions of one kind at once, each about everybody."""
+    """Several queries of one kind at once, each about all people, with δ, confidence and metric."""
 
     query: PlannerQuery
     neighbours: Neighbours
@@ -193,7 +198,7 @@ class Task:
 
     @property
     def answers(self) -> int:
-        """How many noisy numbers come out."""
+        """How many noisy numbers all queries return."""
         return count_cells(self.query) * self.queries
 
     @property
@@ -203,7 +208,7 @@ class Task:
 
     @property
     def divides_by_n(self) -> bool:
-        """Whether the answers are totals divided by n."""
+        """Whether the answers are statistics divided by n."""
         return divides_by_n(self.query)
 
 
@@ -216,28 +221,28 @@ class Accuracy:
     rmse: Fraction
 
     def get(self, metric: ErrorMetric) -> Fraction:
-        """The one that is meant."""
+        """Return the error by a metric."""
         return {ErrorMetric.LARGEST: self.largest, ErrorMetric.EACH: self.each, ErrorMetric.RMSE: self.rmse}[metric]
 
     def divide_by(self, divisor: int) -> "Accuracy":
-        """The accuracy of totals divided by a public number."""
+        """Return the accuracy of the statistics divided by a public number."""
         return Accuracy(self.each / divisor, self.largest / divisor, self.rmse / divisor)
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The error that is allowed: an amount, or a share of a size (of the whole answer, unless a size is given)."""
+    """The allowed error: an amount, or a share of a size (of the whole answer, unless a size is given)."""
 
     amount: Fraction
     relative: bool
     size: Fraction | None
 
     def depends_on_n(self, query: PlannerQuery) -> bool:
-        """Whether the allowance itself grows with n."""
+        """Whether the allowed error grows with n."""
         return self.relative and self.size is None and grows_with_n(query)
 
     def allowed_error(self, query: PlannerQuery, n: int | None) -> Fraction:
-        """In the answer's own unit."""
+        """Return the allowed error in the unit of the answer."""
         if not self.relative:
             return self.amount
         if self.size is not None:
@@ -245,7 +250,7 @@ class Goal:
         return self.amount * reference_size(query, 1 if n is None else n)
 
     def format(self, query: PlannerQuery) -> str:
-        """As it was asked for."""
+        """Write the goal as it was given."""
         if not self.relative:
             return format_rational(self.amount)
         share = f"{float(100 * self.amount):g}%"

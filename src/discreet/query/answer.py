@@ -1,7 +1,10 @@
-"""From exact integers to an answer that may be published: noise, intervals, and the words that explain them.
+"""From exact statistics to an answer: partition selection, noise, estimates with intervals, and the words that explain them.
 
-Intervals cover the *bounded* total: what the question adds up after clamping, rounding to the grid and capping each unit's
-share. They say nothing about rows that the bounds left out.
+An interval covers the *clipped* statistic: what the query computes after clipping values to their bounds, rounding to the
+grid and bounding each unit's contribution. The error that clipping makes is not included.
+
+Keys that are not declared pass partition selection as they come from the engine, and only the selected ones are stored: a
+million keys need no more memory than the ones that are shown. The exact integers are gone when `release` returns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,33 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, format_down
+from discreet._numbers import Number, check_confidence, format_down
 from discreet.accounting.cost import Cost
+from discreet.errors import BadParameter
 from discreet.events import Composition, compose
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.noise import SYSTEM, Bits
-from discreet.query import ast, postprocess
+from discreet.query import postprocess
+from discreet.query.aggregates import Quantile
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.estimates import (
-    Estimate,
-    NoisyStatistics,
-    column_names,
-    estimate,
-    is_count,
-    lower_limit_of,
-    sum_tree_levels,
-)
+from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
+from discreet.query.postprocess import AnswerRows
 from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.units import Neighbours
-
-# From the engine's exact integers to noisy ones, group by group.
-#
-# Unknown keys pass the selection as they come, and only those that may be shown are kept: a million keys need no more room
-# than the ones that are shown. The exact integers are gone when this is done.
-
 
 Keys: TypeAlias = tuple[Key, ...]
 Ints: TypeAlias = NDArray[np.int64]
@@ -51,7 +42,8 @@ MAX_NODES_PER_CHUNK = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class ExactTotals:
-    """What an engine returns, read as it is needed: (totals, keys) per group, and (count, cell, keys) per cell."""
+    """The exact statistics that an engine returns, read as they are needed: (totals, keys) per group, and (count, cell,
+    keys) per cell."""
 
     totals: Iterable[tuple[tuple[int, ...], Keys]]
     cell_counts: Mapping[CellCounts, Iterable[tuple[int, int, Keys]]]
@@ -61,21 +53,21 @@ class ExactTotals:
 def select_partitions(
     measurement: Measurement, totals: Iterable[tuple[tuple[int, ...], Keys]], bits: Bits
 ) -> tuple[list[Keys], Ints]:
-    """Known keys all appear, also with nothing in them; unknown ones only if the selection shows them."""
+    """Return the keys to show with their totals: all declared keys, also empty ones; others only if they are selected."""
     bounded, selection = measurement.bounded, measurement.selection
     width = len(bounded.scalars)
     if bounded.keys is not None:
         found = {keys: row for row, keys in totals} if width else {}
-        nothing = (0,) * width
-        return list(bounded.keys), _to_array([found.get(keys, nothing) for keys in bounded.keys], width)
+        empty = (0,) * width
+        return list(bounded.keys), _to_array([found.get(keys, empty) for keys in bounded.keys], width)
     assert selection is not None
-    kept: list[tuple[Keys, tuple[int, ...]]] = []
+    selected: list[tuple[Keys, tuple[int, ...]]] = []
     for batch in _read_batches(totals):
         units = np.array([row[-1] for row, _ in batch], np.int64)
-        shown = selection.release(units, bits)
-        kept += [(keys, row[:width]) for (row, keys), show in zip(batch, shown, strict=True) if show]
-    kept.sort(key=lambda each: repr(each[0]))  # an order that the number of rows has no part in
-    return [keys for keys, _ in kept], _to_array([row for _, row in kept], width)
+        passes = selection.release(units, bits)
+        selected += [(keys, row[:width]) for (row, keys), passed in zip(batch, passes, strict=True) if passed]
+    selected.sort(key=lambda each: repr(each[0]))  # an order that does not depend on the rows
+    return [keys for keys, _ in selected], _to_array([row for _, row in selected], width)
 
 
 def add_noise(
@@ -87,20 +79,24 @@ def add_noise(
     confidence: float,
     joint_intervals: int | None,
 ) -> Iterator[tuple[list[Keys], NoisyStatistics]]:
-    """The groups with their noisy totals, as many at a time as there is room for."""
-    bounded = measurement.bounded
-    spreads = {counts: _SparseCells.of(exact.cell_counts[counts], keys, counts) for counts in bounded.cell_counts}
-    size = max(1, MAX_NODES_PER_CHUNK // max([1, *(counts.nodes for counts in spreads)]))
+    """Yield the groups with their noisy statistics, as many at a time as there is room for."""
+    bounded, noises = measurement.bounded, measurement.noise_by_statistic
+    cells = {counts: _SparseCells.of(exact.cell_counts[counts], keys, counts) for counts in bounded.cell_counts}
+    size = max(1, MAX_NODES_PER_CHUNK // max([1, *(counts.nodes for counts in cells)]))
     for start in range(0, len(keys), size):
         chunk = slice(start, min(start + size, len(keys)))
         yield (
             keys[chunk],
             NoisyStatistics(
-                measurement,
-                {m: measurement.noise(m).release(totals[chunk, i], bits).tolist() for i, m in enumerate(bounded.scalars)},
-                {c: measurement.noise(c).release(sum_tree_levels(c, s.to_dense(chunk)), bits) for c, s in spreads.items()},
+                bounded.table,
+                noises,
                 confidence,
                 joint_intervals,
+                scalars={m: noises[m].release(totals[chunk, i], bits).tolist() for i, m in enumerate(bounded.scalars)},
+                cell_counts={
+                    counts: noises[counts].release(sum_tree_levels(counts, sparse.to_dense(chunk)), bits)
+                    for counts, sparse in cells.items()
+                },
             ),
         )
 
@@ -143,9 +139,6 @@ def _read_batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-__all__ = ["Answer", "Estimate", "Receipt", "explain_sensitivity", "release"]
-
-
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof that a measurement was paid for. Only an account makes one."""
@@ -155,32 +148,76 @@ class Receipt:
     remaining: Fraction | None = None  # in the account's currency, right after this entry
 
     def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
-        """One for each measurement of a plan that was paid for as one."""
+        """Return one receipt for each measurement of a workload that was paid for as one."""
         if compose(*events) != self.event:
-            raise AssertionError("this receipt is for another plan")
-        return tuple(replace(self, event=loss) for loss in events)
+            raise AssertionError("this receipt is for another workload")
+        return tuple(replace(self, event=event) for event in events)
+
+
+CONFIDENCE_TOLERANCE = 2.0**-52
+"""A confidence is a double: 0.95 and the fraction 19/20 are the same one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalOptions:
+    """What the intervals of an answer promise: each its confidence, or with `simultaneous` all of them together."""
+
+    confidence: float = 0.95
+    simultaneous: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confidence", check_confidence(self.confidence))
+        if not isinstance(self.simultaneous, bool):
+            raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
+
+    def check(self, recorded: "IntervalOptions") -> None:
+        """Refuse if a recorded answer has other intervals."""
+        for name in ("confidence", "simultaneous"):
+            asked, found = getattr(self, name), getattr(recorded, name)
+            if abs(asked - found) > CONFIDENCE_TOLERANCE:
+                hint = f"ask with {name}={found}, or pay again with fresh=True"
+                raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
+
+    def explain(self) -> str:
+        """Say it in words."""
+        which = "All intervals together contain their clipped statistics" if self.simultaneous else CLIPPED
+        share = format_down(100 * Fraction(repr(self.confidence)), 6)
+        return f"{which} with probability ≥ {share}%; error from clipping is not included."
+
+
+CLIPPED = "Each interval contains the clipped statistic"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: one row per group, each with its keys and its cells."""
+    """An answer: one row per group, each with its keys and its estimates."""
 
     groups: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[tuple[Key, ...], tuple[Estimate, ...]], ...]
-    confidence: float
+    schema: tuple[AnswerColumn, ...]
+    rows: AnswerRows
+    intervals: IntervalOptions
     event: Composition
     explanation: str
-    tainted: bool
-    cost: Cost | None = None
-    simultaneous: bool = False
-    lower_limits: tuple[Fraction | None, ...] = ()  # per column: what everybody knows it cannot be below
-    is_count: tuple[bool, ...] = ()  # per column: whether it counts something
-    additive: tuple[bool, ...] = ()  # per column: whether the groups add up to the whole
+    tainted: bool  # whether the noise may be repeatable: made with bits other than the system's
     keys_selected: bool = False  # whether there may be keys that are not shown
-    fixed_totals: tuple[Fraction | None, ...] = ()  # per column: the total that `consistent` made it add up to
-    pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each total
-    reference: Any = None  # what the account keeps of it: a `record.LedgerReference`
+    cost: Cost | None = None
+    pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each statistic
+    reference: Any = None  # where the account keeps it: a `record.LedgerReference`
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns beside the group keys."""
+        return tuple(column.name for column in self.schema)
+
+    @property
+    def confidence(self) -> float:
+        """The probability that an interval (or, with `simultaneous`, all of them) promises."""
+        return self.intervals.confidence
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether all intervals hold together with the confidence."""
+        return self.intervals.simultaneous
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -247,7 +284,7 @@ class Answer:
         """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
         i = 0 if column is None else postprocess.find_column(self, column)
         bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
-        return formats.draw_bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the bounded total", axes)
+        return formats.draw_bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the clipped statistic", axes)
 
     def non_negative(self, *columns: str) -> "Answer":
         """What cannot be negative is shown as at least 0: counts, variances, sums and means of values that are not negative.
@@ -272,7 +309,7 @@ class Answer:
         return self._with_result(postprocess.make_consistent(self, total))
 
     def _with_result(self, result: postprocess.PostprocessedAnswer) -> "Answer":
-        return replace(self, rows=result.rows, explanation=result.explanation, fixed_totals=result.fixed_totals)
+        return replace(self, rows=result.rows, schema=result.schema, explanation=result.explanation)
 
     def __rich__(self) -> Any:
         return formats.render_rich_answer(self)
@@ -293,45 +330,41 @@ def release(
     """Add the noise that was paid for. `simultaneous`: all intervals of the answer hold together with the confidence."""
     if receipt.event != measurement.event:
         raise AssertionError("this receipt is for another measurement")
-    confidence = check_confidence(confidence)
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
+    intervals = IntervalOptions(confidence, simultaneous)
     keys, totals = select_partitions(measurement, exact.totals, source)
-    named = [(column, aggregate) for name, aggregate in bounded.query.aggregates for column in column_names(name, aggregate)]
-    together = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
+    joint = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
     rows = []
-    for chunk, noisy in add_noise(measurement, keys, totals, exact, source, confidence, together):
-        columns = [estimate(aggregate, noisy) for _, aggregate in bounded.query.aggregates]
+    for chunk, noisy in add_noise(measurement, keys, totals, exact, source, intervals.confidence, joint):
+        columns = [aggregate.estimate(noisy) for _, aggregate in bounded.query.aggregates]
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
     return Answer(
         groups=tuple(group.name for group in bounded.query.groups),
-        columns=tuple(column for column, _ in named),
+        schema=bounded.columns,
         rows=tuple(rows),
-        confidence=confidence,
+        intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {_explain_intervals(confidence, simultaneous)}",
+        explanation=f"{explain_sensitivity(bounded)} {intervals.explain()}",
         tainted=source.tainted,
-        simultaneous=simultaneous,
-        lower_limits=tuple(lower_limit_of(aggregate, bounded) for _, aggregate in named),
-        is_count=tuple(is_count(aggregate) for _, aggregate in named),
-        additive=tuple(postprocess.is_additive(aggregate, bounded) for _, aggregate in named),
         keys_selected=bounded.keys is None,
     )
 
 
 def _count_intervals(bounded: BoundedQuery) -> int:
-    """How many errors per group an answer leans on: one per total and per cell of a histogram, one per quantile."""
-    quantiles = sum(isinstance(aggregate, ast.Quantile) for _, aggregate in bounded.query.aggregates)
+    """Return how many errors per group an answer leans on: one per scalar statistic, per cell of a histogram, per
+    quantile."""
+    quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
     return len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
 
 
 ADJUSTED_POLICY_NOTE = (
     "The data owner changed the policy after looking at the data: its bounds, keys and limits depend on the data, and the "
-    "guarantee does not cover what they tell."
+    "guarantee does not cover what they reveal."
 )
 
 
 def explain_sensitivity(bounded: BoundedQuery) -> str:
-    """What one unit can do, in words."""
+    """Say in words what one unit can change."""
     unit, rows = bounded.table.unit, "1 row" if bounded.max_rows == 1 else f"{bounded.max_rows} rows"
     groups = f"at most {bounded.changed_groups} group{'s' * (bounded.changed_groups > 1)}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
@@ -340,12 +373,5 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    said = f"{change}; values are clamped to their declared bounds."
-    return f"{said} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else said
-
-
-def _explain_intervals(confidence: float, simultaneous: bool) -> str:
-    share = format_down(float(confidence), 6)
-    which = "All intervals together" if simultaneous else "Each interval"
-    cover = "cover their bounded totals" if simultaneous else "covers its bounded total"
-    return f"{which} {cover} with probability at least {share}; they say nothing about rows that the bounds left out."
+    explained = f"{change}; values are clipped to their declared bounds."
+    return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained

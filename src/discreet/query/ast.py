@@ -3,12 +3,18 @@
 Expressions are total functions. Nothing in this vocabulary can raise, divide by zero or depend on the order of rows.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
-from discreet.query.schema import Key
+from discreet.query.schema import Key, Table
+
+if TYPE_CHECKING:
+    from discreet.query.estimates import AnswerColumn, Estimate, NoisyStatistics, PredictedError, StatisticNoise
+    from discreet.query.statistics import Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,63 +128,54 @@ class Not:
 Condition: TypeAlias = Compare | OneOf | Missing | All | Any | Not
 
 
-@dataclass(frozen=True, slots=True)
-class CountRows:
-    """COUNT(*)."""
+class Aggregate(ABC):
+    """What is computed of each group's rows. `query.aggregates` has one class for each, a frozen dataclass.
 
+    An aggregate knows the statistics that it is computed from, its estimate with an interval, its predicted error, whether
+    it adds up over groups, and its SQL. Defaults are those of an aggregate with one column that is not a count.
+    """
 
-@dataclass(frozen=True, slots=True)
-class CountValues:
-    """COUNT(value): the rows where it is not missing."""
+    __slots__ = ()
+    depends_on_size: ClassVar[bool] = False  # whether its error depends on how many rows it is taken over
+    has_cells: ClassVar[bool] = False  # whether it becomes several columns of the answer
 
-    value: Value
+    @abstractmethod
+    def to_sql(self, unit: str) -> str:
+        """Return it as SQL text about a table with this privacy unit."""
 
+    @abstractmethod
+    def check(self, table: Table) -> None:
+        """Refuse what is not a total function of every possible row of the table."""
 
-@dataclass(frozen=True, slots=True)
-class CountUnits:
-    """COUNT(DISTINCT unit)."""
+    @abstractmethod
+    def statistics(self, table: Table) -> "tuple[Statistic, ...]":
+        """Return the exact statistics that it is computed from."""
 
+    @abstractmethod
+    def estimate(self, noisy: "NoisyStatistics") -> "Iterator[tuple[Estimate, ...]]":
+        """Yield its estimates, group by group: one for each of its columns."""
 
-@dataclass(frozen=True, slots=True)
-class Sum:
-    value: Value
+    @abstractmethod
+    def columns(self, name: str, table: Table, max_groups: int) -> "tuple[AnswerColumn, ...]":
+        """Return the columns of the answer that it becomes, with what is public about each; a unit is in at most
+        `max_groups` groups."""
 
+    @abstractmethod
+    def predict(self, noise: "StatisticNoise", sizes: tuple[int, ...]) -> "PredictedError":
+        """Return its half-widths: outright, or for groups of these sizes."""
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    value: Value
+    @abstractmethod
+    def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
+        """Return the largest half-widths at which an estimate over `size` rows is reliable, were the values spread evenly
+        over their declared range."""
 
+    def row_count_error(self, noise: "StatisticNoise") -> float | None:
+        """Return the error of the noisy row count that it divides by; None if it divides by none."""
+        return None
 
-@dataclass(frozen=True, slots=True)
-class Variance:
-    """The population's variance, or with `root` its standard deviation."""
-
-    value: Value
-    root: bool = False
-
-
-MIN_QUANTILE, MAX_QUANTILE = Fraction(1, 100), Fraction(99, 100)
-"""MIN and MAX are the 1% and 99% quantiles: a true extreme is one person's value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """The value below which a share `q` of the rows lies, 0 < q < 1."""
-
-    value: Value
-    q: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Counts between these edges: [e₀, e₁), [e₁, e₂), …, of which the last is closed. What lies outside is not counted."""
-
-    value: Value
-    edges: tuple[Fraction, ...]
-
-
-ScalarAggregate: TypeAlias = CountRows | CountValues | CountUnits | Sum | Mean | Variance
-Aggregate: TypeAlias = ScalarAggregate | Quantile | Histogram
+    def values_with_bounds(self) -> tuple[Value, ...]:
+        """Return the expressions in it whose columns need declared bounds."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,61 +218,61 @@ class Query:
 def to_sql(query: Query, unit: str = "unit") -> str:
     """The text of a question about a table with this unit.
 
+    >>> from discreet.query.aggregates import CountRows
     >>> older = Compare(Order.AT_LEAST, Ref("age"), Number(Fraction(18)))
     >>> to_sql(Query("people", (("n", CountRows()),), older, (Grouping("dept", Ref("dept")),)))
     'SELECT dept, COUNT(*) AS n FROM people WHERE age >= 18 GROUP BY dept'
     """
-    items = [_format_item(_format_value(group.value), group.name) for group in query.groups]
-    items += [f"{_format_aggregate(aggregate, unit)} AS {_quote_name(name)}" for name, aggregate in query.aggregates]
+    items = []
+    for group in query.groups:
+        text, name = format_value(group.value), quote_name(group.name)
+        items.append(text if text == name else f"{text} AS {name}")
+    items += [f"{aggregate.to_sql(unit)} AS {quote_name(name)}" for name, aggregate in query.aggregates]
     joins = "".join(_format_join(join, query.table) for join in query.joins)
     where = "" if query.where is None else f" WHERE {_format_condition(query.where)}"
-    groups = f" GROUP BY {', '.join(_format_value(group.value) for group in query.groups)}" if query.groups else ""
-    return f"SELECT {', '.join(items)} FROM {_quote_name(query.table)}{joins}{where}{groups}"
+    groups = f" GROUP BY {', '.join(format_value(group.value) for group in query.groups)}" if query.groups else ""
+    return f"SELECT {', '.join(items)} FROM {quote_name(query.table)}{joins}{where}{groups}"
 
 
-def _quote_name(name: str) -> str:
+def quote_name(name: str) -> str:
     plain = name.isidentifier() and name.upper() not in ("TRUE", "FALSE", "NULL")
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def _format_item(text: str, name: str) -> str:
-    return text if text == _quote_name(name) else f"{text} AS {_quote_name(name)}"
-
-
 def _format_join(join: Join, table: str) -> str:
-    here = _format_value(Ref(join.here)) if "." in join.here else f"{_quote_name(table)}.{_quote_name(join.here)}"
+    here = format_value(Ref(join.here)) if "." in join.here else f"{quote_name(table)}.{quote_name(join.here)}"
     kind = "LEFT JOIN" if join.left else "JOIN"
-    return f" {kind} {_quote_name(join.table)} ON {here} = {_quote_name(join.table)}.{_quote_name(join.there)}"
+    return f" {kind} {quote_name(join.table)} ON {here} = {quote_name(join.table)}.{quote_name(join.there)}"
 
 
-def _format_number(number: Fraction) -> str:
+def format_number(number: Fraction) -> str:
     return str(number.numerator) if number.denominator == 1 else f"{float(number)!r}"
 
 
-def _format_value(value: Value) -> str:
+def format_value(value: Value) -> str:
     match value:
         case Ref(column=column):
-            return ".".join(_quote_name(part) for part in column.split("."))
+            return ".".join(quote_name(part) for part in column.split("."))
         case Number(value=number):
-            return _format_number(number)
+            return format_number(number)
         case Plus(left=left, right=right):
-            return f"({_format_value(left)} + {_format_value(right)})"
+            return f"({format_value(left)} + {format_value(right)})"
         case Minus(left=left, right=right):
-            return f"({_format_value(left)} - {_format_value(right)})"
+            return f"({format_value(left)} - {format_value(right)})"
         case Times(left=left, right=right):
-            return f"({_format_value(left)} * {_format_value(right)})"
+            return f"({format_value(left)} * {format_value(right)})"
         case Bin(value=inner, width=width):
-            return f"({_format_value(inner)} // {_format_number(Fraction(width))})"
+            return f"({format_value(inner)} // {format_number(Fraction(width))})"
         case Case(branches=branches, default=default):
-            whens = " ".join(f"WHEN {_format_condition(c)} THEN {_format_value(v)}" for c, v in branches)
-            return f"CASE {whens}{'' if default is None else f' ELSE {_format_value(default)}'} END"
+            whens = " ".join(f"WHEN {_format_condition(c)} THEN {format_value(v)}" for c, v in branches)
+            return f"CASE {whens}{'' if default is None else f' ELSE {format_value(default)}'} END"
         case _:
             assert_never(value)
 
 
 def _format_constant(constant: "Value | Constant") -> str:
     if not isinstance(constant, Constant):
-        return _format_value(constant)
+        return format_value(constant)
     shown = constant.value
     return str(shown).upper() if isinstance(shown, bool) else "'" + str(shown).replace("'", "''") + "'"
 
@@ -283,11 +280,11 @@ def _format_constant(constant: "Value | Constant") -> str:
 def _format_condition(condition: Condition) -> str:
     match condition:
         case Compare(order=order, left=left, right=right):
-            return f"{_format_value(left)} {order.value} {_format_constant(right)}"
+            return f"{format_value(left)} {order.value} {_format_constant(right)}"
         case OneOf(value=ref, among=among):
-            return f"{_format_value(ref)} IN ({', '.join(map(_format_constant, among))})"
+            return f"{format_value(ref)} IN ({', '.join(map(_format_constant, among))})"
         case Missing(value=ref):
-            return f"{_format_value(ref)} IS NULL"
+            return f"{format_value(ref)} IS NULL"
         case All(parts=parts):
             return "(" + " AND ".join(map(_format_condition, parts)) + ")"
         case Any(parts=parts):
@@ -296,25 +293,3 @@ def _format_condition(condition: Condition) -> str:
             return f"NOT ({_format_condition(part)})"
         case _:
             assert_never(condition)
-
-
-def _format_aggregate(aggregate: Aggregate, unit: str) -> str:
-    match aggregate:
-        case CountRows():
-            return "COUNT(*)"
-        case CountUnits():
-            return f"COUNT(DISTINCT {_quote_name(unit)})"
-        case CountValues(value=value):
-            return f"COUNT({_format_value(value)})"
-        case Sum(value=value):
-            return f"SUM({_format_value(value)})"
-        case Mean(value=value):
-            return f"AVG({_format_value(value)})"
-        case Variance(value=value, root=root):
-            return f"{'STDDEV' if root else 'VARIANCE'}({_format_value(value)})"
-        case Quantile(value=value, q=q):
-            return f"QUANTILE({_format_value(value)}, {_format_number(q)})"
-        case Histogram(value=value, edges=edges):
-            return f"HISTOGRAM({', '.join([_format_value(value), *map(_format_number, edges)])})"
-        case _:
-            assert_never(aggregate)

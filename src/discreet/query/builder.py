@@ -10,17 +10,15 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from discreet._numbers import Number, parse_rational, read_decimal
 from discreet.errors import BadParameter, QueryRefused
-from discreet.query import ast
-from discreet.query.edges import MAX_CONSTANT, check_edges, compute_edges
+from discreet.query import aggregates, ast
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.scope import Scope, resolve_columns
-from discreet.query.validate import MAX_BIN_WIDTH
+from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, MAX_DEPTH, Scope, check_edges, compute_edges
 
 # Constants that are given in Python, as a question holds them.
 
@@ -30,7 +28,7 @@ def to_constant(value: Any) -> ast.Number | ast.Constant:
     if any(accepts(kind, value) for kind in Kind if kind is not Kind.INTEGER):
         return ast.Constant(value)
     if value is None:
-        raise QueryRefused("nothing equals a missing value", 'write col("age").is_null()')
+        raise QueryRefused("No value equals None", 'write col("age").is_null()')
     return ast.Number(to_number(value))
 
 
@@ -39,9 +37,9 @@ def to_number(value: Any) -> Fraction:
     try:
         exact = parse_rational(value) if isinstance(value, str) else read_decimal(value)
     except BadParameter:
-        raise QueryRefused(f"{type(value).__name__} is not a finite number here", "give a number such as 1.5") from None
+        raise QueryRefused(f"A {type(value).__name__} is not a finite number", "give a number such as 1.5") from None
     if abs(exact) > MAX_CONSTANT or exact.denominator > MAX_CONSTANT:
-        raise QueryRefused("this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals")
+        raise QueryRefused("A number is too large or too fine", "give at most 10^15, with at most 15 decimals")
     return exact
 
 
@@ -84,8 +82,8 @@ class Condition:
 
     def __bool__(self) -> NoReturn:
         raise QueryRefused(
-            "a condition is neither true nor false before it meets a row",
-            "use & and | and ~ in place of and, or, not; between() for a < x < b; when() for if; is_in() for in",
+            "A condition has no truth value in Python",
+            "use &, | and ~ in place of and, or, not; between() for a < x < b; when() for if; is_in() for in",
         )
 
 
@@ -118,11 +116,14 @@ class Expression:
 
     def __floordiv__(self, width: Any) -> "Expression":
         if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width < MAX_BIN_WIDTH:
-            raise QueryRefused("a bin has a whole width of at least 1", 'write col("age") // 10')
+            raise QueryRefused("The width of a bin is not an integer above 0", 'write col("age") // 10')
         return Expression(ast.Bin(self.node, width))
 
     def __truediv__(self, other: Any) -> NoReturn:
-        raise QueryRefused("a division can fail on somebody's row", "divide the answers, or bin with // and a whole width")
+        raise QueryRefused(
+            "A division is not supported, because it can fail on a row",
+            "divide the answers, multiply by a constant, or bin with // and an integer width",
+        )
 
     __rtruediv__ = __truediv__
 
@@ -158,7 +159,9 @@ class Expression:
     def is_in(self, among: Iterable[Any]) -> Condition:
         """Whether a column's value is one of these constants."""
         if isinstance(among, str) or not isinstance(among, Iterable):
-            raise QueryRefused("is_in takes a list of constants", 'write col("dept").is_in(["a", "b"])')
+            raise QueryRefused(
+                f"is_in takes a list of constants, not a {type(among).__name__}", 'write col("dept").is_in(["a", "b"])'
+            )
         listed = tuple(to_constant(each) for each in among)
         if not listed:
             raise QueryRefused("is_in takes at least one constant", 'write col("dept").is_in(["a", "b"])')
@@ -174,7 +177,7 @@ class Expression:
 
     def _ref(self, what: str) -> ast.Ref:
         if not isinstance(self.node, ast.Ref):
-            raise QueryRefused(f"{what} is asked of a column, not of an expression", f'write col("name").{what}(…)')
+            raise QueryRefused(f"{what} works on a column, not on an expression", f'write col("name").{what}(…)')
         return self.node
 
     def __and__(self, other: Any) -> Condition:
@@ -193,7 +196,7 @@ class Expression:
         return ~to_condition(self)
 
     def __bool__(self) -> NoReturn:
-        raise QueryRefused("a column has no value before it meets a row", "use & and | and ~, when() for if")
+        raise QueryRefused("A column has no truth value in Python", "use &, | and ~ in place of and, or, not; when() for if")
 
     def when(self, condition: "Condition | Expression") -> "When":
         """Another case, for rows where no condition before it holds."""
@@ -205,52 +208,68 @@ class Expression:
 
     def _open_cases(self) -> tuple[tuple[ast.Condition, ast.Value], ...]:
         if not isinstance(self.node, ast.Case) or self.node.default is not None:
-            raise QueryRefused("there is no open case here", "write when(…).then(…).when(…).then(…).otherwise(…)")
+            raise QueryRefused("There is no open case to continue", "write when(…).then(…).when(…).then(…).otherwise(…)")
         return self.node.branches
 
-    def count(self) -> ast.CountValues:
+    def count(self) -> aggregates.CountValues:
         """How many rows have a value."""
-        return ast.CountValues(self.node)
+        return aggregates.CountValues(self.node)
 
-    def sum(self) -> ast.Sum:
+    def count_distinct(self) -> aggregates.CountDistinct:
+        """Count the distinct values of a column, or of bins of one.
+
+        >>> str(type(col("dept").count_distinct()).__name__)
+        'CountDistinct'
+        """
+        if not isinstance(self.node, ast.Ref | ast.Bin):
+            raise QueryRefused(
+                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
+            )
+        return aggregates.CountDistinct(self.node)
+
+    def sum(self) -> aggregates.Sum:
         """The sum of the values."""
-        return ast.Sum(self.node)
+        return aggregates.Sum(self.node)
 
-    def mean(self) -> ast.Mean:
+    def mean(self) -> aggregates.Mean:
         """The average."""
-        return ast.Mean(self.node)
+        return aggregates.Mean(self.node)
 
-    def variance(self) -> ast.Variance:
+    def variance(self) -> aggregates.Variance:
         """The population's variance."""
-        return ast.Variance(self.node)
+        return aggregates.Variance(self.node)
 
-    def std(self) -> ast.Variance:
+    def std(self) -> aggregates.Variance:
         """The population's standard deviation."""
-        return ast.Variance(self.node, root=True)
+        return aggregates.Variance(self.node, root=True)
 
-    def median(self) -> ast.Quantile:
+    def median(self) -> aggregates.Quantile:
         """The middle value."""
-        return ast.Quantile(self.node, Fraction(1, 2))
+        return aggregates.Quantile(self.node, Fraction(1, 2))
 
-    def quantile(self, q: Number | str) -> ast.Quantile:
+    def quantile(self, q: Number | str) -> aggregates.Quantile:
         """The value below which a share q of the rows lies. As a text, "0.9" is exactly nine tenths; so is the float 0.9."""
         share = to_number(q)
         if not 0 < share < 1:
-            raise QueryRefused("a quantile takes a share between 0 and 1", "write .quantile(0.9)")
-        return ast.Quantile(self.node, share)
+            raise QueryRefused(f"A quantile takes a share between 0 and 1, not {q}", "write .quantile(0.9)")
+        return aggregates.Quantile(self.node, share)
 
-    def min(self) -> ast.Quantile:
+    def min(self) -> aggregates.Quantile:
         """The 1% quantile: a true minimum is one person's value."""
-        return ast.Quantile(self.node, ast.MIN_QUANTILE)
+        return aggregates.Quantile(self.node, aggregates.MIN_QUANTILE)
 
-    def max(self) -> ast.Quantile:
+    def max(self) -> aggregates.Quantile:
         """The 99% quantile: a true maximum is one person's value."""
-        return ast.Quantile(self.node, ast.MAX_QUANTILE)
+        return aggregates.Quantile(self.node, aggregates.MAX_QUANTILE)
 
-    def histogram(self, *edges: Number | str) -> "ast.Histogram | EvenHistogram":
+    def histogram(self, *edges: Number | str) -> "aggregates.Histogram | EvenHistogram":
         """Counts in cells of one width over the declared bounds, or between two or more edges."""
         numbers = [to_number(edge) for edge in edges]
-        return EvenHistogram(self.node, numbers[0]) if len(numbers) == 1 else ast.Histogram(self.node, check_edges(numbers))
+        return (
+            EvenHistogram(self.node, numbers[0])
+            if len(numbers) == 1
+            else aggregates.Histogram(self.node, check_edges(numbers))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +287,7 @@ class When:
 def col(name: str) -> Expression:
     """A column by its name; one of a joined table as "cities.region"."""
     if not isinstance(name, str) or not name:
-        raise QueryRefused("a column has a name", 'write col("age")')
+        raise QueryRefused(f"col takes the name of a column, not {name!r}", 'write col("age")')
     return Expression(ast.Ref(name))
 
 
@@ -284,7 +303,8 @@ def to_condition(condition: Any) -> Condition:
     if isinstance(condition, Expression) and isinstance(condition.node, ast.Ref):
         return Condition(ast.Compare(ast.Order.EQUAL, condition.node, ast.Constant(True)))
     raise QueryRefused(
-        f"{type(condition).__name__} is not a condition", 'compare something: col("age") >= 18, and mind the parentheses'
+        f"A {type(condition).__name__} is not a condition",
+        'compare a column, in parentheses: (col("age") >= 18) & (col("age") < 65)',
     )
 
 
@@ -296,14 +316,14 @@ def to_expression(value: Any) -> Expression:
 AggregateLike: TypeAlias = ast.Aggregate | EvenHistogram
 
 
-def count() -> ast.CountRows:
+def count() -> aggregates.CountRows:
     """How many rows."""
-    return ast.CountRows()
+    return aggregates.CountRows()
 
 
-def count_units() -> ast.CountUnits:
+def count_units() -> aggregates.CountUnits:
     """How many people: COUNT(DISTINCT unit)."""
-    return ast.CountUnits()
+    return aggregates.CountUnits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +340,7 @@ class Select:
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, AggregateLike):
                 raise QueryRefused(
-                    f"{name} is no aggregate", f"write {name}=count(), {name}=col(…).sum(), .mean(), .quantile(0.9) …"
+                    f"`{name}` is not an aggregate", f"write {name}=count(), {name}=col(…).sum(), .mean(), .quantile(0.9) …"
                 )
         return replace(self, aggregates=(*self.aggregates, *aggregates.items()))
 
@@ -339,9 +359,11 @@ class Select:
         new = [ast.Grouping(name, _to_group_value(value, name)) for name, value in (*found, *named.items())]
         for name, listed in (keys or {}).items():
             if isinstance(listed, str) or not isinstance(listed, Sequence):
-                raise QueryRefused(f"the keys of {name} are no list", f'write keys={{"{name}": ["a", "b"]}}')
+                raise QueryRefused(f"The keys of `{name}` are not a list", f'write keys={{"{name}": ["a", "b"]}}')
             if name not in [group.name for group in new]:
-                raise QueryRefused(f"keys are given for {name}, which is not grouped by", "name a grouping of this call")
+                raise QueryRefused(
+                    f"The keys are given for `{name}`, which is not grouped by", "name a grouping of this call"
+                )
         new = [replace(group, keys=tuple(keys[group.name])) if keys and group.name in keys else group for group in new]
         return replace(self, groups=(*self.groups, *new))
 
@@ -350,19 +372,20 @@ class Select:
         ends = (on, on) if isinstance(on, str) else on
         if not isinstance(ends, tuple) or [type(end) for end in ends] != [str, str] or not isinstance(table, str):
             raise QueryRefused(
-                "a join is by one column of either table", 'write join("cities", on="city"), or on=("home", "city")'
+                "A join takes the name of a public table, and `on` one column of either table",
+                'write join("cities", on="city"), or on=("home", "city")',
             )
         here, there = ends
         return replace(self, joins=(*self.joins, ast.Join(table, here, there, left)))
 
     def to_query(self, table: Table) -> ast.Query:
-        """The question about this table, with every name resolved."""
+        """Return the query about this table, with every name resolved."""
         scope = Scope(table)
         for join in self.joins:
-            scope = scope.with_join(replace(join, here=resolve_columns(ast.Ref(join.here), scope).column))
-        where = None if self.condition is None else resolve_columns(self.condition.node, scope)
-        aggregates = tuple((name, _resolve(aggregate, scope)) for name, aggregate in self.aggregates)
-        groups = tuple(replace(group, value=resolve_columns(group.value, scope)) for group in self.groups)
+            scope = scope.add_join(replace(join, here=_resolve_name(join.here, scope)))
+        where = None if self.condition is None else _resolve_names(self.condition.node, scope)
+        aggregates = tuple((name, _resolve_aggregate(aggregate, scope)) for name, aggregate in self.aggregates)
+        groups = tuple(replace(group, value=_resolve_names(group.value, scope)) for group in self.groups)
         return ast.Query(table.name, aggregates, where, groups, scope.joins)
 
 
@@ -371,19 +394,44 @@ def select(**aggregates: AggregateLike) -> Select:
     return Select().select(**aggregates)
 
 
-def _resolve(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
+def _resolve_aggregate(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
     if isinstance(aggregate, EvenHistogram):
-        value = resolve_columns(aggregate.value, scope)
-        return ast.Histogram(value, compute_edges(value, aggregate.width, scope.table))
-    return resolve_columns(aggregate, scope)
+        value = _resolve_names(aggregate.value, scope)
+        return aggregates.Histogram(value, compute_edges(value, aggregate.width, scope.table))
+    return _resolve_names(aggregate, scope)
+
+
+Part = TypeVar("Part")
+
+
+def _resolve_names(part: Part, scope: Scope, room: int = MAX_DEPTH) -> Part:
+    """Return a part of a query with the column that each name means in place of the name."""
+    if room == 0:
+        raise QueryRefused("The query is nested too deeply", "simplify it")
+    resolved: Any = part
+    if isinstance(part, ast.Ref) and isinstance(part.column, str):
+        resolved = ast.Ref(_resolve_name(part.column, scope))
+    elif isinstance(part, tuple):
+        resolved = tuple(_resolve_names(each, scope, room) for each in part)
+    elif is_dataclass(part) and not isinstance(part, type):
+        resolved = replace(part, **{f.name: _resolve_names(getattr(part, f.name), scope, room - 1) for f in fields(part)})
+    return resolved  # type: ignore[no-any-return]
+
+
+def _resolve_name(name: str, scope: Scope) -> str:
+    table, _, column = name.partition(".")
+    found = scope.find_columns(name) or (scope.find_columns(column, table) if column else [])
+    if len(found) != 1:
+        raise QueryRefused(*scope.explain_name(name, found))
+    return found[0]
 
 
 def _to_group_value(column: object, name: str | None) -> ast.Ref | ast.Bin:
     value = ast.Ref(column) if isinstance(column, str) else column.node if isinstance(column, Expression) else None
     if name is None and isinstance(value, ast.Bin):
-        raise QueryRefused("a bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
+        raise QueryRefused("A bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
     if not isinstance(value, ast.Ref | ast.Bin):
-        raise QueryRefused("rows are grouped by a column or by column // width", 'write group_by("dept")')
+        raise QueryRefused("Rows can be grouped by columns and bins only", 'write group_by("dept")')
     return value
 
 

@@ -1,121 +1,115 @@
-"""How much one person can change the exact totals behind a question.
+"""Contribution bounding: how much one unit can change the exact statistics behind a query, and so their sensitivity.
 
-Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that
-sum and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the
-order of a salted hash of itself and the group, which depends on no other unit. So adding or removing one unit moves at
-most m groups, each total there by at most r·(largest |value|), or r for a count, or 1 for distinct units, and nothing
-else.
+Within a group, a unit with c > r rows counts as r rows: its count is r and its sum s becomes s·r/c, truncated, so that sum
+and count come from the same (virtual) rows and an average stays unbiased. A unit keeps at most m groups, in the order of a
+salted hash of itself and the group, which depends on no other unit.
+
+**Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most
+that one unit adds to one group (`max_contribution`: r for a count of rows, 1 for distinct units, r·(largest |value|) for a
+sum), and nothing else. A replaced unit takes its contributions away and brings others: the same groups may then move by the
+whole range of a signed sum, or twice as many groups by one contribution each. Where contributions have one sign, as counts,
+squares and sums of values on one side of their centre do, a group moves by the difference of two numbers between 0 and the
+largest, so by at most the largest; and no more groups move than there are. One count over all rows so moves by one
+contribution, not by two.
+
+Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
+counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
+vectors, both non-negative, has at most the squares of both.
 """
 
-from dataclasses import dataclass
-from itertools import product
-from typing import assert_never
+from dataclasses import dataclass, field, replace
+from itertools import chain, product
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
+from discreet.query.aggregates import Quantile
+from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.scope import apply_joins
-from discreet.query.statistics import (
-    CellCounts,
-    CentredSum,
-    RowCount,
-    ScalarStatistic,
-    Statistic,
-    UnitCount,
-    ValueCount,
-    statistics_of,
-)
-from discreet.query.validate import check_query, check_statistics
+from discreet.query.statistics import CellCounts, CentredSum, ScalarStatistic, Statistic, UnitCount
+from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
 MAX_CELL_COUNTS = 100_000_000
-MAX_SQUARE_EXPONENT = 400  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
+MAX_SQUARED_STEP = 1 << 800  # steps of 2^400, of which there are fewer than 2^51: their squares stay below 2^1000
+
+MAX_STATISTICS = 300
+MAX_SEARCHED_STATISTICS = 24
+STATISTICS_PER_QUANTILE = 6
+"""A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long
+to compute as that of six statistics; and where an error is given instead of an ε, a search calibrates the query several
+times."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoundedQuery:
-    """A question with the exact integers it needs and how far one unit can move each."""
+    """A query with the exact statistics it needs, and how far one unit can move each: all of it computed once."""
 
     query: ast.Query
     table: Table
     neighbours: Neighbours
-    statistics: tuple[Statistic, ...]
     max_groups: int  # at most this many groups per unit
     max_rows: int  # at most this many rows per unit and group
-    keys: tuple[tuple[Key, ...], ...] | None  # None: unknown keys
+    keys: tuple[tuple[Key, ...], ...] | None  # None: not declared
+    statistics_by_column: tuple[tuple[Statistic, ...], ...] = field(init=False)  # of each aggregate, in order
+    statistics: tuple[Statistic, ...] = field(init=False)  # of all columns, each once
+    scalars: tuple[ScalarStatistic, ...] = field(init=False)  # those that are one number per group
+    cell_counts: tuple[CellCounts, ...] = field(init=False)  # those that are many counts per group
+    totals: tuple[ScalarStatistic, ...] = field(init=False)
+    """What the engine adds up per group: the scalars, and the distinct units where keys are selected by them."""
+    changed_groups: int = field(init=False)
+    """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
+
+    def __post_init__(self) -> None:
+        by_column = tuple(aggregate.statistics(self.table) for _, aggregate in self.query.aggregates)
+        statistics = tuple(dict.fromkeys(statistic for column in by_column for statistic in column))
+        scalars = tuple(each for each in statistics if not isinstance(each, CellCounts))
+        changed_groups = self.max_groups * self.neighbours.differing_units
+        vars(self).update(
+            statistics_by_column=by_column,
+            statistics=statistics,
+            scalars=scalars,
+            cell_counts=tuple(each for each in statistics if isinstance(each, CellCounts)),
+            totals=(*scalars, UnitCount()) if self.keys is None else scalars,
+            changed_groups=changed_groups if self.keys is None else min(changed_groups, len(self.keys)),
+        )
 
     @property
-    def scalars(self) -> tuple[ScalarStatistic, ...]:
-        """The measures that are one number per group."""
-        return tuple(measure for measure in self.statistics if not isinstance(measure, CellCounts))
+    def selection_sensitivity(self) -> Sensitivity:
+        """Of the counts of distinct units that partition selection looks at."""
+        return Sensitivity(l0=self.max_groups * self.neighbours.differing_units, linf=1)
 
-    @property
-    def cell_counts(self) -> tuple[CellCounts, ...]:
-        """The measures that are many counts per group."""
-        return tuple(measure for measure in self.statistics if isinstance(measure, CellCounts))
+    def grid_range(self, statistic: CentredSum) -> GridRange:
+        """Return the grid of a sum."""
+        return grid_range_of(statistic.value, self.table)
 
-    @property
-    def totals(self) -> tuple[ScalarStatistic, ...]:
-        """What the engine adds up per group: the scalars, and the distinct units where keys must be selected by them."""
-        return (*self.scalars, UnitCount()) if self.keys is None else self.scalars
+    def max_contribution(self, statistic: Statistic) -> int:
+        """Return the most that one unit adds to one group."""
+        return statistic.max_contribution(self.max_rows, self.table)
 
     def sensitivity(self, statistic: Statistic) -> Sensitivity:
-        """In grid steps. A replaced unit takes its contributions away and brings others: the same groups may then move by
-        the whole range of a signed sum, or twice as many groups by one contribution each.
-
-        Where contributions have one sign, as counts, squares and sums of values on one side of their centre do, a group
-        moves by the difference of two numbers between 0 and the largest, so by at most the largest; and no more groups
-        move than there are. One count over everybody so moves by one contribution, not by two.
-        """
+        """Return the sensitivity in grid steps; the proof is at the head of this file."""
         most = self.max_contribution(statistic)
         if isinstance(statistic, CellCounts):
-            # Each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
-            # counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the
-            # difference of two such vectors, both non-negative, has at most the squares of both.
             levels = self.max_groups * len(statistic.branching) * self.neighbours.differing_units
             cells = min(most, statistic.cells)
             return Sensitivity(l0=levels * cells, l1=levels * most, l2_squared=levels * most**2, linf=most)
-        changed = self.changed_groups
-        if self.neighbours is Neighbours.ADD_REMOVE:
-            return Sensitivity(l0=changed, linf=most)
-        if self._has_both_signs(statistic):
-            return Sensitivity(
-                l0=changed, l1=2 * self.max_groups * most, l2_squared=4 * self.max_groups * most**2, linf=2 * most
-            )
-        return Sensitivity(l0=changed, linf=most)
+        if self.neighbours is Neighbours.REPLACE and statistic.has_both_signs(self.table):
+            l1, l2_squared = 2 * self.max_groups * most, 4 * self.max_groups * most**2
+            return Sensitivity(l0=self.changed_groups, l1=l1, l2_squared=l2_squared, linf=2 * most)
+        return Sensitivity(l0=self.changed_groups, linf=most)
 
     @property
-    def changed_groups(self) -> int:
-        """In how many groups two neighbouring tables may differ: a replaced unit leaves its groups and joins others."""
-        most = self.max_groups * self.neighbours.differing_units
-        return most if self.keys is None else min(most, len(self.keys))
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The columns of the answer beside the group keys."""
+        by_name = (one.columns(name, self.table, self.max_groups) for name, one in self.query.aggregates)
+        return tuple(chain(*by_name))
 
-    def _has_both_signs(self, statistic: ScalarStatistic) -> bool:
-        """Whether two units' contributions to a group may have different signs."""
-        if not isinstance(statistic, CentredSum) or statistic.power == 2:
-            return False
-        span = self.grid_range(statistic)
-        return span.lower < statistic.centre < span.upper
-
-    def max_contribution(self, statistic: Statistic) -> int:
-        """The most that one unit adds to one group."""
-        match statistic:
-            case RowCount() | ValueCount() | CellCounts():
-                return self.max_rows
-            case UnitCount():
-                return 1
-            case CentredSum(value=value, centre=centre, power=power):
-                span = grid_range_of(value, self.table)
-                most = max(abs(span.lower - centre), abs(span.upper - centre), 1)
-                return self.max_rows * (most if power == 1 else most * most)
-            case _:
-                assert_never(statistic)
-
-    def grid_range(self, statistic: CentredSum) -> GridRange:
-        """The grid of a sum."""
-        return grid_range_of(statistic.value, self.table)
+    def only(self, name: str) -> "BoundedQuery":
+        """Return the same query with one of its columns."""
+        aggregates = tuple(column for column in self.query.aggregates if column[0] == name)
+        return replace(self, query=replace(self.query, aggregates=aggregates))
 
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
@@ -123,32 +117,39 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     table = apply_joins(query.joins, table)
     check_query(query, table)
     keys = known_keys(query, table)
-    single = not query.groups
-    groups = 1 if single or table.unique else table.max_groups
+    groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
         groups = min(groups, len(keys))
-    measures: dict[Statistic, None] = {}
-    for _, aggregate in query.aggregates:
-        measures |= dict.fromkeys(statistics_of(aggregate, table))
-    check_statistics((aggregate for _, aggregate in query.aggregates), len(measures))
-    bounded = BoundedQuery(query, table, neighbours, tuple(measures), groups, 1 if table.unique else table.max_rows, keys)
-    counts = sum(measure.nodes for measure in bounded.cell_counts)
-    if keys is not None and len(keys) * counts > MAX_CELL_COUNTS:
-        raise QueryRefused(f"this needs {len(keys) * counts:,} counts", "ask for fewer keys, or for fewer histograms")
-    for measure in measures:
-        if (
-            isinstance(measure, CentredSum)
-            and measure.power == 2
-            and bounded.grid_range(measure).exponent > MAX_SQUARE_EXPONENT
-        ):
+    bounded = BoundedQuery(query, table, neighbours, groups, 1 if table.unique else table.max_rows, keys)
+    check_work(bounded)
+    for statistic in bounded.statistics:
+        squares = isinstance(statistic, CentredSum) and statistic.power == 2
+        if squares and statistic.step_size(table) > MAX_SQUARED_STEP:
             raise QueryRefused("squares of these values leave what doubles can hold", "measure them in another unit")
-        if bounded.max_contribution(measure) >= MAX_PRODUCT:
+        if bounded.max_contribution(statistic) >= MAX_PRODUCT:
             raise QueryRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
 
 
+def check_work(bounded: BoundedQuery, *, for_error: bool = False) -> None:
+    """Refuse a query whose noise or, `for_error`, whose least ε would take long to find, and one with too many counts."""
+    statistics = len(bounded.statistics)
+    quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
+    work, most = statistics + STATISTICS_PER_QUANTILE * quantiles, MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
+    if work > most:
+        beside = f" and {quantiles} quantiles, which count as {STATISTICS_PER_QUANTILE} each" if quantiles else ""
+        needed = f"{statistics} statistic{'s' * (statistics > 1)}{beside}"
+        hint = f"ask for fewer columns, so that it needs at most {most}"
+        if for_error and work <= MAX_STATISTICS:
+            raise QueryRefused(f"finding the ε of an error for {needed} takes too long", f"{hint}, or give epsilon=")
+        raise QueryRefused(f"this query needs {needed}", hint)
+    counts = 0 if bounded.keys is None else len(bounded.keys) * sum(each.nodes for each in bounded.cell_counts)
+    if counts > MAX_CELL_COUNTS:
+        raise QueryRefused(f"this query needs {counts:,} counts", "ask for fewer keys, or for fewer histograms")
+
+
 def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | None:
-    """Every combination of the keys that everybody knows; None if some column's keys are unknown."""
+    """Return every combination of the declared keys; None if the keys of some column are not declared."""
     choices: list[tuple[Key, ...]] = []
     for group in query.groups:
         kind = table.columns[group.value.column].kind if isinstance(group.value, ast.Ref) else Kind.INTEGER
@@ -168,15 +169,14 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
 
 
 def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
-    """The keys of one grouping that may be shown: given, or declared; None if they are unknown."""
-    return group.keys or _declared_keys(group.value, table)
-
-
-def _declared_keys(value: ast.Ref | ast.Bin, table: Table) -> tuple[Key, ...] | None:
+    """Return the keys of one grouping: given with the query, or declared; None if they are neither."""
+    value = group.value
+    if group.keys:
+        return group.keys
     if isinstance(value, ast.Bin):
-        span = grid_range_of(value, table)
-        return tuple(range(span.lower, span.upper + 1)) if span.upper - span.lower < MAX_KEYS else None
+        bins = grid_range_of(value, table)
+        return tuple(range(bins.lower, bins.upper + 1)) if bins.upper - bins.lower < MAX_KEYS else None
     column = table.columns[value.column]
     if column.kind is Kind.REAL:
-        raise QueryRefused(f"{value.column} holds reals, which are no keys", f"bin them: {value.column} // 10")
+        raise QueryRefused(f"{value.column} holds reals, which cannot be group keys", f"bin them: {value.column} // 10")
     return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys

@@ -1,6 +1,14 @@
-"""Numbers as bounded whole steps of a power-of-two grid: the type of every numeric expression.
+"""Numeric expressions as bounded integers on a power-of-two grid.
 
-A span proves, before any row is read, that no intermediate result can overflow, raise or leave its bounds.
+Engines add and compare integers exactly, and doubles only nearly. So every numeric expression is an integer number of steps
+of a grid whose step is a power of two, and its `GridRange`, its type, is known from the declared bounds before any row is
+read.
+
+**Proof** that no row can make an expression overflow, raise or leave its range, by induction over the expression. A column
+is clipped to its declared bounds and rounded to its grid; a constant is one point. Sums, differences and products of
+integers in two ranges lie in the range that interval arithmetic gives; a CASE has one of its branches' values; a bin is
+⌊n·t/d⌋ with d > 0, which is defined for every n. Each result is refused unless it has fewer than 2⁵¹ steps, and each
+intermediate product unless it is below 2⁶², so 64-bit integers hold them all.
 """
 
 from dataclasses import dataclass
@@ -13,22 +21,22 @@ from discreet.query import ast
 from discreet.query.schema import Column, Kind, Table
 
 MAX_STEPS = 1 << 51
-"""No expression may exceed this many steps: doubles hold whole numbers up to 2⁵³, and sums of rows need room."""
+"""No expression may exceed this many steps: doubles hold integers up to 2⁵³, and sums of rows need room."""
 
 MAX_PRODUCT = 1 << 62
 """No intermediate product may reach this: 64-bit integers hold it with room for one addition."""
 
 REAL_BITS = 20  # a real column is cut into about a million steps over its bounds
 SMALLEST_REAL = Fraction(1, 1 << 900)  # scaling by the grid then stays far from the ends of a double's range
-MAX_CACHED_RANGES = 1_000
-"""Spans of one table that are kept: pricing a question looks at each of its own many times."""
+CONSTANT_BITS = 30  # a constant that is not a dyadic fraction is rounded to this many bits after the point
 
-CONSTANT_BITS = 30  # a constant that is no dyadic fraction is rounded to this many bits after the point
+MAX_CACHED_RANGES = 1_000
+"""How many ranges are remembered per table: calibrating a query looks at each of its own many times."""
 
 
 @dataclass(frozen=True, slots=True)
 class GridRange:
-    """Every value is n·2^exponent for a whole n between lower and upper."""
+    """The values n·2^exponent for the integers n from lower to upper."""
 
     lower: int
     upper: int
@@ -45,16 +53,23 @@ class GridRange:
         return max(abs(self.lower), abs(self.upper))
 
     def refine(self, exponent: int) -> "GridRange":
-        """The same values in smaller steps."""
+        """Return the same values in smaller steps."""
         factor = 1 << (self.exponent - exponent)
         return GridRange(self.lower * factor, self.upper * factor, exponent)
 
 
 def grid_range_of(value: ast.Value, table: Table) -> GridRange:
-    """The span of an expression; refused where a bound is missing or a result would grow too large."""
+    """Return the range of an expression, refused where a bound is missing or a result could grow too large.
+
+    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER), "age": Column(Kind.INTEGER).with_bounds(18, 65)})
+    >>> grid_range_of(ast.Times(ast.Ref("age"), ast.Number(Fraction(-2))), people)
+    GridRange(lower=-130, upper=-36, exponent=0)
+    """
     found = table.grid_ranges.get(value)
     if found is None:
-        found = _compute_checked(value, table)
+        found = _compute_range(value, table)
+        if found.magnitude >= MAX_STEPS:
+            raise QueryRefused("An expression can exceed 2^51 steps of its grid", "declare tighter bounds, or multiply less")
         if len(table.grid_ranges) >= MAX_CACHED_RANGES:
             table.grid_ranges.clear()
         table.grid_ranges[value] = found
@@ -62,92 +77,92 @@ def grid_range_of(value: ast.Value, table: Table) -> GridRange:
     return found
 
 
-def _compute_checked(value: ast.Value, table: Table) -> GridRange:
-    result = _compute(value, table)
-    if result.magnitude >= MAX_STEPS:
-        raise QueryRefused("this expression can grow past 2^51 grid steps", "declare tighter bounds, or multiply less")
-    return result
-
-
-def _compute(value: ast.Value, table: Table) -> GridRange:
+def _compute_range(value: ast.Value, table: Table) -> GridRange:
     match value:
         case ast.Ref(column=name):
             return column_grid_range(name, table.columns[name])
         case ast.Number(value=constant):
-            return constant_grid_range(constant)
+            return _constant_range(constant)
         case ast.Plus(left=left, right=right):
-            a, b = align(_compute_checked(left, table), _compute_checked(right, table))
+            a, b = align(grid_range_of(left, table), grid_range_of(right, table))
             return GridRange(a.lower + b.lower, a.upper + b.upper, a.exponent)
         case ast.Minus(left=left, right=right):
-            a, b = align(_compute_checked(left, table), _compute_checked(right, table))
+            a, b = align(grid_range_of(left, table), grid_range_of(right, table))
             return GridRange(a.lower - b.upper, a.upper - b.lower, a.exponent)
         case ast.Times(left=left, right=right):
-            a, b = _compute_checked(left, table), _compute_checked(right, table)
-            ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-            return GridRange(min(ends), max(ends), a.exponent + b.exponent)
+            a, b = grid_range_of(left, table), grid_range_of(right, table)
+            products = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+            return GridRange(min(products), max(products), a.exponent + b.exponent)
         case ast.Bin(value=inner, width=width):
-            return compute_bin_range(_compute_checked(inner, table), width)
+            return _bin_range(grid_range_of(inner, table), width)
         case ast.Case(branches=branches, default=default):
-            spans = [_compute_checked(branch, table) for _, branch in branches]
-            spans += [] if default is None else [_compute_checked(default, table)]
-            finest = min(span.exponent for span in spans)
-            fine = [span.refine(finest) for span in spans]
-            return GridRange(min(s.lower for s in fine), max(s.upper for s in fine), finest)
+            values = [branch for _, branch in branches] + ([] if default is None else [default])
+            ranges = [grid_range_of(each, table) for each in values]
+            finest = min(each.exponent for each in ranges)
+            ranges = [each.refine(finest) for each in ranges]
+            return GridRange(min(each.lower for each in ranges), max(each.upper for each in ranges), finest)
         case _:
             assert_never(value)
 
 
-def compute_bin_range(a: GridRange, width: int | Fraction) -> GridRange:
-    """The span of ⌊value/width⌋, if the whole numbers that compute it have room."""
-    times, divisor = bin_factors(a, width)
-    if a.magnitude * times + divisor >= MAX_PRODUCT:
-        raise QueryRefused("this bin is far too fine or too wide for the values", "choose a width nearer to the bounds")
-    return GridRange(floor(a.lower * a.grid / width), floor(a.upper * a.grid / width))
-
-
-def bin_factors(a: GridRange, width: int | Fraction) -> tuple[int, int]:
-    """(t, d) with ⌊n·2^exponent/width⌋ = ⌊n·t/d⌋."""
-    divisor = width / a.grid
-    return divisor.denominator, divisor.numerator
-
-
-def check_comparable(left: ast.Value, right: ast.Value, table: Table) -> None:
-    """Refuse to compare values whose common grid has no room for both."""
-    a, b = align(grid_range_of(left, table), grid_range_of(right, table))
-    if max(a.magnitude, b.magnitude) >= MAX_PRODUCT:
-        raise QueryRefused("these values are too different in size to be compared", "compare each with a number")
-
-
-def align(a: GridRange, b: GridRange) -> tuple[GridRange, GridRange]:
-    """Both in the finer of the two grids."""
-    finest = min(a.exponent, b.exponent)
-    return a.refine(finest), b.refine(finest)
-
-
 def column_grid_range(name: str, column: Column) -> GridRange:
-    """A column's declared bounds, in steps. Reals are cut so finely that rounding to a step is far below the noise."""
+    """Return a column's declared bounds in steps. Reals are cut so finely that rounding to a step is far below the noise."""
     if column.kind is Kind.BOOLEAN:
         return GridRange(0, 1)
-    if column.lower is None or column.upper is None or not column.kind.is_numeric:
+    if column.kind not in (Kind.INTEGER, Kind.REAL):
         raise QueryRefused(
-            f"{name} has no declared bounds",
-            f"declare them, for example --bounds {name}=0:100: they are never read off the data",
+            f"The column `{name}` holds a {column.kind.value}, which cannot be computed with",
+            "count it, group by it, or compare it with constants",
+        )
+    if column.lower is None or column.upper is None:
+        raise QueryRefused(
+            f"The bounds of `{name}` are not declared, and clipping needs them",
+            f"declare them, for example --bounds {name}=0:100; they are never taken from the data",
         )
     if column.kind is Kind.INTEGER:
         if ceil(column.lower) > floor(column.upper):
-            raise QueryRefused(f"no whole number lies within the bounds of {name}", "declare wider bounds")
+            raise QueryRefused(f"No integer lies within the bounds of `{name}`", "declare wider bounds")
         return GridRange(ceil(column.lower), floor(column.upper))
-    widest = max(abs(column.lower), abs(column.upper))
-    if not SMALLEST_REAL <= widest <= 1 / SMALLEST_REAL:
-        raise QueryRefused(f"the bounds of {name} are outside what doubles can scale", "measure it in another unit")
-    exponent = widest.numerator.bit_length() - widest.denominator.bit_length() - REAL_BITS
+    largest = max(abs(column.lower), abs(column.upper))
+    if not SMALLEST_REAL <= largest <= 1 / SMALLEST_REAL:
+        raise QueryRefused(f"The bounds of `{name}` are outside of what doubles can scale", "use another unit of measure")
+    exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - REAL_BITS
     grid = Fraction(2) ** exponent
     return GridRange(floor(column.lower / grid), ceil(column.upper / grid), exponent)
 
 
-def constant_grid_range(constant: Fraction) -> GridRange:
-    """A constant, exactly where it is dyadic, else rounded to 30 bits after the point."""
+def _constant_range(constant: Fraction) -> GridRange:
+    """Return a constant, exactly where it is dyadic, else rounded to 30 bits after the point."""
     bits = constant.denominator.bit_length() - 1
     exponent = -bits if constant.denominator == 1 << bits and bits <= CONSTANT_BITS else -CONSTANT_BITS
     steps = floor(constant / Fraction(2) ** exponent + Fraction(1, 2))
     return GridRange(steps, steps, exponent)
+
+
+def _bin_range(inner: GridRange, width: int | Fraction) -> GridRange:
+    """Return the range of ⌊value/width⌋, refused if the integers that compute it have no room."""
+    factor, divisor = bin_factors(inner, width)
+    if inner.magnitude * factor + divisor >= MAX_PRODUCT:
+        raise QueryRefused(
+            "The width of a bin is far too small or too large for its values", "choose a width nearer to the bounds"
+        )
+    return GridRange(floor(inner.lower * inner.grid / width), floor(inner.upper * inner.grid / width))
+
+
+def bin_factors(inner: GridRange, width: int | Fraction) -> tuple[int, int]:
+    """Return (t, d) with ⌊n·2^exponent/width⌋ = ⌊n·t/d⌋."""
+    divisor = width / inner.grid
+    return divisor.denominator, divisor.numerator
+
+
+def align(a: GridRange, b: GridRange) -> tuple[GridRange, GridRange]:
+    """Return both ranges in the finer of the two grids."""
+    finest = min(a.exponent, b.exponent)
+    return a.refine(finest), b.refine(finest)
+
+
+def check_comparable(left: ast.Value, right: ast.Value, table: Table) -> None:
+    """Refuse to compare two expressions if no common grid has room for both."""
+    a, b = align(grid_range_of(left, table), grid_range_of(right, table))
+    if max(a.magnitude, b.magnitude) >= MAX_PRODUCT:
+        raise QueryRefused("Two expressions are too different in size to be compared", "compare each with a number")

@@ -1,93 +1,59 @@
-"""SQL text to a Query. Every node and every argument of it is allow-listed; whatever is not named here is refused.
+"""SQL text to a `Query`.
 
-Nothing that an analyst writes goes further than this file as text: names are looked up among the declared columns, and
-constants become values.
+sqlglot turns the text into a tree of nodes. One pass over that tree reads it: every node and every argument of it is
+allow-listed here, and what is not named is refused, with its place. Nothing that an analyst writes goes further than this
+file as text: names are looked up among the declared columns, and constants become values.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
+from difflib import get_close_matches
 from fractions import Fraction
-from typing import Any as Anything
+from functools import partial
 from typing import TypeAlias
 from unicodedata import category
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QueryRefused
-from discreet.query import ast
+from discreet.query import aggregates, ast
 from discreet.query.builder import Select
-from discreet.query.edges import check_edges, compute_edges
-from discreet.query.schema import Kind, PublicTable, Table
-from discreet.query.scope import Scope
-from discreet.query.validate import check_columns, check_text, check_tokens, check_types
+from discreet.query.schema import Kind, PublicTable, Table, suggest_name
+from discreet.query.validate import (
+    MAX_BIN_WIDTH,
+    MAX_CONSTANT,
+    Scope,
+    check_edges,
+    check_types,
+    compute_edges,
+    suggest_table,
+)
 
-# What all readers of SQL nodes share: how to refuse one, and how to read a constant number.
+QueryLike: TypeAlias = str | Select | ast.Query
+"""A query as SQL text, as it is built in Python, or as it is."""
 
+MAX_CHARACTERS = 20_000
+MAX_TOKENS = 10_000
+MAX_SQL_DEPTH = 60
+MAX_QUOTED = 60  # characters of the query in a message
+HIDDEN_CATEGORIES = ("Cc", "Cs", "Cf", "Cn", "Co")
+"""Control characters, halves of pairs, invisible and bidirectional formatting, unassigned and private characters."""
 
 NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 
-
-def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
-    """What is not in the language, and where."""
-    for part in node.walk() if node is not None else ():
-        if "line" in part.meta:
-            column = part.meta["col"] - (part.meta["end"] - part.meta["start"])
-            return QueryRefused(reason, hint, part.meta["line"], column)
-    return QueryRefused(reason, hint)
-
-
-def allow_only(node: exp.Expr, *allowed: str) -> None:
-    """Refuse a node that carries any argument besides the allowed ones."""
-    for name, value in node.args.items():
-        if value not in (None, False, [], "") and name not in allowed:
-            raise make_refusal(
-                node, f"{node.key.upper()} with {name.rstrip('_').upper()} is not in the language", "leave it out"
-            )
-
-
-def strip_parentheses(node: exp.Expr) -> exp.Expr:
-    """What stands inside parentheses."""
-    while isinstance(node, exp.Paren):
-        allow_only(node, "this")
-        node = node.this
-    return node
-
-
-def is_constant(node: exp.Expr) -> bool:
-    """Whether it is written as a constant: a number with or without a sign, a text, a truth value."""
-    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
-
-
-def read_number(node: exp.Expr) -> Fraction:
-    """A number as it is written, exactly."""
-    allow_only(node, "this", "is_string")
-    if not isinstance(node, exp.Literal) or node.is_string or not NUMERAL.fullmatch(node.this):
-        raise make_refusal(node, "this is not a number, or a very long one", "write a decimal such as 1.5")
-    value = Fraction(node.this)
-    if abs(value) > 10**15 or value.denominator > 10**15:
-        raise make_refusal(
-            node, "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
-        )
-    return value
-
-
-def read_signed_number(node: exp.Expr) -> Fraction:
-    """A number with or without a sign."""
-    if not isinstance(node, exp.Neg):
-        return read_number(node)
-    allow_only(node, "this")
-    return -read_number(node.this)
-
-
-# Values and conditions of SQL, each node and each of its arguments allow-listed.
-
-
-MAX_SQL_DEPTH = 60
+DUCKDB = Dialect.get_or_raise("duckdb")
+SAMPLE_FUNCTIONS = ("VAR_SAMP", "VARIANCE_SAMP", "STDDEV_SAMP")
+"""Functions that divide by n − 1. They are refused by name, so sqlglot must not take them for VARIANCE."""
+QUANTILES = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+"""Functions whose parsers in sqlglot's DuckDB lose the arguments that they do not expect."""
+FUNCTIONS = {name: build for name, build in DUCKDB.parser().FUNCTIONS.items() if name not in SAMPLE_FUNCTIONS}
+FUNCTION_PARSERS = {name: parse for name, parse in DUCKDB.parser().FUNCTION_PARSERS.items() if name not in QUANTILES}
 
 COMPARISONS: dict[type[exp.Expr], ast.Order] = {
     exp.EQ: ast.Order.EQUAL,
@@ -97,549 +63,722 @@ COMPARISONS: dict[type[exp.Expr], ast.Order] = {
     exp.GT: ast.Order.MORE,
     exp.GTE: ast.Order.AT_LEAST,
 }
-ARITHMETIC: dict[type[exp.Expr], type[ast.Plus | ast.Minus | ast.Times]] = {
-    exp.Add: ast.Plus,
-    exp.Sub: ast.Minus,
-    exp.Mul: ast.Times,
-}
 MIRRORED_ORDERS = {
     ast.Order.LESS: ast.Order.MORE,
     ast.Order.MORE: ast.Order.LESS,
     ast.Order.AT_MOST: ast.Order.AT_LEAST,
     ast.Order.AT_LEAST: ast.Order.AT_MOST,
 }
+ARITHMETIC: dict[type[exp.Expr], type[ast.Plus | ast.Minus | ast.Times]] = {
+    exp.Add: ast.Plus,
+    exp.Sub: ast.Minus,
+    exp.Mul: ast.Times,
+}
+AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
+    exp.Sum: aggregates.Sum,
+    exp.Avg: aggregates.Mean,
+    exp.Variance: aggregates.Variance,
+    exp.VariancePop: aggregates.Variance,
+    exp.Stddev: partial(aggregates.Variance, root=True),
+    exp.StddevPop: partial(aggregates.Variance, root=True),
+    exp.Min: partial(aggregates.Quantile, q=aggregates.MIN_QUANTILE),
+    exp.Max: partial(aggregates.Quantile, q=aggregates.MAX_QUANTILE),
+    exp.Median: partial(aggregates.Quantile, q=Fraction(1, 2)),
+}
+"""Aggregates of one value."""
 
-
-class ExpressionReader:
-    """Reads expressions against the declared columns of a table and of those that it is joined to."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope, self.table, self.depth = scope, scope.table, 0
-
-    def read_value(self, node: exp.Expr | None) -> ast.Value:
-        """A number, a column, or an expression of them."""
-        if node is None:
-            raise make_refusal(None, "a function has nothing in its parentheses", "name a column in them")
-        self.depth += 1
-        if self.depth > MAX_SQL_DEPTH:
-            raise make_refusal(node, "this is nested too deeply", "ask something simpler")
-        try:
-            return self._read_value_node(node)
-        finally:
-            self.depth -= 1
-
-    def _read_value_node(self, node: exp.Expr) -> ast.Value:
-        match node:
-            case exp.Paren():
-                allow_only(node, "this")
-                return self.read_value(node.this)
-            case exp.Column():
-                return self._read_column(node)
-            case exp.Literal() if not node.is_string:
-                return ast.Number(read_number(node))
-            case exp.Neg():
-                allow_only(node, "this")
-                return ast.Minus(ast.Number(Fraction(0)), self.read_value(node.this))
-            case exp.Add() | exp.Sub() | exp.Mul():
-                allow_only(node, "this", "expression")
-                return ARITHMETIC[type(node)](self.read_value(node.this), self.read_value(node.expression))
-            case exp.IntDiv():
-                allow_only(node, "this", "expression")
-                return ast.Bin(self.read_value(node.this), self._read_width(node.expression))
-            case exp.Case():
-                return self._read_case(node)
-        raise make_refusal(node, f"{node.key.upper()} is not in the language", "use columns, numbers, +, -, *, // and CASE")
-
-    def _read_column(self, node: exp.Column) -> ast.Ref:
-        allow_only(node, "this", "table")
-        known = (self.scope.base.name, *(join.table for join in self.scope.joins))
-        if node.table and node.table.lower() not in [name.lower() for name in known]:
-            raise make_refusal(node, "this table is not known", f"leave out the prefix, or write {' or '.join(known)}")
-        if not isinstance(node.this, exp.Identifier):
-            raise make_refusal(node, "a column by name is expected", f"take one of {', '.join(self.table.columns)}")
-        found = self.scope.find(node.name, node.table or None, exact=bool(node.this.args.get("quoted")))
-        if not found:
-            raise make_refusal(node, "this column is not declared", f"take one of {', '.join(self.table.columns)}")
-        if len(found) > 1:
-            raise make_refusal(node, "two columns are called so", f"write one of {', '.join(found)}")
-        return ast.Ref(found[0])
-
-    def _read_width(self, node: exp.Expr) -> int:
-        width = read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
-        if width is None or width.denominator != 1 or not 1 <= width < 2**31:
-            raise make_refusal(node, "a bin has a whole width of at least 1", "write column // 10")
-        return int(width)
-
-    def _read_case(self, node: exp.Case) -> ast.Case:
-        allow_only(node, "ifs", "default")
-        branches = []
-        for branch in node.args["ifs"]:
-            allow_only(branch, "this", "true")
-            branches.append((self.read_condition(branch.this), self.read_value(branch.args["true"])))
-        default = node.args.get("default")
-        if default is None or isinstance(default, exp.Null):
-            return ast.Case(tuple(branches), None)
-        return ast.Case(tuple(branches), self.read_value(default))
-
-    def read_condition(self, node: exp.Expr) -> ast.Condition:
-        """Something that is true, false or unknown of a row."""
-        self.depth += 1
-        if self.depth > MAX_SQL_DEPTH:
-            raise make_refusal(node, "this is nested too deeply", "ask something simpler")
-        try:
-            return self._read_condition_node(node)
-        finally:
-            self.depth -= 1
-
-    def _read_condition_node(self, node: exp.Expr) -> ast.Condition:
-        match node:
-            case exp.Paren():
-                allow_only(node, "this")
-                return self.read_condition(node.this)
-            case exp.And() | exp.Or():
-                allow_only(node, "this", "expression")
-                make = ast.All if isinstance(node, exp.And) else ast.Any
-                return make(tuple(self.read_condition(part) for part in node.flatten()))
-            case exp.Not():
-                allow_only(node, "this")
-                return ast.Not(self.read_condition(node.this))
-            case exp.Is():
-                allow_only(node, "this", "expression")
-                if not isinstance(node.expression, exp.Null):
-                    raise make_refusal(node, "IS takes NULL only", "write column IS NULL, or column = value")
-                return ast.Missing(self._read_ref(node.this))
-            case exp.In():
-                allow_only(node, "this", "expressions")
-                column = self._read_ref(node.this)
-                if not node.expressions:
-                    raise make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
-                return ast.OneOf(column, tuple(self._read_constant(part, column) for part in node.expressions))
-            case exp.Between():
-                allow_only(node, "this", "low", "high")
-                low = self._read_comparison(ast.Order.AT_LEAST, node.this, node.args["low"])
-                return ast.All((low, self._read_comparison(ast.Order.AT_MOST, node.this, node.args["high"])))
-            case exp.Column():
-                column = self._read_ref(node)
-                if self.table.columns[column.column].kind is not Kind.BOOLEAN:
-                    raise make_refusal(node, "this column is not true or false", "compare it with something")
-                return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
-        if type(node) in COMPARISONS:
-            allow_only(node, "this", "expression")
-            return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression)
-        raise make_refusal(
-            node, f"{node.key.upper()} is not in the language", "use comparisons, IN, BETWEEN, IS NULL, AND, OR, NOT"
-        )
-
-    def _read_ref(self, node: exp.Expr) -> ast.Ref:
-        value = self.read_value(node)
-        if not isinstance(value, ast.Ref):
-            raise make_refusal(node, "a column by name is expected here", f"take one of {', '.join(self.table.columns)}")
-        return value
-
-    def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr) -> ast.Compare:
-        left, right = strip_parentheses(left), strip_parentheses(right)
-        if is_constant(left):
-            order, left, right = MIRRORED_ORDERS.get(order, order), right, left
-        value = self.read_value(left)
-        if isinstance(value, ast.Ref) and is_constant(right):
-            return ast.Compare(order, value, self._read_constant(right, value))
-        return ast.Compare(order, value, self.read_value(right))
-
-    def _read_constant(self, node: exp.Expr, column: ast.Ref) -> "ast.Number | ast.Constant":
-        """A constant of the column's own kind: nothing is cast."""
-        kind = self.table.columns[column.column].kind
-        if isinstance(node, exp.Neg) and kind in (Kind.INTEGER, Kind.REAL):
-            allow_only(node, "this")
-            return ast.Number(-read_number(node.this))
-        if isinstance(node, exp.Literal) and not node.is_string and kind in (Kind.INTEGER, Kind.REAL):
-            return ast.Number(read_number(node))
-        if isinstance(node, exp.Boolean) and kind is Kind.BOOLEAN:
-            return ast.Constant(bool(node.this))
-        if isinstance(node, exp.Literal) and node.is_string and kind is Kind.TEXT:
-            return ast.Constant(node.this)
-        if isinstance(node, exp.Literal) and node.is_string and kind in (Kind.DATE, Kind.TIMESTAMP):
-            return ast.Constant(self._read_moment(node, kind))
-        raise make_refusal(node, f"this is not a {kind.value}, which {column.column} holds", "compare like with like")
-
-    def _read_moment(self, node: exp.Expr, kind: Kind) -> Anything:
-        try:
-            moment = date.fromisoformat(node.this) if kind is Kind.DATE else datetime.fromisoformat(node.this)
-        except ValueError:
-            raise make_refusal(node, "this is not a date", "write '2024-12-31'") from None
-        if isinstance(moment, datetime) and moment.tzinfo is not None:
-            raise make_refusal(node, "a time zone is not in the language", "write '2024-12-31 12:00:00'")
-        return moment
-
-
-# The aggregates of SQL.
-
-
+FUNCTION_NAMES = [
+    *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
+    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM"),
+]
 AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
-
-
-class AggregateReader(ExpressionReader):
-    """Reads aggregates of expressions."""
-
-    def read_aggregate(self, node: exp.Expr) -> ast.Aggregate:
-        """An aggregate function of the language."""
-        match node:
-            case exp.Count():
-                allow_only(node, "this", "big_int")
-                return self._read_count(node)
-            case exp.Sum():
-                allow_only(node, "this")
-                return ast.Sum(self.read_value(node.this))
-            case exp.Avg():
-                allow_only(node, "this")
-                return ast.Mean(self.read_value(node.this))
-            case exp.VariancePop() | exp.Variance():
-                allow_only(node, "this")
-                return ast.Variance(self.read_value(node.this))
-            case exp.StddevPop() | exp.Stddev():
-                allow_only(node, "this")
-                return ast.Variance(self.read_value(node.this), root=True)
-            case exp.Min() | exp.Max():
-                allow_only(node, "this")
-                return ast.Quantile(
-                    self.read_value(node.this), ast.MIN_QUANTILE if isinstance(node, exp.Min) else ast.MAX_QUANTILE
-                )
-            case exp.Median():
-                allow_only(node, "this")
-                return ast.Quantile(self.read_value(node.this), Fraction(1, 2))
-            case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
-                allow_only(node, "this", "quantile")
-                return ast.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("quantile")))
-            case exp.PercentileCont() | exp.PercentileDisc():
-                allow_only(node, "this", "expression")
-                return ast.Quantile(self.read_value(node.this), self._read_share(node, node.args.get("expression")))
-            case exp.WithinGroup():
-                return self._read_within_group(node)
-            case exp.Anonymous():
-                if is_sample_variance(node):
-                    raise make_refusal(
-                        node, "variances here are the population's, not a sample's", "write VAR_POP or STDDEV_POP"
-                    )
-                return self._read_histogram(node)
-        raise make_refusal(node, f"{node.key.upper()} is not in the language", AGGREGATES_HINT)
-
-    def _read_count(self, node: exp.Count) -> ast.Aggregate:
-        if isinstance(node.this, exp.Star):
-            allow_only(node.this)
-            return ast.CountRows()
-        if not isinstance(node.this, exp.Distinct):
-            return ast.CountValues(self.read_value(node.this))
-        allow_only(node.this, "expressions")
-        if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(self.table.unit)]:
-            raise make_refusal(node, "only distinct units can be counted", f"write COUNT(DISTINCT {self.table.unit})")
-        return ast.CountUnits()
-
-    def _read_share(self, node: exp.Expr, literal: exp.Expr | None) -> Fraction:
-        share = read_number(literal) if isinstance(literal, exp.Literal) else None
-        if share is None or not 0 < share < 1:
-            raise make_refusal(node, "a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
-        return share
-
-    def _read_within_group(self, node: exp.WithinGroup) -> ast.Quantile:
-        """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
-        allow_only(node, "this", "expression")
-        order = node.expression
-        if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
-            raise make_refusal(node, "WITHIN GROUP goes with PERCENTILE_CONT or PERCENTILE_DISC only", AGGREGATES_HINT)
-        allow_only(node.this, "this")
-        allow_only(order, "expressions")
-        if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
-            raise make_refusal(node, "a percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
-        allow_only(order.expressions[0], "this")
-        return ast.Quantile(self.read_value(order.expressions[0].this), self._read_share(node, node.this.this))
-
-    def _read_histogram(self, node: exp.Anonymous) -> ast.Histogram:
-        if not is_histogram(node):
-            raise make_refusal(node, "this function is not in the language", AGGREGATES_HINT)
-        allow_only(node, "this", "expressions")
-        if len(node.expressions) < 2:
-            raise make_refusal(
-                node, "a histogram needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
-            )
-        value = self.read_value(node.expressions[0])
-        numbers = [read_signed_number(part) for part in node.expressions[1:]]
-        try:
-            if len(numbers) > 1:
-                return ast.Histogram(value, check_edges(numbers))
-            return ast.Histogram(value, compute_edges(value, numbers[0], self.table))
-        except QueryRefused as refusal:
-            raise make_refusal(node, refusal.reason, refusal.hint) from None
-
-
-def is_histogram(node: exp.Expr) -> bool:
-    """Whether it is the one function that the reader of SQL has no node for."""
-    return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() == "HISTOGRAM"
-
-
-SAMPLE_FUNCTIONS = ("VAR_SAMP", "VARIANCE_SAMP", "STDDEV_SAMP")
-"""Functions that divide by n − 1. They are refused by name, so the reader of SQL must not take them for VARIANCE."""
-
-
-def is_sample_variance(node: exp.Expr) -> bool:
-    """Whether it is a variance of a sample."""
-    return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in SAMPLE_FUNCTIONS
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether it is written as an aggregate."""
-    return isinstance(node, exp.AggFunc | exp.WithinGroup) or is_histogram(node) or is_sample_variance(node)
-
-
-# JOIN of SQL: to a public table by name, by one equal column.
-
-
+VALUES_HINT = "use columns, numbers, +, -, *, // and CASE"
+CONDITIONS_HINT = "use comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT"
 JOIN_HINT = "write JOIN cities ON people.city = cities.city, or JOIN cities USING (city)"
+COUNT_HINT = "count each value: SELECT x, COUNT(*) AS n FROM … GROUP BY x"
+DATE_HINT = "compare the column with dates: day BETWEEN '2024-01-01' AND '2024-12-31'"
+SUBQUERY_HINT = "ask two queries, or join a public table"
+TEXT_HINT = "compare the column with texts: dept = 'a', or dept IN ('a', 'b')"
+INSTEAD = {
+    name: hint
+    for names, hint in {
+        "/": "divide the answers, multiply by a constant (x * 0.5), or bin with x // 10: a division can fail on a row",
+        "% MOD": "bin with x // 10",
+        "^ ** POW POWER": "multiply: x * x",
+        "ABS": "write CASE WHEN x < 0 THEN -x ELSE x END",
+        "COALESCE IFNULL NVL": "write CASE WHEN x IS NULL THEN 0 ELSE x END",
+        "NULLIF": "write CASE WHEN x <> 0 THEN x END",
+        "IF": "write CASE WHEN … THEN … ELSE … END",
+        "LEAST GREATEST": "write CASE WHEN x < y THEN x ELSE y END",
+        "ROUND FLOOR CEIL CEILING TRUNC": "bin with x // 10, and round the answers",
+        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row",
+        "NULL": "write column IS NULL; a CASE without ELSE is NULL where no condition holds",
+        "INTERVAL EXTRACT YEAR MONTH DAY DATE_PART DATE_TRUNC CURRENT_DATE NOW": DATE_HINT,
+        "LIKE ILIKE GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE STARTS_WITH || LENGTH LOWER UPPER SUBSTRING": TEXT_HINT,
+        "SUBQUERY EXISTS ANY ALL": SUBQUERY_HINT,
+        "FILTER": "write WHERE …, or SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
+        "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
+        "APPROX_COUNT_DISTINCT": "count the units: COUNT(DISTINCT …) with the privacy unit's column",
+        "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
+        "CORR COVAR_POP COVAR_SAMP REGR_SLOPE": "ask for AVG(x * y), AVG(x) and AVG(y), and compute it from the answers",
+        "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
+        "OVER": "group the rows with GROUP BY",
+        "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
+        "DISTINCT": "leave it out, or count privacy units with COUNT(DISTINCT …)",
+        "=": "use a comparison in WHERE or CASE only; for a < x < b write a < x AND x < b",
+    }.items()
+    for name in names.split()
+}
+"""What to write instead of SQL that is not supported, by its name or sign."""
 
+CLAUSES = {
+    "distinct": ("DISTINCT", "name the columns in GROUP BY"),
+    "order": ("ORDER BY", "sort the answer: post-processing is free"),
+    "limit": ("LIMIT", "cut the answer: post-processing is free"),
+    "offset": ("OFFSET", "cut the answer: post-processing is free"),
+    "having": ("HAVING", "filter the answer: post-processing is free"),
+    "qualify": ("QUALIFY", "filter the answer: post-processing is free"),
+    "with_": ("WITH", "write one SELECT, with its conditions in WHERE"),
+    "alias": ("An alias of a table", "write the table's own name"),
+    "db": ("A schema before a table", "write the table's name alone"),
+    "method": ("A method of joining such as NATURAL or ASOF", JOIN_HINT),
+    "query": ("A subquery", SUBQUERY_HINT),
+    "expressions": ("A second argument", "leave it out"),
+    "count": ("A second argument", "leave it out"),
+    "sample": ("A sample of the rows", "leave it out: every row can be counted"),
+    "desc": ("DESC", "write ORDER BY column, and QUANTILE at 0.1 instead of 0.9"),
+    "symmetric": ("SYMMETRIC", "write the smaller bound first"),
+}
+"""Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
 
-def read_join(node: exp.Expr, scope: Scope) -> Scope:
-    """The scope with what this JOIN adds to it."""
-    allow_only(node, "this", "on", "using", "side", "kind")
-    lookup, side = _find_public_table(node, scope), node.args.get("side") or ""
-    if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
-        raise make_refusal(node, "only JOIN and LEFT JOIN are in the language", JOIN_HINT)
-    here, there = _read_join_columns(node, scope, lookup)
-    return scope.with_join(ast.Join(lookup.name, here, there, left=side == "LEFT"))
+SIGNS: dict[type[exp.Expr], str] = {
+    **dict.fromkeys(COMPARISONS, "="),
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Neg: "-",
+    exp.Mul: "*",
+    exp.Paren: "( )",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+    exp.Star: "*",
+    exp.Bracket: "[ ]",
+    exp.Tuple: "( , )",
+    exp.Placeholder: "?",
+    exp.Window: "OVER",
+    exp.TryCast: "CAST",
+    exp.SimilarTo: "SIMILAR",
+    exp.Subquery: "(SELECT …)",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+"""Nodes that do not know what they were written as."""
 
-
-def _find_public_table(node: exp.Expr, scope: Scope) -> PublicTable:
-    known = ", ".join(scope.base.public) or "none is declared"
-    if not isinstance(node.this, exp.Table):
-        raise make_refusal(node, "JOIN takes a public table by name", f"public tables: {known}")
-    allow_only(node.this, "this")
-    if isinstance(node.this.this, exp.Identifier):
-        for lookup in scope.base.public.values():
-            if lookup.name.lower() == node.this.name.lower():
-                return lookup
-    raise make_refusal(node.this, "this is not a public table", f"public tables: {known}")
-
-
-def _read_join_columns(node: exp.Expr, scope: Scope, public: PublicTable) -> tuple[str, str]:
-    on, using = node.args.get("on"), node.args.get("using") or []
-    if (on is None) == (not using):
-        raise make_refusal(node, "a join needs ON or USING", JOIN_HINT)
-    if on is None:
-        if len(using) != 1 or not isinstance(using[0], exp.Identifier):
-            raise make_refusal(node, "tables are joined by one column", JOIN_HINT)
-        column = exp.Column(this=using[0].copy())
-        return _find_own_column(column, scope), _find_public_column(column, public)
-    equal = strip_parentheses(on)
-    if not isinstance(equal, exp.EQ):
-        raise make_refusal(node, "ON takes one column that equals another", JOIN_HINT)
-    allow_only(equal, "this", "expression")
-    left, right = strip_parentheses(equal.this), strip_parentheses(equal.expression)
-    if _is_public_column(right, scope, public) and not _is_public_column(left, scope, public):
-        return _find_own_column(left, scope), _find_public_column(right, public)
-    if _is_public_column(left, scope, public) and not _is_public_column(right, scope, public):
-        return _find_own_column(right, scope), _find_public_column(left, public)
-    raise make_refusal(node, f"ON compares a column of {scope.base.name} with one of {public.name}", JOIN_HINT)
-
-
-def _is_public_column(node: exp.Expr, scope: Scope, public: PublicTable) -> bool:
-    """Whether this names a column of the lookup table: by its prefix, or because nothing else is called so."""
-    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-        raise make_refusal(node, "ON takes columns, no expressions", JOIN_HINT)
-    allow_only(node, "this", "table")
-    if node.table:
-        return bool(node.table.lower() == public.name.lower())
-    return not scope.find(node.name, exact=False)
-
-
-def _find_own_column(node: exp.Expr, scope: Scope) -> str:
-    assert isinstance(node, exp.Column)
-    found = scope.find(node.name, node.table or None, exact=bool(node.this.args.get("quoted")))
-    if len(found) != 1:
-        raise make_refusal(node, "this column is not known, or two are called so", "write table.column")
-    return found[0]
-
-
-def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
-    alike = [name for name in public.columns if name == node.name]
-    alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
-    if len(alike) != 1:
-        raise make_refusal(node, f"{public.name} has no such column", f"take one of {', '.join(public.columns)}")
-    return alike[0]
-
-
-DUCKDB = Dialect.get_or_raise("duckdb")
-QueryLike: TypeAlias = str | Select | ast.Query
-"""A question as SQL text, as it is written in Python, or as the plan itself."""
+EXAMPLES = {
+    Kind.INTEGER: "3",
+    Kind.REAL: "1.5",
+    Kind.BOOLEAN: "TRUE",
+    Kind.TEXT: "'a'",
+    Kind.DATE: "'2024-12-31'",
+    Kind.TIMESTAMP: "'2024-12-31 12:00:00'",
+}
+"""How a constant of each kind is written."""
 
 
 def read_query(query: QueryLike, table: Table) -> ast.Query:
-    """The plan of a question, however it is asked. Whether it can be answered is for `bound` to say."""
-    match query:
-        case ast.Query():
-            check_types(query)
-            return query
-        case Select():
-            found = query.to_query(table)
-            check_types(found)
-            return found
-        case _:
-            return parse_sql(query, table)
+    """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
+    if isinstance(query, Select):
+        query = query.to_query(table)
+    if not isinstance(query, ast.Query):
+        return parse_sql(query, table)
+    check_types(query)
+    return query
 
 
 def parse_sql(text: str, table: Table) -> ast.Query:
-    """The question that `text` asks of `table`."""
+    """Return the query that a text asks of a table.
+
+    >>> from discreet.query.schema import Column
+    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER)})
+    >>> parse_sql("SELECT COUNT(*) AS n FROM people", people).aggregates
+    (('n', CountRows()),)
+    """
     if not isinstance(text, str):
-        raise QueryRefused("a question is a text, a select(…) or a Query", "write SELECT … FROM …, or select(n=count())")
-    check_text(text)
-    if not text.isprintable() and not _is_printable(text):
-        raise QueryRefused("the question holds characters that cannot be printed", "write plain text")
+        raise QueryRefused(
+            f"A query is a text, a select(…) or a Query, not {type(text).__name__}",
+            "write 'SELECT … FROM …', or select(n=count())",
+        )
+    if len(text) > MAX_CHARACTERS:
+        raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
+    if not text.isprintable() and any(category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t" for each in text):
+        hidden = next(each for each in text if category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t")
+        raise QueryRefused(f"The query holds the invisible character U+{ord(hidden):04X}", "delete it")
+    return _Reader(Scope(table)).read_query(_parse_select(text))
+
+
+def _parse_select(text: str) -> exp.Select:
+    """Return the tree of the one SELECT statement that a text holds."""
     try:
         tokens = DUCKDB.tokenize(text)
-        check_tokens(len(tokens))
-        statements = _make_parser().parse(tokens, text) if _is_one_select(tokens) else []
+        if len(tokens) > MAX_TOKENS:
+            raise QueryRefused(f"The query has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
+        kinds = [token.token_type for token in tokens]
+        is_select = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
+        statements: list[exp.Expr | None] = []
+        # Seen before parsing, because sqlglot writes a statement that it does not know to a log.
+        if is_select and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens):
+            parser = DUCKDB.parser()
+            try:
+                parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
+            except AttributeError:
+                raise QueryRefused(
+                    "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
+                    "pip uninstall sqlglotc",
+                ) from None
+            statements = parser.parse(tokens, text)
     except QueryRefused:
         raise
-    except Exception as mistake:  # whatever goes wrong in reading, the text is at fault: this is the analyst's door
-        raise _make_parse_refusal(mistake) from None
+    except Exception as error:  # the text is at fault, however sqlglot fails on it
+        first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        near = f" near `{_shorten(first['highlight'])}`" if first.get("highlight") else ""
+        raise QueryRefused(
+            f"The SQL cannot be parsed{near}",
+            "check commas, parentheses and quotes",
+            first.get("line"),
+            first.get("col"),
+        ) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryRefused(
-            "only one SELECT statement is understood", "write SELECT … FROM … [WHERE …] [GROUP BY …], no comments"
+            "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
         )
-    return _read_statement(statements[0], table)
+    statements[0].meta["text"] = text  # so that a refusal can quote it
+    return statements[0]
 
 
-QUANTILES = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
-FUNCTIONS = {name: build for name, build in DUCKDB.parser().FUNCTIONS.items() if name not in SAMPLE_FUNCTIONS}
-FUNCTION_PARSERS = {name: read for name, read in DUCKDB.parser().FUNCTION_PARSERS.items() if name not in QUANTILES}
+# -- what all readers of nodes share ---------------------------------------------------------------------------------------
 
 
-def _make_parser() -> Parser:
-    """The reader of DuckDB's SQL, but for functions of its own that lose the arguments that they do not expect."""
-    parser = DUCKDB.parser()
-    try:
-        parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
-    except AttributeError:
-        raise QueryRefused(
-            "the compiled sqlglot would lose arguments, and cannot be taught not to", "pip uninstall sqlglotc"
-        ) from None
-    return parser
+def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
+    """Return a refusal with the place of a node, or of the first part of it that has one."""
+    for part in node.walk() if node is not None else ():
+        if "line" in part.meta:
+            column = part.meta["col"] - (part.meta["end"] - part.meta["start"])
+            return QueryRefused(reason, hint, part.meta["line"], column)
+    return QueryRefused(reason, hint)
 
 
-def _is_one_select(tokens: list[Token]) -> bool:
-    """Seen before parsing, because the parser writes a statement that it does not know to a log."""
-    kinds = [token.token_type for token in tokens]
-    starts = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
-    return starts and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens)
+def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
+    """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
+    written = quote(node)
+    instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
+    if instead is None and isinstance(node, exp.Anonymous):
+        close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
+        instead = f"did you mean {close[0]}?" if close else None
+    return make_refusal(node, f"`{written}` is not supported", instead or hint)
 
 
-def _is_printable(text: str) -> bool:
-    """No control characters besides line breaks and tabs, no halves of characters, nothing that turns the writing round."""
-    return all(category(c) not in ("Cc", "Cs", "Cf", "Cn", "Co") or c in "\n\r\t" for c in text)
+def quote(node: exp.Expr) -> str:
+    """Return what was written: a name, a constant, the name of a function, or a sign."""
+    text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
+    places = [part.meta for part in named if "start" in part.meta]
+    if type(node) in SIGNS:
+        return SIGNS[type(node)]
+    if isinstance(node, exp.Boolean):
+        return str(node.this).upper()
+    if text and places:
+        return _shorten(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
+    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 
-def _make_parse_refusal(error: Exception) -> QueryRefused:
-    first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-    return QueryRefused(
-        "this is not SQL that can be read", "check the spelling and the commas", first.get("line"), first.get("col")
-    )
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
-def _read_statement(select: exp.Select, table: Table) -> ast.Query:
-    allow_only(select, "expressions", "from_", "joins", "where", "group")
-    _check_source(select, table)
-    scope = Scope(table)
-    for join in select.args.get("joins") or ():
-        scope = read_join(join, scope)
-    return _StatementReader(scope).read_query(select)
+def allow_only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse a node that carries any argument besides the allowed ones."""
+    for name, value in node.args.items():
+        if value not in (None, False, [], "") and name not in allowed:
+            clause, hint = CLAUSES.get(name, (f"`{quote(node)}` with {name.rstrip('_').upper()}", "leave it out"))
+            raise make_refusal(node, f"{clause} is not supported", hint)
 
 
-def _check_source(select: exp.Select, table: Table) -> None:
-    source = select.args.get("from_")
-    if source is None:
-        raise make_refusal(select, "there is no FROM", f"write FROM {_format_table_name(table.name)}")
-    allow_only(source, "this")
-    if not isinstance(source.this, exp.Table):
-        raise make_refusal(source, "FROM takes one table by name", f"write FROM {_format_table_name(table.name)}")
-    allow_only(source.this, "this")
-    if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != table.name.lower():
-        raise make_refusal(source.this, "this table is not known", f"write FROM {_format_table_name(table.name)}")
+def strip_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return what stands inside parentheses."""
+    while isinstance(node, exp.Paren):
+        allow_only(node, "this")
+        node = node.this
+    return node
 
 
-def _format_table_name(name: str) -> str:
-    """A table's name as SQL has it: in double quotes where it is not a plain word."""
-    tokens = Tokenizer().tokenize(name)
-    plain = name.isidentifier() and len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
-    return name if plain else '"' + name.replace('"', '""') + '"'
+def read_number(node: exp.Expr | None) -> Fraction:
+    """Return a number with or without a sign, exactly as it is written."""
+    if isinstance(node, exp.Neg):
+        allow_only(node, "this")
+        return -_read_numeral(node.this)
+    return _read_numeral(node)
 
 
-class _StatementReader(AggregateReader):
-    """Reads one statement."""
+def _read_numeral(node: exp.Expr | None) -> Fraction:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        written = "Nothing" if node is None else f"`{quote(node)}`"
+        raise make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
+    allow_only(node, "this", "is_string")
+    value = Fraction(node.this) if NUMERAL.fullmatch(node.this) else None
+    if value is None or abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
+        raise make_refusal(
+            node, f"The number `{quote(node)}` is too large or too fine", "write at most 10^15, with at most 15 decimals"
+        )
+    return value
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one statement. `room` is how much deeper values and conditions may be nested."""
+
+    scope: Scope
+
+    # -- the statement -----------------------------------------------------------------------------------------------------
 
     def read_query(self, select: exp.Select) -> ast.Query:
-        group = select.args.get("group")
-        groupings = 0 if group is None else len(group.expressions)
-        check_columns(len(select.expressions) - groupings, groupings)
+        """Return the query of a statement."""
+        allow_only(select, "expressions", "from_", "joins", "where", "group")
+        self._check_source(select)
+        for join in select.args.get("joins") or ():
+            self._read_join(join)
         groups = self._read_groups(select)
         shown: list[ast.Ref | ast.Bin] = []
         aggregates: dict[str, ast.Aggregate] = {}
         for item in select.expressions:
-            node = self._strip_alias(item)
-            value = self._match_group(node, groups)
-            aggregate = self.read_aggregate(node) if value is None else None
-            name = self._column_name(item)
-            if name in aggregates or name in [n for v, n in groups.items() if v != value]:
+            node = item
+            if isinstance(item, exp.Alias):
+                allow_only(item, "this", "alias")
+                node = item.this
+            is_aggregate = isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
+            value = self.read_aggregate(node) if is_aggregate else self.read_value(node)
+            if not is_aggregate and value not in groups:
                 raise make_refusal(
-                    item, f"two columns of the answer are called {name}", "give one of them another name with AS"
+                    node,
+                    f"`{quote(node)}` is neither in GROUP BY nor aggregated",
+                    "add it to GROUP BY, or aggregate it, for example with AVG(…)",
+                )
+            # only what has been understood is written out again: writing out anything else may fail
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="duckdb").lower()
+            if name in aggregates or name in [other for group, other in groups.items() if group != value]:
+                raise make_refusal(
+                    item, f"Two columns of the answer are called `{name}`", "give one of them another name with AS"
                 )
             if value in shown:
-                raise make_refusal(item, f"{name} is the same as another column", "show each grouping once")
-            if value is not None:
+                raise make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
+            if isinstance(value, ast.Ref | ast.Bin):
                 shown.append(value)
                 groups[value] = name
-            elif aggregate is not None:
-                aggregates[name] = aggregate
+            elif isinstance(value, ast.Aggregate):
+                aggregates[name] = value
         if not aggregates:
-            raise make_refusal(select, "nothing is counted or added up", "add COUNT(*), SUM(column) or AVG(column)")
+            raise make_refusal(
+                select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
+            )
         where = select.args.get("where")
+        if where is not None:
+            allow_only(where, "this")
         return ast.Query(
-            self.table.name,
+            self.scope.table.name,
             tuple(aggregates.items()),
             None if where is None else self.read_condition(where.this),
             tuple(ast.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
             self.scope.joins,
         )
 
-    def _read_groups(self, select: exp.Select) -> "dict[ast.Ref | ast.Bin, str]":
+    def _check_source(self, select: exp.Select) -> None:
+        """Refuse a statement that is not about the table."""
+        name, source = self.scope.table.name, select.args.get("from_")
+        if source is None:
+            raise make_refusal(select, "The query has no FROM", f"write FROM {_format_name(name)}")
+        allow_only(source, "this")
+        if not isinstance(source.this, exp.Table):
+            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {_format_name(name)}")
+        allow_only(source.this, "this")
+        if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
+            written = source.this.name or quote(source.this.this)
+            raise make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
+
+    def _read_groups(self, select: exp.Select) -> dict[ast.Ref | ast.Bin, str]:
+        """Return what rows are grouped by, with the name of each: a column, a bin, or the alias of one."""
         group = select.args.get("group")
         if group is None:
             return {}
         allow_only(group, "expressions")
         if not group.expressions:
-            raise make_refusal(group, "GROUP BY names nothing", "name a column, or leave it out")
+            raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
-        found: dict[ast.Ref | ast.Bin, str] = {}
+        groups: dict[ast.Ref | ast.Bin, str] = {}
         for node in group.expressions:
-            alias = isinstance(node, exp.Column) and not node.table and not self.scope.find(node.name)
-            named = aliases.get(node.name) if alias else None
-            value = self.read_value(named or node)
+            is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
+            value = self.read_value(aliases.get(node.name, node) if is_alias else node)
             if not isinstance(value, ast.Ref | ast.Bin):
-                raise make_refusal(node, "rows are grouped by a column or by column // width", "name one of these")
-            found[value] = node.name or node.sql()
-        return found
+                raise make_refusal(
+                    node, "Rows can be grouped by columns and bins only", "write GROUP BY column, or column // 10"
+                )
+            groups[value] = node.name or node.sql()
+        return groups
 
-    def _strip_alias(self, item: exp.Expr) -> exp.Expr:
-        if not isinstance(item, exp.Alias):
-            return item
-        allow_only(item, "this", "alias")
-        return item.this  # type: ignore[no-any-return]
+    # -- joins: to a public table by its name, where one column equals another ---------------------------------------------
 
-    def _column_name(self, item: exp.Expr) -> str:
-        """Only of what has been understood: writing out anything else may fail."""
-        if isinstance(item, exp.Alias):
-            return item.alias
-        return item.name if isinstance(item, exp.Column) else item.sql(dialect="duckdb").lower()
+    def _read_join(self, node: exp.Expr) -> None:
+        """Add a JOIN to the scope."""
+        allow_only(node, "this", "on", "using", "side", "kind")
+        public, side = self._find_public_table(node), node.args.get("side") or ""
+        if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
+            raise make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
+        here, there = self._read_join_columns(node, public)
+        try:
+            self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
+        except QueryRefused as refusal:
+            raise make_refusal(node, refusal.reason, refusal.hint) from None
 
-    def _match_group(self, node: exp.Expr, groups: "dict[ast.Ref | ast.Bin, str]") -> "ast.Ref | ast.Bin | None":
-        if is_aggregate(node):
-            return None
-        value = self.read_value(node)
-        if value not in groups:
-            raise make_refusal(node, "this column is neither grouped by nor added up", "put it in GROUP BY, or aggregate it")
+    def _find_public_table(self, join: exp.Expr) -> PublicTable:
+        tables = self.scope.table.public
+        if not isinstance(join.this, exp.Table):
+            raise make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
+        allow_only(join.this, "this")
+        if isinstance(join.this.this, exp.Identifier):
+            for public in tables.values():
+                if public.name.lower() == join.this.name.lower():
+                    return public
+        name = join.this.name or quote(join.this.this)
+        raise make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
+
+    def _read_join_columns(self, join: exp.Expr, public: PublicTable) -> tuple[str, str]:
+        """Return the columns here and there that must be equal."""
+        on, using = join.args.get("on"), join.args.get("using") or []
+        if (on is None) == (not using):
+            raise make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
+        if on is None:
+            if len(using) != 1 or not isinstance(using[0], exp.Identifier):
+                raise make_refusal(join, "USING takes one column", JOIN_HINT)
+            column = exp.Column(this=using[0].copy())
+            return self._find_own_column(column), _find_public_column(column, public)
+        equal = strip_parentheses(on)
+        if not isinstance(equal, exp.EQ):
+            raise make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
+        allow_only(equal, "this", "expression")
+        left, right = strip_parentheses(equal.this), strip_parentheses(equal.expression)
+        left_is_public, right_is_public = (self._is_public_column(each, public) for each in (left, right))
+        if left_is_public == right_is_public:
+            raise make_refusal(
+                join, f"ON must compare a column of `{self.scope.table.name}` with one of `{public.name}`", JOIN_HINT
+            )
+        own, other = (right, left) if left_is_public else (left, right)
+        return self._find_own_column(own), _find_public_column(other, public)
+
+    def _is_public_column(self, node: exp.Expr, public: PublicTable) -> bool:
+        """Return whether it names a column of the public table: by its prefix, or because no other is called so."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            raise make_refusal(node, f"ON takes columns, and `{quote(node)}` is none", JOIN_HINT)
+        allow_only(node, "this", "table")
+        if node.table:
+            return bool(node.table.lower() == public.name.lower())
+        return not self.scope.find_columns(node.name, exact=False)
+
+    def _find_own_column(self, node: exp.Expr) -> str:
+        found = self.scope.find_columns(node.name, node.text("table") or None, exact=bool(node.this.args.get("quoted")))
+        if len(found) != 1:
+            raise make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
+        return found[0]
+
+    # -- aggregates --------------------------------------------------------------------------------------------------------
+
+    def read_aggregate(self, node: exp.Expr) -> ast.Aggregate:
+        """Return an aggregate."""
+        if type(node) in AGGREGATES:
+            allow_only(node, "this")
+            return AGGREGATES[type(node)](self.read_value(node.this))
+        match node:
+            case exp.Count():
+                allow_only(node, "this", "big_int")
+                return self._read_count(node)
+            case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
+                allow_only(node, "this", "quantile")
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
+            case exp.PercentileCont() | exp.PercentileDisc():
+                allow_only(node, "this", "expression")
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
+            case exp.WithinGroup():
+                return self._read_within_group(node)
+            case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
+                return self._read_histogram(node)
+        raise refuse_node(node, AGGREGATES_HINT)
+
+    def _read_count(self, node: exp.Count) -> ast.Aggregate:
+        if isinstance(node.this, exp.Star):
+            allow_only(node.this)
+            return aggregates.CountRows()
+        if not isinstance(node.this, exp.Distinct):
+            return aggregates.CountValues(self.read_value(node.this))
+        allow_only(node.this, "expressions")
+        values = [self.read_value(part) for part in node.this.expressions]
+        if values == [ast.Ref(self.scope.table.unit)]:
+            return aggregates.CountUnits()
+        if len(values) != 1 or not isinstance(values[0], ast.Ref | ast.Bin):
+            raise make_refusal(
+                node,
+                "COUNT(DISTINCT …) takes one column, or bins of one",
+                "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
+            )
+        return aggregates.CountDistinct(values[0])
+
+    def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
+        """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
+        allow_only(node, "this", "expression")
+        order = node.expression
+        if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
+            raise make_refusal(
+                node,
+                "WITHIN GROUP goes with PERCENTILE_CONT and PERCENTILE_DISC only",
+                "write QUANTILE(column, 0.9) or MEDIAN(column)",
+            )
+        allow_only(node.this, "this")
+        allow_only(order, "expressions")
+        if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
+            raise make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
+        allow_only(order.expressions[0], "this")
+        return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
+
+    def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
+        allow_only(node, "this", "expressions")
+        if len(node.expressions) < 2:
+            raise make_refusal(
+                node, "HISTOGRAM needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
+            )
+        value = self.read_value(node.expressions[0])
+        numbers = [read_number(part) for part in node.expressions[1:]]
+        try:
+            edges = check_edges(numbers) if len(numbers) > 1 else compute_edges(value, numbers[0], self.scope.table)
+        except QueryRefused as refusal:
+            raise make_refusal(node, refusal.reason, refusal.hint) from None
+        return aggregates.Histogram(value, edges)
+
+    # -- values ------------------------------------------------------------------------------------------------------------
+
+    def read_value(self, node: exp.Expr | None, room: int = MAX_SQL_DEPTH) -> ast.Value:
+        """Return a number, a column, or an expression of them."""
+        if node is None:
+            raise make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
+        if room == 0:
+            raise make_refusal(node, "The expression is nested too deeply", "simplify it")
+        match node:
+            case exp.Paren():
+                allow_only(node, "this")
+                return self.read_value(node.this, room - 1)
+            case exp.Column():
+                return self._read_column(node)
+            case exp.Literal() if not node.is_string:
+                return ast.Number(read_number(node))
+            case exp.Neg():
+                allow_only(node, "this")
+                return ast.Minus(ast.Number(Fraction(0)), self.read_value(node.this, room - 1))
+            case exp.Add() | exp.Sub() | exp.Mul():
+                allow_only(node, "this", "expression")
+                left, right = self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1)
+                return ARITHMETIC[type(node)](left, right)
+            case exp.IntDiv():
+                allow_only(node, "this", "expression")
+                return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
+            case exp.Case():
+                return self._read_case(node, room)
+            case exp.Literal():
+                name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                raise make_refusal(
+                    node,
+                    f"{quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
+                    f"write {name}, without single quotes",
+                )
+            case exp.AggFunc():
+                raise make_refusal(
+                    node,
+                    f"The aggregate `{quote(node)}` stands inside of an expression",
+                    "ask for the aggregate alone, and compute with the answer: post-processing is free",
+                )
+        raise refuse_node(node, VALUES_HINT)
+
+    def _read_column(self, node: exp.Column) -> ast.Ref:
+        allow_only(node, "this", "table")
+        table, joins = self.scope.table, self.scope.joins
+        tables = (table.name, *(join.table for join in joins))
+        if node.table and node.table.lower() not in [name.lower() for name in tables]:
+            raise make_refusal(
+                node,
+                f"The table `{node.table}` is not known here",
+                f"write {' or '.join(f'{name}.{node.name}' for name in tables)}, or {node.name} alone",
+            )
+        if not isinstance(node.this, exp.Identifier):
+            raise refuse_node(node, VALUES_HINT)
+        is_quoted = bool(node.this.args.get("quoted"))
+        found = self.scope.find_columns(node.name, node.table or None, exact=is_quoted)
+        if len(found) == 1:
+            return ast.Ref(found[0])
+        reason, hint = self.scope.explain_name(f"{node.table}.{node.name}".strip("."), found)
+        if is_quoted and not found and not node.table:
+            reason = f'"{node.name}" is in double quotes, which name a column, and no such column is declared'
+            hint = f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
+        raise make_refusal(node, reason, hint)
+
+    def _read_case(self, node: exp.Case, room: int) -> ast.Case:
+        allow_only(node, "ifs", "default")
+        branches = []
+        for branch in node.args["ifs"]:
+            allow_only(branch, "this", "true")
+            condition = self.read_condition(branch.this, room - 1)
+            branches.append((condition, self.read_value(branch.args["true"], room - 1)))
+        default = node.args.get("default")
+        if default is None or isinstance(default, exp.Null):
+            return ast.Case(tuple(branches), None)
+        return ast.Case(tuple(branches), self.read_value(default, room - 1))
+
+    # -- conditions --------------------------------------------------------------------------------------------------------
+
+    def read_condition(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Condition:
+        """Return something that is true, false or unknown of a row."""
+        if room == 0:
+            raise make_refusal(node, "The condition is nested too deeply", "simplify it")
+        match node:
+            case exp.Paren():
+                allow_only(node, "this")
+                return self.read_condition(node.this, room - 1)
+            case exp.And():
+                return ast.All(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
+            case exp.Or():
+                return ast.Any(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
+            case exp.Not():
+                allow_only(node, "this")
+                return ast.Not(self.read_condition(node.this, room - 1))
+            case exp.Is():
+                allow_only(node, "this", "expression")
+                if not isinstance(node.expression, exp.Null):
+                    raise make_refusal(
+                        node,
+                        f"IS takes NULL only, not `{quote(node.expression)}`",
+                        "write column IS NULL, or column = value",
+                    )
+                return ast.Missing(self._read_ref(node.this, room))
+            case exp.In():
+                allow_only(node, "this", "expressions")
+                column = self._read_ref(node.this, room)
+                if not node.expressions:
+                    raise make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
+                return ast.OneOf(column, tuple(self._read_constant(part, column) for part in node.expressions))
+            case exp.Between():
+                allow_only(node, "this", "low", "high")
+                low = self._read_comparison(ast.Order.AT_LEAST, node.this, node.args["low"], room)
+                return ast.All((low, self._read_comparison(ast.Order.AT_MOST, node.this, node.args["high"], room)))
+            case exp.Column():
+                column = self._read_ref(node, room)
+                if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
+                    raise make_refusal(
+                        node, f"The column `{column.column}` is not true or false", f"compare it: {quote(node)} = …"
+                    )
+                return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
+        if type(node) in COMPARISONS:
+            allow_only(node, "this", "expression")
+            return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+            raise make_refusal(node, f"`{quote(node)}` is not a condition", "compare a column with it: column = …")
+        raise refuse_node(node, CONDITIONS_HINT)
+
+    def _read_ref(self, node: exp.Expr, room: int) -> ast.Ref:
+        value = self.read_value(node, room - 1)
+        if not isinstance(value, ast.Ref):
+            raise make_refusal(node, "IS NULL and IN take a column, not an expression", "write column IS NULL")
         return value
+
+    def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
+        left, right = strip_parentheses(left), strip_parentheses(right)
+        if _is_constant(left):
+            order, left, right = MIRRORED_ORDERS.get(order, order), right, left
+        value = self.read_value(left, room - 1)
+        if isinstance(value, ast.Ref) and _is_constant(right):
+            return ast.Compare(order, value, self._read_constant(right, value))
+        return ast.Compare(order, value, self.read_value(right, room - 1))
+
+    def _read_constant(self, node: exp.Expr, column: ast.Ref) -> ast.Number | ast.Constant:
+        """Return a constant of the column's own kind: nothing is cast."""
+        kind = self.scope.table.columns[column.column].kind
+        is_text = isinstance(node, exp.Literal) and node.is_string
+        if kind in (Kind.INTEGER, Kind.REAL) and isinstance(node, exp.Neg | exp.Literal) and not is_text:
+            return ast.Number(read_number(node))
+        if kind is Kind.BOOLEAN and isinstance(node, exp.Boolean):
+            allow_only(node, "this")
+            return ast.Constant(bool(node.this))
+        if is_text and kind in (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
+            allow_only(node, "this", "is_string")
+            moment = None if kind is Kind.TEXT else _read_moment(node.this, kind)
+            if kind is Kind.TEXT or moment is not None:
+                return ast.Constant(node.this if kind is Kind.TEXT else moment)
+        raise make_refusal(
+            node,
+            f"The column `{column.column}` holds {kind.value} values, and `{quote(node)}` is not one",
+            f"write a constant such as {EXAMPLES[kind]}",
+        )
+
+
+# -- parts of nodes --------------------------------------------------------------------------------------------------------
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Return whether it is written as a constant: a number with or without a sign, a text, a truth value."""
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
+
+
+def _list_operands(node: exp.Expr) -> list[exp.Expr]:
+    """Return the operands of a chain of ANDs, or of ORs, from left to right."""
+    operands, rest = [], [node]
+    while rest:
+        part = rest.pop()
+        if type(part) is type(node):
+            allow_only(part, "this", "expression")
+            rest += (part.expression, part.this)
+        else:
+            operands.append(strip_parentheses(part))
+    return operands
+
+
+def _read_width(node: exp.Expr) -> int:
+    width = read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
+    if width is None or width.denominator != 1 or not 1 <= width < MAX_BIN_WIDTH:
+        raise make_refusal(node, f"The width `{quote(node)}` of a bin is not an integer above 0", "write column // 10")
+    return int(width)
+
+
+def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
+    share = read_number(literal) if isinstance(literal, exp.Literal) else None
+    if share is None or not 0 < share < 1:
+        written = "nothing" if literal is None else f"`{quote(literal)}`"
+        raise make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
+    return share
+
+
+def _read_moment(text: str, kind: Kind) -> date | datetime | None:
+    """Return a date, or a time without a time zone; None if the text is neither."""
+    try:
+        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+
+
+def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
+    alike = [name for name in public.columns if name == node.name]
+    alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
+    if len(alike) != 1:
+        raise make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
+    return alike[0]
+
+
+def _format_name(name: str) -> str:
+    """Return a table's name as SQL has it: in double quotes where it is not a plain word."""
+    tokens = Tokenizer().tokenize(name)
+    plain = name.isidentifier() and len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -1,65 +1,48 @@
-"""Answers made tidier after the fact: no negative counts, whole numbers, groups that add up to their total.
+"""Post-processing of answers: no negative counts, whole numbers, groups that add up to their total.
 
-All of it is post-processing: it sees the noisy answer and nothing else, so it costs nothing, and the answer's explanation
-says that it was done. Values move; what an interval covers, the bounded total, stays what it was.
+It sees the noisy answer and nothing else, so it is free, and the answer's explanation says that it was done. Values move;
+what an interval covers, the clipped statistic, stays what it was.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple, Protocol, TypeAlias
 
 from discreet._numbers import Number, format_rational, to_rational
 from discreet.errors import BadParameter
-from discreet.query import ast
-from discreet.query.contribution import BoundedQuery
-from discreet.query.estimates import Estimate
+from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Key
 
 AnswerRows: TypeAlias = tuple[tuple[tuple[Key, ...], tuple[Estimate, ...]], ...]
 
 
 class AnswerLike(Protocol):
-    """What is looked at of a release."""
+    """The parts of an answer that post-processing looks at."""
 
     @property
     def groups(self) -> tuple[str, ...]: ...
     @property
-    def columns(self) -> tuple[str, ...]: ...
+    def schema(self) -> tuple[AnswerColumn, ...]: ...
     @property
     def rows(self) -> AnswerRows: ...
     @property
     def explanation(self) -> str: ...
     @property
-    def lower_limits(self) -> tuple[Fraction | None, ...]: ...
-    @property
-    def is_count(self) -> tuple[bool, ...]: ...
-    @property
-    def additive(self) -> tuple[bool, ...]: ...
-    @property
     def keys_selected(self) -> bool: ...
-    @property
-    def fixed_totals(self) -> tuple[Fraction | None, ...]: ...
 
 
 class PostprocessedAnswer(NamedTuple):
-    """What changes of it."""
+    """What post-processing changes of an answer."""
 
     rows: AnswerRows
+    schema: tuple[AnswerColumn, ...]
     explanation: str
-    fixed_totals: tuple[Fraction | None, ...]
-
-
-def is_additive(aggregate: ast.Aggregate, bounded: BoundedQuery) -> bool:
-    """Whether the groups of a column add up to the same column over everybody: rows and sums do, and units if each is
-    counted in one group only."""
-    if isinstance(aggregate, ast.CountUnits):
-        return bounded.max_groups == 1
-    return isinstance(aggregate, ast.CountRows | ast.CountValues | ast.Histogram | ast.Sum)
 
 
 def check_additive(groups: Sequence[object], additive: Sequence[bool]) -> None:
-    """Refuse an answer in which nothing can be made to add up; all of this is known before the question is asked."""
+    """Refuse an answer in which nothing can be made to add up; all of this is known before the query is asked."""
     if not groups:
         raise BadParameter("answer", "one row", "nothing adds up to it", "ask by group, with GROUP BY")
     if not any(additive):
@@ -67,54 +50,59 @@ def check_additive(groups: Sequence[object], additive: Sequence[bool]) -> None:
 
 
 def clip_negative(answer: AnswerLike, columns: Sequence[str]) -> PostprocessedAnswer:
-    """What cannot be negative, as at least 0."""
-    sure = [least is not None and least >= 0 for least in answer.lower_limits]
+    """Show as at least 0 what cannot be negative."""
     for name in columns:
-        if not sure[find_column(answer, name)]:
-            raise BadParameter("column", repr(name), "its true value may be negative", "leave it as it is")
-    chosen = _choose_columns(answer, columns, sure)
-    rows = _replace_columns(answer, chosen, lambda i: [_clip_estimate(cell) for cell in _column_estimates(answer, i)])
-    return PostprocessedAnswer(
-        rows, _extend_explanation(answer, chosen, "Negative values are shown as 0 (post-processing)"), answer.fixed_totals
-    )
+        if not answer.schema[find_column(answer, name)].is_non_negative:
+            raise BadParameter("column", repr(name), "its exact value may be negative", "leave it as it is")
+    chosen = _choose_columns(answer, columns, [column.is_non_negative for column in answer.schema])
+
+    def clip(i: int) -> list[Estimate]:
+        return [each.adjust(max(each.value, 0), max(each.lower, 0), max(each.upper, 0)) for each in _estimates(answer, i)]
+
+    note = _extend_explanation(answer, chosen, "Negative values are shown as 0 (post-processing)")
+    return PostprocessedAnswer(_replace_columns(answer, chosen, clip), answer.schema, note)
 
 
 def round_to_integers(answer: AnswerLike, columns: Sequence[str]) -> PostprocessedAnswer:
-    """Whole numbers, intervals rounded outward. A column that was made consistent keeps its total, rounded itself."""
-    chosen = _choose_columns(answer, columns, answer.is_count)
+    """Round to whole numbers, the intervals outward. A column that was made consistent keeps its total, rounded itself."""
+    chosen = _choose_columns(answer, columns, [column.is_count for column in answer.schema])
 
-    def rounded(i: int) -> list[Estimate]:
-        cells, kept = _column_estimates(answer, i), answer.fixed_totals[i] if answer.fixed_totals else None
-        values = [cell.value for cell in cells]
-        whole = [round(value) for value in values] if kept is None else apportion(values, round(kept))
-        return [_round_estimate(cell, value) for cell, value in zip(cells, whole, strict=True)]
+    def round_column(i: int) -> list[Estimate]:
+        estimates, total = _estimates(answer, i), answer.schema[i].fixed_total
+        values = [each.value for each in estimates]
+        whole = [round(value) for value in values] if total is None else apportion(values, round(total))
+        pairs = zip(estimates, whole, strict=True)
+        return [each.adjust(value, floor(each.lower), ceil(each.upper)) for each, value in pairs]
 
-    said = _extend_explanation(answer, chosen, "Values are rounded to whole numbers (post-processing)")
-    return PostprocessedAnswer(_replace_columns(answer, chosen, rounded), said, answer.fixed_totals)
+    note = _extend_explanation(answer, chosen, "Values are rounded to whole numbers (post-processing)")
+    return PostprocessedAnswer(_replace_columns(answer, chosen, round_column), answer.schema, note)
 
 
 def make_consistent(answer: AnswerLike, total: Mapping[str, Number] | None) -> PostprocessedAnswer:
-    """Counts and sums moved to the nearest values that add up to their total, none below 0 where that is known."""
-    check_additive(answer.groups, answer.additive)
+    """Move counts and sums to the nearest values that add up to their total, none below 0 where that is known."""
+    check_additive(answer.groups, [column.is_additive for column in answer.schema])
     given = {name: to_rational(value, "total") for name, value in (total or {}).items()}
     for name in given:
-        if not answer.additive[find_column(answer, name)]:
+        if not answer.schema[find_column(answer, name)].is_additive:
             raise BadParameter("total", repr(name), "its groups do not add up", "give totals of counts and sums")
-    chosen = _choose_columns(answer, (), answer.additive)
-    sums = tuple(_target_total(answer, i, given.get(name)) if i in chosen else None for i, name in enumerate(answer.columns))
+    chosen = _choose_columns(answer, (), [column.is_additive for column in answer.schema])
+    totals = [_find_total(answer, i, given.get(each.name)) if i in chosen else None for i, each in enumerate(answer.schema)]
 
-    def moved(i: int) -> list[Estimate]:
-        cells, wanted = _column_estimates(answer, i), sums[i]
-        assert wanted is not None
-        values = project_to_total([to_rational(cell.value) for cell in cells], wanted, positive=_is_non_negative(answer, i))
-        return [cell.adjust(_to_number(value), cell.lower, cell.upper) for cell, value in zip(cells, values, strict=True)]
+    def move(i: int) -> list[Estimate]:
+        estimates, target = _estimates(answer, i), totals[i]
+        assert target is not None
+        exact = [to_rational(each.value) for each in estimates]
+        values = project_to_total(exact, target, positive=answer.schema[i].is_non_negative)
+        pairs = zip(estimates, values, strict=True)
+        return [each.adjust(_to_number(value), each.lower, each.upper) for each, value in pairs]
 
-    said = _extend_explanation(
+    note = _extend_explanation(
         answer, chosen, "Values are moved to the nearest ones that add up to their total (post-processing)"
     )
-    said += " The intervals stay where they were and cover the bounded totals; a value outside of its own is not reliable."
+    note += " The intervals stay as they were; a value outside of its own interval is not reliable."
     hidden = " Keys that are not shown are no part of these totals." if answer.keys_selected else ""
-    return PostprocessedAnswer(_replace_columns(answer, chosen, moved), said + hidden, sums)
+    schema = tuple(replace(each, fixed_total=fixed) for each, fixed in zip(answer.schema, totals, strict=True))
+    return PostprocessedAnswer(_replace_columns(answer, chosen, move), schema, note + hidden)
 
 
 def project_to_total(values: Sequence[Fraction], total: Fraction, *, positive: bool) -> list[Fraction]:
@@ -155,52 +143,41 @@ def apportion(values: Sequence[float], total: int) -> list[int]:
 
 
 def find_column(answer: AnswerLike, name: str) -> int:
-    """Where a column stands."""
-    if name not in answer.columns:
-        raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(answer.columns)}")
-    return answer.columns.index(name)
+    """Return the position of a column."""
+    names = [column.name for column in answer.schema]
+    if name not in names:
+        raise BadParameter("column", repr(name), "not in this answer", f"take one of {', '.join(names)}")
+    return names.index(name)
 
 
-def _target_total(answer: AnswerLike, i: int, given: Fraction | None) -> Fraction:
+def _find_total(answer: AnswerLike, i: int, given: Fraction | None) -> Fraction:
+    non_negative = answer.schema[i].is_non_negative
     if given is None:
-        own = sum((to_rational(cell.value) for cell in _column_estimates(answer, i)), Fraction(0))
-        return max(own, Fraction(0)) if _is_non_negative(answer, i) else own
-    if given < 0 and _is_non_negative(answer, i):
+        own = sum((to_rational(each.value) for each in _estimates(answer, i)), Fraction(0))
+        return max(own, Fraction(0)) if non_negative else own
+    if given < 0 and non_negative:
         raise BadParameter("total", format_rational(given), "this column is never negative", "give a total of at least 0")
     return given
-
-
-def _is_non_negative(answer: AnswerLike, i: int) -> bool:
-    least = answer.lower_limits[i]
-    return least is not None and least >= 0
 
 
 def _choose_columns(answer: AnswerLike, names: Sequence[str], default: Sequence[bool]) -> frozenset[int]:
     if names:
         return frozenset(find_column(answer, name) for name in names)
-    return frozenset(i for i, wanted in enumerate(default) if wanted)
+    return frozenset(i for i, chosen in enumerate(default) if chosen)
 
 
-def _column_estimates(answer: AnswerLike, i: int) -> list[Estimate]:
+def _estimates(answer: AnswerLike, i: int) -> list[Estimate]:
     return [row[i] for _, row in answer.rows]
 
 
 def _replace_columns(answer: AnswerLike, chosen: frozenset[int], change: Callable[[int], list[Estimate]]) -> AnswerRows:
-    columns = [change(i) if i in chosen else _column_estimates(answer, i) for i in range(len(answer.columns))]
+    columns = [change(i) if i in chosen else _estimates(answer, i) for i in range(len(answer.schema))]
     return tuple((keys, tuple(column[j] for column in columns)) for j, (keys, _) in enumerate(answer.rows))
 
 
 def _extend_explanation(answer: AnswerLike, chosen: frozenset[int], note: str) -> str:
-    names = ", ".join(name for i, name in enumerate(answer.columns) if i in chosen)
+    names = ", ".join(column.name for i, column in enumerate(answer.schema) if i in chosen)
     return f"{answer.explanation} {note}: {names}." if names else answer.explanation
-
-
-def _clip_estimate(estimate: Estimate) -> Estimate:
-    return estimate.adjust(max(estimate.value, 0), max(estimate.lower, 0), max(estimate.upper, 0))
-
-
-def _round_estimate(estimate: Estimate, value: int) -> Estimate:
-    return estimate.adjust(value, floor(estimate.lower), ceil(estimate.upper))
 
 
 def _to_number(exact: Fraction) -> float:

@@ -1,6 +1,6 @@
-"""An answer as plain values that can be kept and read back, and what it was measured by, for a ledger to remember.
+"""An answer as plain values that a ledger records and reads back, and the specification of what was measured.
 
-Nothing here says anything about the data but the answer itself: no hash of it, no time, no count of rows.
+Nothing here depends on the data but the answer itself: no hash of the rows, no time, no count of rows.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,18 @@ from typing import Any
 from discreet.errors import BadEventEncoding
 from discreet.events import Composition
 from discreet.mechanisms import Gaussian
-from discreet.query.answer import Answer
+from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import Measurement
-from discreet.query.estimates import Estimate
+from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.schema import Column, Key, Table
-from discreet.query.statistics import CentredSum, statistic_name
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerReference:
-    """What stands in the account for an answer: its entry, what was measured, and the answer as it was recorded.
+    """Where an account keeps an answer: its entry, what was measured, and the answer as it was recorded.
 
-    `after` are the entries whose answers it rests on: the count that its price was found by, the bounds that were found.
+    `after` are the entries whose answers it rests on: a pilot count, discovered bounds.
     """
 
     entry: int
@@ -35,12 +34,15 @@ class LedgerReference:
 
 
 def measurement_spec(measurement: Measurement, source: str, label: str | None = None) -> dict[str, Any]:
-    """Everything that decides what is measured: the same of it is the same question. A label tells apart what one source
-    holds at different times; without one nothing is said, so that what was recorded before there were labels is found."""
-    bounded = measurement.bounded
-    labelled: dict[str, Any] = {} if label is None else {"label": label}
-    labelled |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
-    return labelled | {
+    """Return everything that decides what is measured: two measurements with the same specification are the same one.
+
+    A label tells apart what one source holds at different times. What is absent or false by default is left out, so that
+    answers recorded before it existed are found.
+    """
+    bounded, selection = measurement.bounded, measurement.selection
+    optional: dict[str, Any] = {} if label is None else {"label": label}
+    optional |= {"adjusted_after_looking": True} if bounded.table.adjusted_after_looking else {}
+    return optional | {
         "source": source,
         "table": bounded.table.name,
         "question": to_sql(bounded.query, bounded.table.unit),
@@ -55,24 +57,23 @@ def measurement_spec(measurement: Measurement, source: str, label: str | None = 
             for name, column in sorted(bounded.table.columns.items())
             if column.lower is not None
         },
-        "noise": [_noise_spec(measurement, i) for i in range(len(measurement.noises))],
-        "selection": None
-        if measurement.selection is None
-        else [str(measurement.selection.scale), measurement.selection.threshold],
+        "noise": [
+            {
+                "total": statistic.name,
+                "mechanism": type(noise).__name__,
+                "scale": str(noise.sigma if isinstance(noise, Gaussian) else noise.scale),
+                "grid": str(statistic.step_size(bounded.table)),
+            }
+            for statistic, noise in measurement.noises
+        ],
+        "selection": None if selection is None else [str(selection.scale), selection.threshold],
     }
 
 
-def _noise_spec(measurement: Measurement, i: int) -> dict[str, Any]:
-    measure, noise = measurement.noises[i]
-    grid = measurement.bounded.grid_range(measure).grid ** measure.power if isinstance(measure, CentredSum) else Fraction(1)
-    width = noise.sigma if isinstance(noise, Gaussian) else noise.scale
-    return {"total": statistic_name(measure), "mechanism": type(noise).__name__, "scale": str(width), "grid": str(grid)}
-
-
 def policy_hash(table: Table) -> str:
-    """The hash of all that is declared about a table, the salt and the public tables included; but for its `least_epsilon`,
-    which refuses queries and changes no measurement."""
-    public = {name: [lookup.digest, _list_columns(lookup.columns)] for name, lookup in sorted(table.public.items())}
+    """Return the hash of all that is declared about a table, the salt and the public tables included; not of its
+    `least_epsilon`, which refuses queries and changes no measurement."""
+    public = {name: [each.digest, _list_columns(each.columns)] for name, each in sorted(table.public.items())}
     return _hash_repr(
         [
             table.name,
@@ -105,14 +106,14 @@ def _hash_repr(value: Any) -> str:
 
 
 def key_to_json(key: Key) -> Any:
-    """A key as JSON has it; dates and times are told from texts."""
+    """Return a key as JSON; dates and times are marked, so that they differ from texts."""
     if isinstance(key, datetime):
         return {"time": key.isoformat()}
     return {"date": key.isoformat()} if isinstance(key, date) else key
 
 
 def key_from_json(value: Any) -> Key:
-    """The key that was written.
+    """Return the key that `key_to_json` wrote.
 
     >>> key_from_json(key_to_json(date(2024, 2, 29))), key_from_json(key_to_json("2024-02-29"))
     (datetime.date(2024, 2, 29), '2024-02-29')
@@ -124,50 +125,48 @@ def key_from_json(value: Any) -> Key:
             return date.fromisoformat(text)
         case None | str() | int() | bool():
             return value
-    raise BadEventEncoding("a recorded answer holds a key of no known kind", "read it with the version that wrote it")
+    raise BadEventEncoding("a recorded answer holds a key of an unknown kind", "read it with the version that wrote it")
 
 
 def to_record(answer: Answer) -> dict[str, Any]:
-    """The answer as plain values."""
+    """Return an answer as plain values."""
     return {
         "groups": list(answer.groups),
-        "columns": list(answer.columns),
+        "columns": [each.name for each in answer.schema],
         "rows": [
-            [[*map(key_to_json, keys)], [[c.value, c.lower, c.upper, c.reliable] for c in row]] for keys, row in answer.rows
+            [[*map(key_to_json, keys)], [[e.value, e.lower, e.upper, e.reliable] for e in row]] for keys, row in answer.rows
         ],
-        "confidence": float(answer.confidence),
-        "simultaneous": answer.simultaneous,
+        "confidence": answer.intervals.confidence,
+        "simultaneous": answer.intervals.simultaneous,
         "tainted": answer.tainted,
         "explanation": answer.explanation,
-        "known_least": [None if least is None else str(least) for least in answer.lower_limits],
-        "counted": list(answer.is_count),
-        "additive": list(answer.additive),
+        "known_least": [None if each.lower_limit is None else str(each.lower_limit) for each in answer.schema],
+        "counted": [each.is_count for each in answer.schema],
+        "additive": [each.is_additive for each in answer.schema],
         "selected": answer.keys_selected,
         "pipeline": list(answer.pipeline),
     }
 
 
 def from_record(record: Mapping[str, Any], event: Composition) -> Answer:
-    """The answer that was recorded."""
+    """Return the answer that `to_record` wrote."""
     try:
+        limits = [None if least is None else Fraction(least) for least in record["known_least"]]
+        described = zip(record["columns"], limits, record["counted"], record["additive"], strict=True)
         return Answer(
             groups=tuple(record["groups"]),
-            columns=tuple(record["columns"]),
+            schema=tuple(AnswerColumn(*column) for column in described),
             rows=tuple(
-                (tuple(map(key_from_json, keys)), tuple(Estimate(*cell) for cell in row)) for keys, row in record["rows"]
+                (tuple(map(key_from_json, keys)), tuple(Estimate(*each) for each in row)) for keys, row in record["rows"]
             ),
-            confidence=record["confidence"],
+            intervals=IntervalOptions(record["confidence"], record["simultaneous"]),
             event=event,
             explanation=record["explanation"],
             tainted=record["tainted"],
-            simultaneous=record["simultaneous"],
-            lower_limits=tuple(None if least is None else Fraction(least) for least in record["known_least"]),
-            is_count=tuple(record["counted"]),
-            additive=tuple(record["additive"]),
             keys_selected=record["selected"],
             pipeline=tuple(record["pipeline"]),
         )
     except (KeyError, TypeError, ValueError):
         raise BadEventEncoding(
-            "a recorded answer is not one that this version writes", "read it with the one that wrote it"
+            "a recorded answer is not one that this version writes", "read it with the version that wrote it"
         ) from None

@@ -3,9 +3,10 @@
 Nothing here is read off the data. Bounds and keys are public statements; values outside them are clamped or dropped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
@@ -28,13 +29,9 @@ class Kind(Enum):
     DATE = "date"
     TIMESTAMP = "timestamp"
 
-    @property
-    def is_numeric(self) -> bool:
-        """Whether it can be added up."""
-        return self in (Kind.INTEGER, Kind.REAL, Kind.BOOLEAN)
-
 
 LARGEST_KEY = 1 << 63
+MAX_LISTED = 20  # names in a message
 DEFAULT_SALT = "discreet"
 """Of the hash that decides which groups of a unit count, unless the steward chose another."""
 
@@ -42,6 +39,26 @@ DEFAULT_SALT = "discreet"
 DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
 """The least ε that a debit may have, unless the steward chose another: how long a query runs depends on the rows that match,
 so no query is answered for next to nothing."""
+
+
+def suggest_name(name: object, known: Iterable[str]) -> str:
+    """Return a hint with the known names that are closest to a name, or with all of them if none is close.
+
+    The case of letters and the name of a table before a column do not count.
+
+    >>> suggest_name("people.Agee", ["id", "age", "dept"])
+    'did you mean `age`?'
+    >>> suggest_name("salary", ["id", "age", "dept"])
+    'use one of `id`, `age`, `dept`'
+    """
+    names, bare = list(known), dict[str, str]()
+    for each in names:
+        bare.setdefault(each.rpartition(".")[2].lower(), each)
+    close = get_close_matches(str(name).rpartition(".")[2].lower(), bare, 3)
+    if close:
+        return f"did you mean {' or '.join(f'`{bare[each]}`' for each in close)}?"
+    rest = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return f"use one of {', '.join(f'`{each}`' for each in names[:MAX_LISTED])}{rest}"
 
 
 def accepts(kind: Kind, key: Key) -> bool:
@@ -77,16 +94,19 @@ class Column:
         low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
         if low >= high:
             raise BadParameter(
-                "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "declare a proper interval"
+                "lower",
+                format_rational(low),
+                f"must lie below upper = {format_rational(high)}",
+                "give the smaller bound first",
             )
         if self.kind not in (Kind.INTEGER, Kind.REAL):
-            raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has none", "leave them out")
+            raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has no bounds", "leave them out")
         return Column(self.kind, low, high, self.keys)
 
     def with_keys(self, keys: "tuple[Key, ...]") -> "Column":
         """The same column with the keys that everybody knows."""
         if self.kind is Kind.REAL:
-            raise BadParameter("keys", "reals", "floats are no keys", "bin them: floor(x / width)")
+            raise BadParameter("keys", "real", "a real column has no keys", "group by bins: column // 10")
         for key in keys:
             if key is not None and not accepts(self.kind, key):
                 raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
@@ -132,15 +152,13 @@ class Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
         if self.unit not in self.columns:
-            raise BadParameter(
-                "unit", repr(self.unit), "not a column of the table", f"take one of {', '.join(self.columns)}"
-            )
+            raise BadParameter("unit", repr(self.unit), "not a column of the table", suggest_name(self.unit, self.columns))
         if self.columns[self.unit].kind is Kind.REAL:
             raise BadParameter(
                 "unit",
                 repr(self.unit),
-                "holds reals, whose text differs between engines",
-                "make it a whole number or a text",
+                "a real column, whose text differs between engines",
+                "make it an integer or a text",
             )
         check_int(self.max_groups, "max_groups", 1)
         check_int(self.max_rows, "max_rows", 1)
@@ -149,6 +167,6 @@ class Table:
                 raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")
         names = [self.name.lower(), *(name.lower() for name in self.public)]
         if len(set(names)) != len(names):
-            raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own")
+            raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own name")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "public", MappingProxyType(dict(self.public)))

@@ -1,57 +1,152 @@
-"""The exact whole numbers that an answer is made of.
+"""Statistics: the exact integers that an engine computes per group, and that noise is added to.
 
-Which of them an aggregate needs is decided here; how far one unit can move them is said in `bound`.
+Each statistic knows the most that one unit adds to it in one group. In how many groups that can happen, and so the
+sensitivity, is the subject of `contribution`.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from discreet.query import ast
 from discreet.query.grid import GridRange, grid_range_of
 from discreet.query.schema import Table
 
 
-@dataclass(frozen=True, slots=True)
-class RowCount:
-    """How many rows, at most r per unit and group."""
+class _Statistic(ABC):
+    """What every statistic says of itself; the answers here are those of a count of rows."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The text that stands for it in measurement hashes: it never changes."""
+
+    def max_contribution(self, max_rows: int, table: Table) -> int:
+        """Return the most that one unit adds to one group."""
+        return max_rows
+
+    def has_both_signs(self, table: Table) -> bool:
+        """Return whether two units' contributions to a group may have different signs."""
+        return False
+
+    @property
+    def adds_up_over_units(self) -> bool:
+        """Whether its totals over disjoint sets of units add up to the total over all of them."""
+        return True
+
+    def step_size(self, table: Table) -> Fraction:
+        """Return what 1 of it is in the unit of the column."""
+        return Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCount:
-    """How many distinct units."""
+class RowCount(_Statistic):
+    """The number of rows, at most `max_rows` per unit and group."""
+
+    @property
+    def name(self) -> str:
+        return "rows"
 
 
 @dataclass(frozen=True, slots=True)
-class ValueCount:
-    """How many rows where the value is not missing, at most r per unit and group."""
+class UnitCount(_Statistic):
+    """The number of distinct units."""
+
+    @property
+    def name(self) -> str:
+        return "units"
+
+    def max_contribution(self, max_rows: int, table: Table) -> int:
+        """Return 1: a unit counts once, however many rows it has."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCount(_Statistic):
+    """The number of rows where the value is not NULL, at most `max_rows` per unit and group."""
 
     value: ast.Value
 
+    @property
+    def name(self) -> str:
+        return "values"
+
 
 @dataclass(frozen=True, slots=True)
-class CentredSum:
-    """The sum of (value − centre)^power, in grid steps, over the same rows that `Values` counts."""
+class DistinctCount(_Statistic):
+    """The number of distinct values that are not NULL, of which at most `max_rows` per unit and group count.
+
+    The values that count of a unit are the first in the order of a salted hash of unit, group and value, so they depend on
+    no other unit's rows.
+
+    **Proof** that one unit moves it by at most r = `max_rows` per group. Let A be the values that the other units bring to a
+    group, and X, with |X| ≤ r, those of the unit. Adding or removing the unit moves the count by |A ∪ X| − |A|, which is
+    between 0 and r. Replacing X by Y moves it by (|A ∪ Y| − |A|) − (|A ∪ X| − |A|), a difference of two such numbers.
+    """
+
+    value: ast.Ref | ast.Bin
+
+    @property
+    def name(self) -> str:
+        return "distinct values"
+
+    @property
+    def adds_up_over_units(self) -> bool:
+        """False: two units may bring the same value."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class CentredSum(_Statistic):
+    """The sum of (value − centre)^power, in grid steps, over the same rows that `ValueCount` counts."""
 
     value: ast.Value
     centre: int
     power: int = 1
 
+    @property
+    def name(self) -> str:
+        if self.power == 2:
+            return "centred squares"
+        return "centred sum" if self.centre else "sum"
+
+    def max_contribution(self, max_rows: int, table: Table) -> int:
+        """Return `max_rows` times the largest power of a distance from the centre."""
+        grid_range = grid_range_of(self.value, table)
+        farthest = max(abs(grid_range.lower - self.centre), abs(grid_range.upper - self.centre), 1)
+        return int(max_rows * farthest**self.power)
+
+    def has_both_signs(self, table: Table) -> bool:
+        """Return whether the values lie on both sides of the centre; squares never do."""
+        grid_range = grid_range_of(self.value, table)
+        return self.power == 1 and grid_range.lower < self.centre < grid_range.upper
+
+    def step_size(self, table: Table) -> Fraction:
+        """Return a grid step of the value, squared for squares."""
+        return Fraction(grid_range_of(self.value, table).grid ** self.power)
+
 
 @dataclass(frozen=True, slots=True)
-class CellCounts:
-    """How many rows fall into each cell, at most r per unit and group; and, above the cells, into each node of a tree.
+class CellCounts(_Statistic):
+    """The number of rows in each cell, at most `max_rows` per unit and group, and in each node of a tree above the cells.
 
-    `cell` is the number of a row's cell, from `first` on, or missing. `fans` says how many children a node has, from the
-    root down: (512,) is a plain histogram, (8, 8, 8) has the same cells with two levels of sums above them.
+    `cell` is the number of a row's cell, from `first_cell` on, or NULL. `branching` says how many children a node has, from
+    the root down: (512,) is a plain histogram, (8, 8, 8) has the same cells with two levels of sums above them.
     """
 
     cell: ast.Value
     first_cell: int
     branching: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.cells} cells" if len(self.branching) == 1 else f"{self.cells} cells and their sums"
 
     @property
     def cells(self) -> int:
@@ -64,32 +159,8 @@ class CellCounts:
         return sum(accumulate(self.branching, mul))
 
 
-ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | CentredSum
+ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | DistinctCount | CentredSum
 Statistic: TypeAlias = ScalarStatistic | CellCounts
-
-
-def statistics_of(aggregate: ast.Aggregate, table: Table) -> tuple[Statistic, ...]:
-    """The exact totals from which an aggregate is computed."""
-    match aggregate:
-        case ast.CountRows():
-            return (RowCount(),)
-        case ast.CountUnits():
-            return (UnitCount(),)
-        case ast.CountValues(value=value):
-            return (ValueCount(value),)
-        case ast.Sum(value=value):
-            return (CentredSum(value, 0),)
-        case ast.Mean(value=value):
-            return (CentredSum(value, midpoint_of(value, table)), ValueCount(value))
-        case ast.Variance(value=value):
-            middle = midpoint_of(value, table)
-            return (CentredSum(value, middle), CentredSum(value, middle, 2), ValueCount(value))
-        case ast.Quantile(value=value):
-            return (build_quantile_tree(value, table),)
-        case ast.Histogram(value=value, edges=edges):
-            return (build_histogram(value, edges),)
-        case _:
-            assert_never(aggregate)
 
 
 TREE_BRANCHING = (8, 8, 8)
@@ -98,31 +169,27 @@ of noise (docs/decisions/0003)."""
 
 
 def build_quantile_tree(value: ast.Value, table: Table) -> CellCounts:
-    """Counts over the whole range of a value, in up to 512 cells of equal width: all of its quantiles are read off them."""
-    span = grid_range_of(value, table)
-    steps = span.upper - span.lower + 1
-    fans = (
-        (max(2, steps),)
-        if steps <= 2 * TREE_BRANCHING[0]
-        else TREE_BRANCHING[:2]
-        if steps <= TREE_BRANCHING[0] * TREE_BRANCHING[1]
-        else TREE_BRANCHING
-    )
-    cells = prod(fans)
-    width = (
-        1 if steps <= cells else -(-steps // (cells - 1))
-    )  # bins begin at multiples of the width: the range may touch one more
-    return CellCounts(ast.Bin(value, width * span.grid), span.lower // width, fans)
+    """Return counts over the whole range of a value, in up to 512 cells of equal width: every quantile is read off them."""
+    grid_range = grid_range_of(value, table)
+    steps = grid_range.upper - grid_range.lower + 1
+    if steps <= 2 * TREE_BRANCHING[0]:
+        branching: tuple[int, ...] = (max(2, steps),)
+    else:
+        branching = TREE_BRANCHING[:2] if steps <= TREE_BRANCHING[0] * TREE_BRANCHING[1] else TREE_BRANCHING
+    cells = prod(branching)
+    # cells begin at multiples of their width, so the range may touch one more
+    width = 1 if steps <= cells else -(-steps // (cells - 1))
+    return CellCounts(ast.Bin(value, width * grid_range.grid), grid_range.lower // width, branching)
 
 
 def cell_width_of(tree: CellCounts, grid_range: GridRange) -> int:
-    """How many grid steps a cell of `build_quantile_tree` is wide."""
+    """Return how many grid steps wide a cell of `build_quantile_tree` is."""
     assert isinstance(tree.cell, ast.Bin)
     return int(tree.cell.width / grid_range.grid)
 
 
 def build_histogram(value: ast.Value, edges: tuple[Fraction, ...]) -> CellCounts:
-    """[e₀, e₁), [e₁, e₂), …, the last one closed. A row outside has no cell."""
+    """Return the counts of [e₀, e₁), [e₁, e₂), …, the last one closed. A row outside has no cell."""
     last = len(edges) - 2
     below = [ast.Order.LESS] * last + [ast.Order.AT_MOST]
     branches = tuple(
@@ -134,27 +201,6 @@ def build_histogram(value: ast.Value, edges: tuple[Fraction, ...]) -> CellCounts
 
 
 def midpoint_of(value: ast.Value, table: Table) -> int:
-    """The middle of the range, in steps: sums of distances from it are about half as sensitive."""
-    span = grid_range_of(value, table)
-    return (span.lower + span.upper) // 2
-
-
-def statistic_name(statistic: Statistic) -> str:
-    """A total, in words. Measurement hashes hold these texts: they never change."""
-    match statistic:
-        case RowCount():
-            return "rows"
-        case UnitCount():
-            return "units"
-        case ValueCount():
-            return "values"
-        case CentredSum(power=1, centre=0):
-            return "sum"
-        case CentredSum(power=1):
-            return "centred sum"
-        case CentredSum():
-            return "centred squares"
-        case CellCounts(branching=fans):
-            return f"{statistic.cells} cells" if len(fans) == 1 else f"{statistic.cells} cells and their sums"
-        case _:
-            assert_never(statistic)
+    """Return the middle of a value's range, in steps: sums of distances from it are about half as sensitive."""
+    grid_range = grid_range_of(value, table)
+    return (grid_range.lower + grid_range.upper) // 2

@@ -1,255 +1,347 @@
-"""Whether a question is one that no row can make fail: names, kinds and room, all before anything is paid.
+"""What a query may ask of a table: which column a name means, what a join adds, and that no row can make the query fail.
 
-A question may come from a text or from Python; both pass through here, so that lowering it cannot meet a surprise.
+A query comes from SQL (`query.parser`) or from Python (`query.builder`). Both look up names in a `Scope`, and every query
+passes `check_query` before anything is paid for. What passes is a total function of each possible row: every name is a
+declared column, only like kinds are compared (a cast may raise on a row), every numeric expression has a `GridRange`, and
+nothing is nested too deeply to be lowered. So an engine that runs it cannot fail on a value.
+
+A quote is free, so its work must be bounded as well: by the length of the text and the number of its tokens
+(`query.parser`), by the number of columns, and by the number of statistics that get noise (`query.contribution`).
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
+from math import ceil, floor
+from numbers import Number
 from types import UnionType
 from typing import Any, assert_never, get_args, get_origin, get_type_hints
 
+from discreet._numbers import nearest_float
 from discreet.errors import QueryRefused
 from discreet.query import ast
-from discreet.query.edges import MAX_CONSTANT, check_edges
 from discreet.query.grid import check_comparable, grid_range_of
-from discreet.query.schema import Kind, Table, accepts
-from discreet.query.statistics import build_histogram
+from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_name
 
-# How much a question may ask for at once, so that reading and quoting any question that is accepted takes a moment.
-#
-# A quote is free, so its work must be bounded: by the length of the text, the number of its words, the number of
-# columns, and
-# the number of totals that get noise. A quantile's error is that of a weighted sum of noises, which takes as long as that of
-# six totals; and where an error is given instead of an ε, a search prices the question several times.
-
-
-MAX_CHARACTERS = 20_000
-MAX_TOKENS = 10_000
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
-MAX_STATISTICS = 300
-MAX_SEARCHED_STATISTICS = 24
-STATISTICS_PER_QUANTILE = 6
-
-
-def check_text(text: str) -> None:
-    """Refuse a text that is too long to be read."""
-    if len(text) > MAX_CHARACTERS:
-        raise QueryRefused(f"the question is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
-
-
-def check_tokens(count: int) -> None:
-    """Refuse a text of too many words, numbers and signs."""
-    if count > MAX_TOKENS:
-        raise QueryRefused(f"the question has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
-
-
-def check_columns(columns: int, groupings: int) -> None:
-    """Refuse an answer with too many columns."""
-    if columns > MAX_COLUMNS:
-        raise QueryRefused(f"the answer has {columns:,} columns", f"ask for at most {MAX_COLUMNS} at once")
-    if groupings > MAX_GROUPINGS:
-        raise QueryRefused(f"the rows are grouped by {groupings:,} columns", f"group by at most {MAX_GROUPINGS}")
-
-
-def check_statistics(aggregates: Iterable[ast.Aggregate], statistics: int, *, for_error: bool = False) -> None:
-    """Refuse a question whose noise or, if `searched`, whose least ε would take long to find."""
-    quantiles = sum(isinstance(aggregate, ast.Quantile) for aggregate in aggregates)
-    work = statistics + STATISTICS_PER_QUANTILE * quantiles
-    most = MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
-    if work <= most:
-        return
-    beside = f" and {quantiles} quantiles, which count as {STATISTICS_PER_QUANTILE} each" if quantiles else ""
-    counted = f"{statistics} total{'s' * (statistics > 1)}{beside}"
-    hint = f"ask for fewer columns, so that it needs at most {most}"
-    if for_error and work <= MAX_STATISTICS:
-        raise QueryRefused(f"finding the price of an error for {counted} takes too long", f"{hint}, or give epsilon=")
-    raise QueryRefused(f"this question needs {counted}", hint)
-
-
-MAX_DEPTH = 70  # a little more than the reader of SQL allows, which counts otherwise
+MAX_DEPTH = 66  # of values and conditions in each other
+MAX_CONSTANT = 10**15
 MAX_BIN_WIDTH = 1 << 31
+MAX_CELLS = 1000
 INTERVAL_SUFFIXES = ("_lower", "_upper", "_reliable")
 """In a table, a column n of the answer has n_lower, n_upper and n_reliable beside it."""
 
 
+# -- names and joins -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The columns that a query can name: those of its table, and of the public tables that are joined to it.
+
+    **Proof** that a join costs nothing. A public table is the same on neighbouring tables, and no value occurs twice in the
+    column that it is joined by. So the join is a function of one row, which yields that row with more columns, or nothing.
+    The rows of a unit stay its own, no unit gets more of them, and a unit with one row still has at most one: what bounds a
+    unit's contribution before the join bounds it afterwards. A join that could match two rows would void this, and is
+    refused.
+    """
+
+    table: Table  # with the columns of the joined tables, called "public.column"
+    joins: tuple[ast.Join, ...] = ()
+
+    def add_join(self, join: ast.Join) -> "Scope":
+        """Return the scope with one join more, refused if it could match a row twice."""
+        if join.table in [earlier.table for earlier in self.joins]:
+            raise QueryRefused(f"`{join.table}` is joined twice", "join each public table once")
+        return Scope(_join_columns(self.table, join), (*self.joins, join))
+
+    def find_columns(self, name: str, table: str | None = None, *, exact: bool = True) -> list[str]:
+        """Return the columns that a name can mean, one if all is well: as it is written, or else ignoring case.
+
+        A column by which two tables are joined, if it has the same name in both, is the first table's.
+        """
+        joined = {f"{j.table}.{name}": (j.table, name) for j in self.joins for name in self.table.public[j.table].columns}
+        shared = {f"{join.table}.{join.there}" for join in self.joins if join.here == join.there}
+        named = []
+        for column in self.table.columns:
+            owner, bare = joined.get(column, (self.table.name, column))
+            if column not in shared if table is None else owner.lower() == table.lower():
+                named.append((bare, column))
+        found = [column for bare, column in named if bare == name]
+        return found if found or exact else [column for bare, column in named if bare.lower() == name.lower()]
+
+    def explain_name(self, name: str, found: list[str]) -> tuple[str, str]:
+        """Return what is wrong with a name that means none of the columns, or several, and what to write."""
+        if found:
+            return f"The name `{name}` means {len(found)} columns", f"write {' or '.join(found)}"
+        return f"The column `{name}` is not declared", suggest_name(name, self.table.columns)
+
+
+def suggest_table(name: str, tables: Iterable[str]) -> str:
+    """Return a hint that names the public tables."""
+    known = list(tables)
+    return suggest_name(name, known) if known else "declare one first: --public cities=cities.csv"
+
+
+def apply_joins(joins: Iterable[ast.Join], table: Table) -> Table:
+    """Return the table as conditions, keys and values see it: a joined column is called "public.column".
+
+    >>> from discreet.query.schema import Column
+    >>> city, region = Column(Kind.TEXT), Column(Kind.TEXT, keys=("north", "south"))
+    >>> cities = PublicTable("cities", {"city": city, "region": region}, frozenset({"city"}))
+    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER), "city": city}, public={"cities": cities})
+    >>> list(apply_joins([ast.Join("cities", "city", "city")], people).columns)
+    ['id', 'city', 'cities.city', 'cities.region']
+    """
+    scope = Scope(table)
+    for join in joins:
+        scope = scope.add_join(join)
+    return scope.table
+
+
+def _join_columns(table: Table, join: ast.Join) -> Table:
+    public = table.public.get(join.table)
+    if public is None:
+        raise QueryRefused(f"`{join.table}` is not a public table", suggest_table(join.table, table.public))
+    _check_matches_once(join, table, public)
+    columns = {f"{public.name}.{name}": column for name, column in public.columns.items()}
+    for name, column in columns.items():
+        if name in table.columns:
+            raise QueryRefused(f"There are two columns called `{name}`", f"rename the public table `{public.name}`")
+        if join.left and column.keys is not None and None not in column.keys:  # NULL where no row matches
+            columns[name] = replace(column, keys=(*column.keys, None))
+    return replace(table, columns={**table.columns, **columns})
+
+
+def _check_matches_once(join: ast.Join, table: Table, public: PublicTable) -> None:
+    here, there = table.columns.get(join.here), public.columns.get(join.there)
+    if here is None:
+        raise QueryRefused(f"The column `{join.here}` is not declared", suggest_name(join.here, table.columns))
+    if there is None:
+        raise QueryRefused(f"`{public.name}` has no column `{join.there}`", suggest_name(join.there, public.columns))
+    if here.kind is not there.kind or here.kind is Kind.REAL:
+        raise QueryRefused(
+            f"`{join.here}` ({here.kind.value}) cannot be matched with `{public.name}.{join.there}` ({there.kind.value})",
+            "join columns of the same kind, not real",
+        )
+    if join.there not in public.unique:
+        raise QueryRefused(
+            f"A value occurs twice in `{public.name}.{join.there}`, so one row could become two",
+            f"join by a column of unique values: {', '.join(sorted(public.unique)) or f'`{public.name}` has none'}",
+        )
+
+
+# -- the check of a query --------------------------------------------------------------------------------------------------
+
+
 def check_query(query: ast.Query, table: Table) -> None:
-    """Refuse what is not a total function of every possible row."""
-    _check_structure(query, table)
-    for _, aggregate in query.aggregates:
-        match aggregate:
-            case ast.CountRows() | ast.CountUnits():
-                pass
-            case ast.CountValues(value=ast.Ref() as ref):
-                check_ref(ref, table)  # whether it is missing can be seen without bounds
-            case ast.Quantile(value=value, q=q):
-                check_value(value, table)
-                if not isinstance(q, Fraction) or not 0 < q < 1 or q.denominator > MAX_CONSTANT:
-                    raise QueryRefused("a quantile takes a share between 0 and 1", "write QUANTILE(column, 0.9)")
-            case ast.Histogram(value=value, edges=edges):
-                check_value(build_histogram(value, check_edges(edges)).cell, table)  # a plain column needs no bounds
-            case _:
-                check_value(aggregate.value, table)
+    """Refuse a query that is not a total function of every possible row of the table, which has the joined columns."""
+    if query.table != table.name:
+        raise QueryRefused(f"The table `{query.table}` is not known", f"query `{table.name}`")
+    if not query.aggregates:
+        raise QueryRefused("The query has no aggregate, and rows are private", "add a count, a sum or an average")
+    if len(query.aggregates) > MAX_COLUMNS:
+        raise QueryRefused(f"The answer has {len(query.aggregates):,} columns", f"ask for at most {MAX_COLUMNS} at once")
+    if len(query.groups) > MAX_GROUPINGS:
+        raise QueryRefused(f"Rows are grouped by {len(query.groups):,} columns", f"group by at most {MAX_GROUPINGS}")
+    names = Counter([*(name for name, _ in query.aggregates), *(group.name for group in query.groups)])
+    for name, times in names.items():
+        if not isinstance(name, str) or times > 1:
+            raise QueryRefused(f"Two columns of the answer are called `{name}`", "give each its own name")
+    for name, aggregate in query.aggregates:
+        parts = [f"{name}{suffix}" for suffix in INTERVAL_SUFFIXES]
+        if aggregate.has_cells:
+            parts = [other for other in names if other.startswith(f"{name}[")]
+        for part in parts:
+            if part in names:
+                raise QueryRefused(
+                    f"The column `{part}` is called like a part of `{name}` in a table", "give one of the two another name"
+                )
+        aggregate.check(table)
     for group in query.groups:
         check_ref(group.value, table) if isinstance(group.value, ast.Ref) else check_value(group.value, table)
+        if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
+            raise QueryRefused(f"The keys of `{group.name}` are empty or repeated", "list each key once")
+    if len({group.value for group in query.groups}) < len(query.groups):
+        raise QueryRefused("Rows are grouped twice by the same column", "name each grouping once")
     if query.where is not None:
         check_condition(query.where, table)
-
-
-def _check_structure(query: ast.Query, table: Table) -> None:
-    """What the reader of SQL ensures, also for a question that was built in Python."""
-    if query.table != table.name:
-        raise QueryRefused(f"the table {query.table} is not known", f"ask about {table.name}")
-    if not query.aggregates:
-        raise QueryRefused("nothing is counted or added up", "add a count, a sum or an average")
-    names = [name for name, _ in query.aggregates] + [group.name for group in query.groups]
-    check_columns(len(query.aggregates), len(query.groups))
-    for name, times in Counter(names).items():
-        if not isinstance(name, str) or times > 1:
-            raise QueryRefused(f"two columns of the answer are called {name}", "give each its own name")
-    if len({group.value for group in query.groups}) < len(query.groups):
-        raise QueryRefused("rows are grouped twice by the same", "name each grouping once")
-    for name, aggregate in query.aggregates:
-        cells, parts = isinstance(aggregate, ast.Histogram), [f"{name}{end}" for end in INTERVAL_SUFFIXES]
-        for other in names:
-            if other.startswith(f"{name}[") if cells else other in parts:
-                raise QueryRefused(
-                    f"{other} is also what a part of {name} is called in a table", "give one of the two another name"
-                )
-    for group in query.groups:
-        if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
-            raise QueryRefused(f"the keys of {group.name} are empty or repeated", "list each key once")
-    _check_constants(query, MAX_DEPTH)
-
-
-def _check_constants(piece: object, room: int) -> None:
-    """Numbers within what an engine can hold, everywhere in a question that is not too deep."""
-    if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
-    match piece:
-        case ast.Number(value=number):
-            if not isinstance(number, Fraction) or abs(number) > MAX_CONSTANT or number.denominator > MAX_CONSTANT:
-                raise QueryRefused(
-                    "this number is too large or too fine", "keep constants below 10^15, with at most 15 decimals"
-                )
-        case ast.Bin(value=value, width=width):
-            if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < MAX_BIN_WIDTH:
-                raise QueryRefused("a bin has a width above 0", "write column // 10")
-            _check_constants(value, room - 1)
-        case ast.OneOf(among=()) | ast.All(parts=()) | ast.Any(parts=()) | ast.Case(branches=()):
-            raise QueryRefused("a list of conditions or constants is empty", "leave it out")
-        case tuple():
-            for part in piece:
-                _check_constants(part, room)
-        case ast.Histogram(value=value):
-            _check_constants(value, room - 1)
-        case _ if is_dataclass(piece):
-            for field in fields(piece):
-                _check_constants(getattr(piece, field.name), room - 1)
 
 
 def check_ref(ref: ast.Ref, table: Table) -> None:
     """Refuse a column that is not declared."""
     if ref.column not in table.columns:
-        raise QueryRefused(f"{ref.column} is not declared", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"The column `{ref.column}` is not declared", suggest_name(ref.column, table.columns))
 
 
-def check_value(value: ast.Value, table: Table) -> None:
-    """Refuse a value without bounds or without room, and conditions inside it that are no better."""
-    _check_names(value, table)
-    grid_range_of(value, table)  # of every part of it too, once
-
-
-def _check_names(value: ast.Value, table: Table) -> None:
+def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
+    """Refuse an expression without bounds, with results that could grow too large, or nested more than `room` deep."""
+    if room == 0:
+        raise QueryRefused("The expression is nested too deeply", "simplify it")
     match value:
         case ast.Ref():
             check_ref(value, table)
-        case ast.Number():
-            pass
+        case ast.Number(value=number):
+            _check_number(number)
         case ast.Plus(left=left, right=right) | ast.Minus(left=left, right=right) | ast.Times(left=left, right=right):
-            _check_names(left, table)
-            _check_names(right, table)
-        case ast.Bin(value=inner):
-            _check_names(inner, table)
+            check_value(left, table, room - 1)
+            check_value(right, table, room - 1)
+        case ast.Bin(value=inner, width=width):
+            if isinstance(width, bool) or not isinstance(width, int | Fraction) or not 0 < width < MAX_BIN_WIDTH:
+                raise QueryRefused("A bin has a width above 0", "write column // 10")
+            check_value(inner, table, room - 1)
         case ast.Case(branches=branches, default=default):
+            _check_not_empty(branches)
             for condition, branch in branches:
-                check_condition(condition, table)
-                _check_names(branch, table)
+                check_condition(condition, table, room - 1)
+                check_value(branch, table, room - 1)
             if default is not None:
-                _check_names(default, table)
+                check_value(default, table, room - 1)
         case _:
             assert_never(value)
+    grid_range_of(value, table)
 
 
-def check_condition(condition: ast.Condition, table: Table) -> None:
-    """Refuse a comparison of unlike things."""
+def check_condition(condition: ast.Condition, table: Table, room: int = MAX_DEPTH) -> None:
+    """Refuse a comparison of unlike things, or conditions nested more than `room` deep."""
+    if room == 0:
+        raise QueryRefused("The condition is nested too deeply", "simplify it")
     match condition:
+        case ast.Compare(left=ast.Ref() as ref, right=ast.Constant() | ast.Number() as constant):
+            _check_constant(ref, constant, table)
         case ast.Compare(left=left, right=right):
-            _check_compare(left, right, table)
+            if isinstance(right, ast.Constant):
+                raise QueryRefused(
+                    f"An expression is compared with {_name_type(right.value)}", "compare that with a column alone"
+                )
+            check_value(left, table, room - 1)
+            check_value(right, table, room - 1)
+            check_comparable(left, right, table)
         case ast.OneOf(value=ref, among=among):
+            _check_not_empty(among)
             for constant in among:
-                _check_compare(ref, constant, table)
+                _check_constant(ref, constant, table)
         case ast.Missing(value=ref):
             check_ref(ref, table)
         case ast.All(parts=parts) | ast.Any(parts=parts):
+            _check_not_empty(parts)
             for part in parts:
-                check_condition(part, table)
+                check_condition(part, table, room - 1)
         case ast.Not(part=part):
-            check_condition(part, table)
+            check_condition(part, table, room - 1)
         case _:
             assert_never(condition)
 
 
-def _check_compare(left: ast.Value, right: ast.Value | ast.Constant, table: Table) -> None:
-    if isinstance(left, ast.Ref) and isinstance(right, ast.Constant | ast.Number):
-        check_ref(left, table)
-        kind = table.columns[left.column].kind
-        if isinstance(right, ast.Number) and kind in (Kind.INTEGER, Kind.REAL):
-            return
-        if isinstance(right, ast.Number) or not accepts(kind, right.value):
-            raise QueryRefused(f"this is not a {kind.value}, which {left.column} holds", "compare like with like")
-        return
-    if isinstance(right, ast.Constant):
-        raise QueryRefused("a text, date or truth value is compared with a column only", "name the column")
-    check_value(left, table)
-    check_value(right, table)
-    check_comparable(left, right, table)
+def _check_constant(ref: ast.Ref, constant: ast.Number | ast.Constant, table: Table) -> None:
+    """Refuse a constant that is not of the column's own kind: nothing is cast."""
+    check_ref(ref, table)
+    kind = table.columns[ref.column].kind
+    if isinstance(constant, ast.Number):
+        _check_number(constant.value)
+        fits = kind in (Kind.INTEGER, Kind.REAL)
+    else:
+        fits = accepts(kind, constant.value)
+    if not fits:
+        raise QueryRefused(
+            f"The column `{ref.column}` holds a {kind.value}, and is compared with {_name_type(constant.value)}",
+            f"compare it with a constant of kind {kind.value}",
+        )
 
 
-# Whether a plan that was built by hand is one: every field holds what `plan` says it does.
+def _check_number(number: Fraction) -> None:
+    if not isinstance(number, Fraction) or abs(number) > MAX_CONSTANT or number.denominator > MAX_CONSTANT:
+        raise QueryRefused("A number is too large or too fine", "write at most 10^15, with at most 15 decimals")
+
+
+def _check_not_empty(parts: tuple[object, ...]) -> None:
+    if not parts:
+        raise QueryRefused("A list of conditions or constants is empty", "leave it out")
+
+
+# -- the cells of a histogram ----------------------------------------------------------------------------------------------
+
+
+def compute_edges(value: ast.Value, width: Fraction, table: Table) -> tuple[Fraction, ...]:
+    """Return the multiples of `width` that cover the declared bounds.
+
+    >>> from discreet.query.schema import Column
+    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER), "age": Column(Kind.INTEGER).with_bounds(18, 65)})
+    >>> [str(edge) for edge in compute_edges(ast.Ref("age"), Fraction(20), people)]
+    ['0', '20', '40', '60', '80']
+    """
+    if width <= 0:
+        raise QueryRefused("The width of a histogram's cells is not above 0", "write HISTOGRAM(column, 10)")
+    grid_range = grid_range_of(value, table)
+    lower, upper = grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid
+    if isinstance(value, ast.Ref):
+        column = table.columns[value.column]
+        if column.lower is not None and column.upper is not None:  # as they were declared, not rounded to the grid
+            lower, upper = column.lower, column.upper
+    first = floor(lower / width)
+    last = max(ceil(upper / width), first + 1)
+    if last - first > MAX_CELLS:
+        raise QueryRefused(f"The histogram has more than {MAX_CELLS:,} cells", "make them wider")
+    return check_edges(tuple(n * width for n in range(first, last + 1)))
+
+
+def check_edges(edges: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Return the edges, refused unless there are at least two and each lies above the one before."""
+    if len(edges) < 2:
+        raise QueryRefused("A histogram needs a width, or at least two edges", "write HISTOGRAM(column, 0, 10, 20)")
+    if len(edges) > MAX_CELLS + 1:
+        raise QueryRefused(f"The histogram has more than {MAX_CELLS:,} cells", "give fewer edges")
+    for edge in edges:
+        if not isinstance(edge, Fraction) or abs(edge) > MAX_CONSTANT or edge.denominator > MAX_CONSTANT:
+            raise QueryRefused("An edge is too large or too fine", "write at most 10^15, with at most 15 decimals")
+    if any(a >= b for a, b in pairwise(edges)):
+        raise QueryRefused("The edges of a histogram must increase", "write them in order, each once")
+    if len({f"{nearest_float(edge):.12g}" for edge in edges}) < len(edges):
+        raise QueryRefused("Two edges are the same in 12 digits, and so would be their columns", "put them further apart")
+    return tuple(edges)
+
+
+# -- queries that were made by hand ----------------------------------------------------------------------------------------
 
 
 def check_types(query: ast.Query) -> None:
-    """Refuse a plan with something else where a part of a question belongs.
+    """Refuse a query with something else where a part of a query belongs.
 
-    >>> check_types(ast.Query("people", (("n", ast.CountRows()),), where=5))
+    >>> from discreet.query.aggregates import CountRows
+    >>> check_types(ast.Query("people", (("n", CountRows()),), where=5))
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: the where of Query is an int, which does not belong there; ask in SQL, or with select(…)
+    discreet.errors.QueryRefused: The where of Query is an int, which does not belong there. Ask in SQL, or with select(…).
     """
-    _check_fields(query, MAX_DEPTH)
+    _check_fields(query, MAX_DEPTH + 3)  # the query, an aggregate in it, and the name of a column are levels too
 
 
-def _check_fields(piece: Any, room: int) -> None:
-    """Every field of a piece whose own kind is right."""
+def _check_fields(part: Any, room: int) -> None:
+    """Refuse a part that has a wrong field, or is nested more than `room` deep."""
     if room == 0:
-        raise QueryRefused("this is nested too deeply", "ask something simpler")
-    kind: Any = type(piece)
-    for name, hint in _field_types(kind):
-        value = getattr(piece, name)
+        raise QueryRefused("The query is nested too deeply", "simplify it")
+    whole: Any = type(part)
+    for name, hint in _field_types(whole):
+        value = getattr(part, name)
         if not _fits_type(value, hint, room):
             raise QueryRefused(
-                f"the {name} of {type(piece).__name__} is {_describe_value(value)}, which does not belong there",
+                f"The {name} of {whole.__name__} is {_name_type(value)}, which does not belong there",
                 "ask in SQL, or with select(…)",
             )
 
 
 @lru_cache(maxsize=64)
-def _field_types(kind: Any) -> tuple[tuple[str, Any], ...]:
-    hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name]) for field in fields(kind))
+def _field_types(whole: Any) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(whole)
+    return tuple((field.name, hints[field.name]) for field in fields(whole))
+
+
+def _name_type(value: object) -> str:
+    kind = type(value).__name__
+    return "missing" if value is None else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _fits_type(value: Any, hint: Any, room: int) -> bool:
@@ -262,13 +354,8 @@ def _fits_type(value: Any, hint: Any, room: int) -> bool:
         if parts[-1] is Ellipsis:
             return all(_fits_type(each, parts[0], room) for each in value)
         return len(value) == len(parts) and all(_fits_type(*pair, room) for pair in zip(value, parts, strict=True))
-    if hint is not Fraction and not isinstance(value, hint):  # of numbers, `check` has more to say
+    if not isinstance(value, Number if hint is Fraction else hint):  # of numbers, `check_query` has more to say
         return False
     if is_dataclass(value):
         _check_fields(value, room - 1)
     return True
-
-
-def _describe_value(value: Any) -> str:
-    name = type(value).__name__
-    return "missing" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -1,4 +1,7 @@
-"""How a session begins: a source with what is declared of it, and a budget of its own or a ledger's."""
+"""Open a session: a source with its declarations, and the account that pays for its queries.
+
+`connect`, the command line and `publish` each make a `SourceOptions` and an account, and call `open_session`.
+"""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -13,6 +16,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
 from discreet.query.schema import Key, Table
+from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import ColumnBounds, open_source
 from discreet.units import Neighbours
@@ -39,29 +43,56 @@ def connect(
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     label: str | None = None,
 ) -> Session:
-    """Open a source with a budget of (ε, δ), or with an account of a ledger that has one.
+    """Open a source with a budget of (ε, δ), or with an account of a ledger, which has its own budget.
 
-    The source is a CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table,
-    a pandas, Polars or Spark frame, "postgresql://…" with a `table`, or "spark:local[2]" and "spark://…" with a `table` or
-    the `path` of its files. What is not declared here may be declared in a policy file. Without a δ the budget is kept in
-    pure ε; with one in zCDP, half of δ being reserved for selecting keys, unless another currency is named: "pure", "zcdp",
-    "gdp" or "rdp(16)".
-    `neighbours` says whom an answer may not tell apart: "add-remove" one unit, or "replace" one. `public` names tables
-    about nobody, each from whatever a source can be, that questions may be joined to. `bounds={"pay": "auto"}`, or
-    `bounds="auto"` for every number, has bounds found privately by the first question that needs them, for a quarter of
-    its price.
+    >>> people = connect("examples/people.csv", unit="id", unique=True, epsilon=1)
+    >>> people.quote("SELECT COUNT(*) AS n FROM people", epsilon=0.5).columns[0].half_widths
+    ((None, 6.0),)
 
-    A budget of its own lives as long as the process. `ledger` is a file or a postgresql:// address, made by
-    `discreet ledger open`, and `account` one of its accounts: that budget outlives everything. `label` names the state of
-    the source ("2026-11"): an answer that was recorded under another label, or under none, is not reused.
+    Args:
+        source: A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a
+            pandas, Polars or Spark frame, "postgresql://…" with a `table`, or "spark:local[2]" or "spark://…" with a `table`
+            or the `path` of its files.
+        epsilon: The ε of a budget that lives as long as the process.
+        delta: Its δ.
+        unit: The column that identifies the privacy unit, such as a person.
+        currency: What the budget is kept in: "pure", "zcdp", "gdp" or "rdp(16)". Unless given, pure ε without a δ; with one
+            zCDP, and half of δ is reserved for partition selection.
+        ledger: A file or a postgresql:// address made by `discreet ledger open`; its budget is durable.
+        account: The account of the ledger; its only one, unless given.
+        policy: A policy file, which declares the table.
+        table: The name of the table; the name of the file, unless given.
+        path: The Parquet files that Spark reads.
+        bounds: The ranges that values are clipped to: {"pay": (0, 200)}. {"pay": "auto"}, or "auto" for all numeric columns,
+            discovers them privately: the first query that needs them spends a quarter of its cost on it.
+        keys: The group keys that answers show: {"dept": ["a", "b"]}.
+        max_groups: The number of groups that a unit counts in; 1 unless given.
+        max_rows: The number of rows that a unit counts with in each group; 1 unless given.
+        unique: Whether every unit has at most one row.
+        public: Public tables, by name, that queries may join to: {"cities": "cities.csv"}.
+        neighbours: The neighbouring relation: "add-remove" one unit, or "replace" one.
+        label: The state of the source, such as "2026-11". Answers recorded under another label, or none, are not reused.
+
+    Raises:
+        BadParameter: a parameter is impossible, or one that is needed is missing.
+        SourceRefused: the source cannot be opened, or has cells that cannot be read.
+        LedgerUnavailable: the ledger cannot be opened.
     """
-    relation = neighbours if isinstance(neighbours, Neighbours) else Neighbours.parse(neighbours)
-    purse, failing = open_account(epsilon, delta, currency, ledger, account)
-    declared = open_source(
-        source, unit=unit, policy=policy, table=table, path=path, bounds=bounds, keys=keys, max_groups=max_groups,
-        max_rows=max_rows, unique=unique, public=public,
-    )  # fmt: skip
-    return Session.of(declared, purse, failing, relation, label)
+    arguments = locals()  # read first, so that it holds the parameters and nothing else
+    options = SourceOptions(**{name: arguments[name] for name in SOURCE_OPTIONS})
+    return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
+
+
+def open_session(options: SourceOptions, account: Account, delta: Fraction) -> Session:
+    """Open a source for an account whose budget guarantees an ε at δ.
+
+    Raises:
+        SourceRefused: the source cannot be opened, is quarantined, or has cells that cannot be read.
+    """
+    relation = options.neighbours
+    if not isinstance(relation, Neighbours):
+        relation = Neighbours.parse(relation)
+    return Session.of(open_source(options), account, delta, relation, options.label)
 
 
 def open_account(
@@ -71,19 +102,22 @@ def open_account(
     ledger: str | PathLike[str] | None,
     account: str | None,
 ) -> tuple[Account, Fraction]:
-    """Whatever pays, and the δ at which its budget promises an ε."""
+    """The account that pays, and the δ at which its budget guarantees an ε."""
     if ledger is None:
         if account is not None:
-            raise BadParameter("account", repr(account), "no ledger is named", "give ledger= too (--ledger FILE)")
+            raise BadParameter("account", repr(account), "accounts are kept in a ledger", 'name it: ledger="hr.ledger"')
         if epsilon is None:
             raise BadParameter(
-                "budget", "missing", "a session has a budget", "give epsilon=1 (and a delta), or ledger= and account="
+                "epsilon", "missing", "a session needs a budget", 'give epsilon=1, or ledger="hr.ledger" with an account'
             )
-        kept = currency if currency is None or isinstance(currency, Currency) else parse_currency(currency)
-        return MemoryAccount(create_budget(epsilon, delta, kept)), read_decimal(delta, "delta")
+        parsed = currency if currency is None or isinstance(currency, Currency) else parse_currency(currency)
+        return MemoryAccount(create_budget(epsilon, delta, parsed)), read_decimal(delta, "delta")
     if epsilon is not None or delta != 0 or currency is not None:
         raise BadParameter(
-            "epsilon", "given", "the ledger's account has its budget for life", "leave epsilon, delta and currency out"
+            "epsilon" if epsilon is not None else "delta" if delta != 0 else "currency",
+            "given",
+            "the account of the ledger has its own budget, which cannot be changed",
+            "leave epsilon, delta and currency out",
         )
-    found = open_ledger(ledger).get_account(account)
-    return found, found.initial_state.delta
+    opened = open_ledger(ledger).get_account(account)
+    return opened, opened.initial_state.delta

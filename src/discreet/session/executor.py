@@ -1,56 +1,58 @@
-"""Where questions are paid for: pay, then look, then record, then show.
+"""The executor: reserve, run, record. It serves one query (`ask`) and a whole workload (`publish`) alike.
 
-A debit is made before any row is read and stays whatever happens afterwards: a refund would make the balance a function of
-the data. Nothing is shown that is not recorded.
+**Theory of operation.** A `Job` is what one debit pays for: one measurement, or all measurements of a workload.
+`Executor.execute`
+
+1. *reserves*: debits the account for the job's event, or finds the answers that were recorded for the same job, which are
+   free;
+2. *runs*: the engine computes the exact statistics, and the noise that the receipt paid for is added;
+3. *records*: the answers are stored under their debit, and what was stored is shown.
+
+The debit is durable before any row is read and stays whatever happens afterwards: a refund would make the balance a
+function of the data. No answer is shown that is not recorded. If two processes continue the same debit, the first to record
+wins, and both show its answers.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from discreet.accounting.currencies import find_fitting_epsilon
-from discreet.engines.base import Engine, OutOfResources
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
-from discreet.events import compose
+from discreet.events import Composition, compose
 from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, Quarantine
 from discreet.noise import SYSTEM, Bits
-from discreet.query.accuracy import Calibrator
-from discreet.query.answer import Answer, Receipt, release
-from discreet.query.calibrate import Measurement
+from discreet.query.answer import Answer, IntervalOptions, Receipt, release
+from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.quote import describe_noise
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
 
-# How far a statement has come, told from a second thread while it runs.
-#
-# Progress depends on the data, as time does: it is for the person who waits, never for a publication.
-
-
 ProgressCallback: TypeAlias = Callable[[float], None]
-POLL_SECONDS = 0.1  # seconds
+POLL_SECONDS = 0.1
 
 
 class Running(Protocol):
-    """An engine that knows how far its statement is, from 0 to 1; None where it does not."""
+    """An engine that reports how much of its statement is done, from 0 to 1; None where it cannot."""
 
     def progress(self) -> float | None: ...
 
 
 @contextmanager
 def report_progress(engine: Running, on_progress: ProgressCallback | None, every: float = POLL_SECONDS) -> Iterator[None]:
-    """Tell the share that is done, from 0 to 1, while the body runs. A listener that raises is told no more: what was paid
-    for is still answered."""
+    """Call `on_progress` with the share that is done, from 0 to 1, from a second thread while the body runs.
+
+    A callback that raises is not called again: what was paid for is still answered. Progress depends on the data, as time
+    does: it is for the person who waits, never for a publication.
+    """
     if on_progress is None:
         yield
         return
@@ -63,9 +65,9 @@ def report_progress(engine: Running, on_progress: ProgressCallback | None, every
                 if share is not None:
                     on_progress(share)
         except Exception:
-            owner_log.warning("a listener for progress failed", exc_info=True)
+            owner_log.warning("a progress callback failed", exc_info=True)
 
-    thread = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)  # it speaks of the same source
+    thread = threading.Thread(target=copy_context().run, args=(watch,), daemon=True)  # its log names the same source
     thread.start()
     try:
         yield
@@ -74,64 +76,75 @@ def report_progress(engine: Running, on_progress: ProgressCallback | None, every
         thread.join()
 
 
-CONFIDENCE_TOLERANCE = 2.0**-52
-"""A confidence is kept as a double: 0.95 and the fraction 19/20 are the same one."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a question is put, besides what it asks."""
+    """How a query is run, besides what it asks."""
 
     bits: Bits | None = None
-    progress: Callable[[float], None] | None = None
+    progress: ProgressCallback | None = None
     id: str | None = None
     fresh: bool = False
+    tainted: bool = field(init=False)
+    """Whether the noise may be repeatable: with any bits but the system's it is, whatever they say of themselves."""
 
     def __post_init__(self) -> None:
-        sure = callable(getattr(self.bits, "words", None)) and isinstance(getattr(self.bits, "tainted", None), bool)
-        if self.bits is not None and not sure:
-            raise BadParameter("bits", repr(self.bits), "not a source of bits", "leave it out, or in tests give seeded ones")
+        bits = self.bits
+        object.__setattr__(self, "tainted", bits is not None and bits is not SYSTEM)
+        has_bits = callable(getattr(bits, "words", None)) and isinstance(getattr(bits, "tainted", None), bool)
+        if bits is not None and not has_bits:
+            raise BadParameter("bits", repr(bits), "not a source of bits", "leave it out, or in tests give seeded ones")
         if self.progress is not None and not callable(self.progress):
-            raise BadParameter("progress", repr(self.progress), "cannot be told anything", "give a function of one number")
+            raise BadParameter("progress", repr(self.progress), "cannot be called", "give a function of one number")
         if self.id is not None and not isinstance(self.id, str):
-            raise BadParameter("id", repr(self.id), "not a text", "give a text that nobody else uses")
-
-    @property
-    def tainted(self) -> bool:
-        """Whether the noise may be repeatable: any bits but the system's are, whatever they say of themselves."""
-        return self.bits is not None and self.bits is not SYSTEM
-
-    @property
-    def seed_marker(self) -> dict[str, str]:
-        """What a measurement says of its bits: a seeded answer is never passed off as a real one."""
-        return {"bits": "seeded"} if self.tainted else {}
+            raise BadParameter("id", repr(self.id), "not a text", "give a text that is used for this query only")
 
     def for_step(self, name: str) -> "RunOptions":
-        """The same for a step on the way to an answer, under an id of its own."""
+        """Return the options of a step on the way to an answer, under an id of its own."""
         return self if self.id is None else replace(self, id=f"{self.id}/{name}")
 
 
+SEEDED: dict[bool, dict[str, str]] = {False: {}, True: {"bits": "seeded"}}
+"""What a specification says of its bits: an answer of seeded bits never passes for a real one."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one debit pays for: one measurement, or all measurements of a workload.
+
+    `spec` is everything that decides what is measured; its hash identifies the job.
+    """
+
+    measurements: tuple[Measurement, ...]
+    event: Composition
+    spec: Mapping[str, Any]
+    after: tuple[int, ...] = ()  # the entries whose answers decided what is measured
+    certified_delta: Fraction = Fraction(0)  # the δ of the certified point that is charged; 0 where a sum is
+
+    @property
+    def is_workload(self) -> bool:
+        """Whether its record is a list of answers, even if there is one."""
+        return "plan" in self.spec
+
+    def to_record(self, answers: Sequence[Answer]) -> dict[str, Any]:
+        """Return the answers as plain values."""
+        return {"answers": [*map(to_record, answers)]} if self.is_workload else to_record(answers[0])
+
+    def from_record(self, record: Mapping[str, Any]) -> tuple[Answer, ...]:
+        """Return the answers that `to_record` wrote."""
+        records = record["answers"] if self.is_workload else [record]
+        return tuple(from_record(each, m.event) for each, m in zip(records, self.measurements, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
-class IntervalOptions:
-    """What the intervals of an answer promise."""
+class Execution:
+    """The answers of a job, where the account keeps them, and what was paid now."""
 
-    confidence: float
-    simultaneous: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.simultaneous, bool):
-            raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
-
-    def check(self, recorded: Answer) -> None:
-        """Refuse if an answer that was recorded promises something else."""
-        for name in ("confidence", "simultaneous"):
-            wanted, was = getattr(self, name), getattr(recorded, name)
-            if abs(wanted - was) > CONFIDENCE_TOLERANCE:
-                hint = f"ask with {name}={was}, or pay again with fresh=True"
-                raise BadParameter(name, wanted, f"this was answered before, with {was}", hint)
+    answers: tuple[Answer, ...]
+    reference: LedgerReference
+    receipt: Receipt | None  # None: the answers were recorded before, and nothing was paid now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Executor:
     """An engine that answers and an account that pays."""
 
@@ -142,8 +155,8 @@ class Executor:
     label: str | None = None  # which state of the source is queried
 
     @property
-    def pricing(self) -> Calibrator:
-        """Prices in this account, as it is now."""
+    def calibrator(self) -> Calibrator:
+        """Calibration against this account, as it is now."""
         return Calibrator(self.account.budget, self.delta)
 
     def run(
@@ -153,32 +166,60 @@ class Executor:
         intervals: IntervalOptions,
         depends_on: Sequence[LedgerReference] = (),
     ) -> Answer:
-        """Pay, look, record; or show what was recorded. `after` are the answers that decided what is measured."""
+        """Return the answer to one measurement. `depends_on` are the answers that decided what is measured."""
+        job = self._make_job(measurement, options, depends_on)
+        execution = self.execute(job, options, intervals)
+        [answer], receipt = execution.answers, execution.receipt
+        free = "" if receipt else f" This answer was recorded with entry {execution.reference.entry}; it is free now."
+        return replace(
+            answer,
+            explanation=answer.explanation + free,
+            cost=self.calibrator.cost_of(measurement.event, receipt.remaining if receipt else None),
+            reference=execution.reference,
+        )
+
+    def run_workload(
+        self,
+        measurements: Sequence[Measurement],
+        options: RunOptions,
+        intervals: IntervalOptions,
+        certified_delta: Fraction = Fraction(0),
+    ) -> Execution:
+        """Return the answers to several measurements, paid for with one debit."""
+        table, relation = measurements[0].bounded.table, measurements[0].bounded.neighbours
+        spec = {
+            "unit": table.unit,
+            "neighbours": relation.definition,
+            "plan": [measurement_spec(each, self.engine.identity, self.label) for each in measurements],
+        }
+        event = compose(*(each.event for each in measurements))
+        job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], certified_delta=certified_delta)
+        return self.execute(job, options, intervals)
+
+    def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
+        """Reserve, run, record; or return what was recorded for the same job."""
         self.check_source()
-        spec = self._measurement_spec(measurement, options, depends_on)
-        paper = partial(LedgerReference, measurement=spec, after=tuple(reference.entry for reference in depends_on))
         try:
             paid = self.account.reserve(
-                measurement.event,
-                measurement=hash_measurement(spec),
+                job.event,
+                measurement=hash_measurement(job.spec),
                 id=options.id,
                 fresh=options.fresh,
                 tainted=options.tainted,
-                privacy_unit=privacy_unit_of(spec),
+                certified_delta=job.certified_delta,
+                privacy_unit=privacy_unit_of(job.spec),
             )
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, measurement.bounded.table.least_epsilon) from None
+            raise self._suggest_epsilon(refused, job.measurements[0]) from None
         if isinstance(paid, CachedAnswer):
-            return self._load_recorded(measurement, paper, paid.entry, paid.answer, intervals)
-        answer = self.run_measurement(measurement, paid, options, intervals)
-        record = to_record(answer)
-        kept = encode_answer(record)
-        shown_answer = self.account.record(paid, kept)
-        if shown_answer != kept:  # somebody else continued the same debit and was first
-            return self._load_recorded(measurement, paper, paid.entry, shown_answer, intervals)
-        return replace(
-            answer, cost=self.pricing.cost_of(measurement.event, paid.remaining), reference=paper(paid.entry, record=record)
-        )
+            return self._load_recorded(job, paid.entry, paid.answer, intervals)
+        answers = tuple(self._measure_all(job, paid, options, intervals))
+        record = job.to_record(answers)
+        encoded = encode_answer(record)
+        recorded = self.account.record(paid, encoded)
+        if recorded != encoded:  # another process continued the same debit and was first
+            return self._load_recorded(job, paid.entry, recorded, intervals)
+        return Execution(answers, LedgerReference(paid.entry, job.spec, record, job.after), paid)
 
     def check_steps(
         self,
@@ -193,34 +234,45 @@ class Executor:
         with the `rest`, as far as its cost is known. A query is paid after all its steps: while one of them is unpaid, its
         id is free.
         """
-        unpaid = [planned for planned, manner in steps if not self._is_paid(planned, manner, depends_on)]
+        unpaid = [measurement for measurement, options in steps if not self._is_paid(measurement, options, depends_on)]
         if not unpaid:
             return
         if id is not None and self.account.has_debit(id):
             raise steps_unpaid_error(id)
         try:
-            self.account.check(compose(*(planned.event for planned in (*unpaid, *([] if rest is None else [rest])))))
+            self.account.check(compose(*(each.event for each in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
-            raise self._suggest_epsilon(refused, unpaid[0].bounded.table.least_epsilon) from None
-
-    def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
-        digest = hash_measurement(self._measurement_spec(measurement, options, depends_on))
-        return self.account.is_paid(measurement.event, measurement=digest, id=options.id, fresh=options.fresh)
-
-    def _measurement_spec(
-        self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]
-    ) -> dict[str, Any]:
-        """What is hashed: all that decides what is measured, the answers that it rests on included."""
-        spec = measurement_spec(measurement, self.engine.identity, self.label) | options.seed_marker
-        return spec | ({"after": [hash_measurement(paper.measurement) for paper in depends_on]} if depends_on else {})
+            raise self._suggest_epsilon(refused, unpaid[0]) from None
 
     def check_source(self) -> None:
         """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
-        about them; asked again and again, bisection would make it a person."""
+        about them; asked again and again, bisection would find a person."""
         for origin in self.engine.origins:
             self.quarantine.check(origin)
 
-    def run_measurement(
+    def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
+        digest = hash_measurement(self._make_job(measurement, options, depends_on).spec)
+        return self.account.is_paid(measurement.event, measurement=digest, id=options.id, fresh=options.fresh)
+
+    def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> Job:
+        """Return the job of one measurement; the answers that it rests on are part of what is hashed."""
+        spec = measurement_spec(measurement, self.engine.identity, self.label) | SEEDED[options.tainted]
+        if depends_on:
+            spec["after"] = [hash_measurement(reference.measurement) for reference in depends_on]
+        return Job((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))
+
+    def _measure_all(self, job: Job, paid: Receipt, options: RunOptions, intervals: IntervalOptions) -> Iterator[Answer]:
+        """Answer the measurements one after the other. Of a workload, progress is the share of its measurements."""
+        if not job.is_workload:
+            yield self._measure(job.measurements[0], paid, options, intervals)
+            return
+        receipts = paid.split([each.event for each in job.measurements])
+        for i, (measurement, receipt) in enumerate(zip(job.measurements, receipts, strict=True)):
+            yield self._measure(measurement, receipt, replace(options, progress=None), intervals)
+            if options.progress is not None:
+                options.progress((i + 1) / len(receipts))
+
+    def _measure(
         self, measurement: Measurement, receipt: Receipt, options: RunOptions, intervals: IntervalOptions
     ) -> Answer:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
@@ -240,44 +292,27 @@ class Executor:
             for origin in self.engine.origins:
                 self.quarantine.record_failure(origin, kind)
             raise EngineFailed from None  # its class says nothing of the reason
-        ran = (
-            exact.statements
-            if measurement.bounded.table.salt == DEFAULT_SALT
-            else self.engine.compile_all(_redact_salt(measurement.bounded))
-        )
-        return replace(answer, pipeline=(*ran, *describe_noise(measurement)))
+        statements = exact.statements
+        if measurement.bounded.table.salt != DEFAULT_SALT:
+            statements = self.engine.compile_all(_redact_salt(measurement.bounded))
+        return replace(answer, pipeline=(*statements, *measurement.describe()))
 
-    def _load_recorded(
-        self,
-        measurement: Measurement,
-        reference: Callable[..., LedgerReference],
-        entry: int,
-        kept: bytes,
-        intervals: IntervalOptions,
-    ) -> Answer:
-        """What was answered before. Nothing is paid, and nothing is read but the record."""
-        record = msgspec.json.decode(kept)
-        answer = from_record(record, measurement.event)
-        intervals.check(answer)
-        said = f"{answer.explanation} This is the answer that entry {entry} paid for; it cost nothing now."
-        return replace(
-            answer,
-            explanation=said,
-            cost=self.pricing.cost_of(measurement.event),
-            reference=reference(entry, record=record),
-        )
+    def _load_recorded(self, job: Job, entry: int, encoded: bytes, intervals: IntervalOptions) -> Execution:
+        """Return what was answered before. Nothing is paid, and nothing is read but the record."""
+        record = msgspec.json.decode(encoded)
+        answers = job.from_record(record)
+        for answer in answers:
+            intervals.check(answer.intervals)
+        return Execution(answers, LedgerReference(entry, job.spec, record, job.after), None)
 
-    def _suggest_epsilon(self, refused: BudgetExceeded, least: Fraction) -> BudgetExceeded:
-        """The same refusal, with the ε that would fit; none if that is below the policy's least one."""
-        fitting = (
-            find_fitting_epsilon(self.account.budget, self.delta)
-            if refused.fitting_epsilon is None
-            else refused.fitting_epsilon
-        )
-        allowed = fitting if fitting >= least else Fraction(0)
+    def _suggest_epsilon(self, refused: BudgetExceeded, measurement: Measurement) -> BudgetExceeded:
+        """Return the same refusal with the ε that would fit; with 0 if that is below the policy's least ε."""
+        fitting = refused.fitting_epsilon
+        fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
+        allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
 
 
 def _redact_salt(bounded: BoundedQuery) -> BoundedQuery:
-    """What ran may be published; a salt of the owner's own stays with the owner."""
+    """Return the query without the owner's salt: what ran may be published, and the salt may not."""
     return replace(bounded, table=replace(bounded.table, salt="secret"))

@@ -1,77 +1,44 @@
-"""What is said about a source when it is opened: whose data it is, what its columns may hold, how much a person may add."""
+"""Open a source, and combine what the policy and the options declare about it.
+
+**Theory of operation.** `open_source` reads the policy, opens the engine, and makes one `Table` of the declared columns,
+bounds, keys and contribution bounds. It reads no row of the source. `Source.validate` then reads every declared column that
+the engine might fail to decode.
+
+Why validate: an engine that raises on one row would let an analyst find that row by bisection at almost no cost, because a
+query fails exactly if it reads the row. So a source with a cell that cannot be read is refused before any query runs on it.
+The owner's state remembers a source that passed, by a hash of what identifies its rows, so that it is read once. Nothing of
+this goes into a ledger, an answer or a certificate.
+"""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
+from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet._numbers import Number
-from discreet.engines.base import Engine
-from discreet.engines.owner import about, owner_log
+from discreet.engines.base import Engine, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.quarantine import default_state_folder
 from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
-from discreet.query.schema import Column, Key, Kind, Table
+from discreet.query.schema import Column, Key, Kind, PublicTable, Table
+from discreet.session.options import AUTO, KeyText, SourceOptions
 
-# Find what an engine cannot decode before any analyst asks.
-#
-# A row on which the engine raises would be found by bisection at almost no cost: whether a question fails tells whether the
-# row is among those that it reads. So every declared column of a source that could fail is read once when the source is
-# opened, and the source is refused if a cell cannot be read. What passed is remembered in the owner's state, by a hash
-# of what
-# the rows are known by, so that it is paid for once; nothing of it is in a ledger, an answer or a certificate.
-
+ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+"""Bounds by column; "auto" for a column, or for all numeric columns, discovers them privately."""
 
 VALIDATION_VERSION = 1
-"""Of the rules. What passed older ones is validated again."""
-
-
-def validate_source(engine: Engine, columns: Collection[str], state_folder: Callable[[], Path]) -> None:
-    """Refuse a source with cells that cannot be read in these columns. `state` finds the folder of the owner's state."""
-    fingerprint = engine.compute_fingerprint(columns)
-    if fingerprint is None:
-        return
-    passed = None
-    if fingerprint.digest is not None:
-        known = sha256(repr((VALIDATION_VERSION, engine.identity, sorted(columns), fingerprint.digest)).encode()).hexdigest()
-        passed = _mark(state_folder, known)
-    if passed is not None and os.path.exists(passed):
-        return
-    engine.probe(columns)
-    if passed is not None:
-        _remember(passed)
-
-
-def _mark(state: Callable[[], Path], known: str) -> Path | None:
-    """The file that says that a source passed. Without a folder for it, the source is validated each time it is opened:
-    only failures need a place that lasts, and with a ledger that is the ledger."""
-    try:
-        return state() / "validated" / known
-    except LedgerUnavailable as mistake:
-        owner_log.warning("%s", mistake)
-        return None
-
-
-def _remember(mark: Path) -> None:
-    try:
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mark.touch(mode=0o600)
-    except OSError as mistake:
-        owner_log.warning("%s", mistake)
-
-
-AUTO = "auto"
-ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
-"""Bounds by column; "auto" for a column, or for all of them, has them found privately."""
+"""The version of the validation rules. A source that passed older rules is validated again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The open source, what is declared about it, what was left undeclared, and whose bounds shall be found."""
+    """An open source: its engine, its declared table, notes on what is not declared, and columns with bounds to discover."""
 
     engine: Engine
     table: Table
@@ -79,144 +46,237 @@ class Source:
     auto_bounds: frozenset[str]
 
     def validate(self) -> "Source":
-        """The same, if every declared cell can be read. This reads rows: check the quarantine first."""
+        """Return this source if every declared cell can be read. This reads rows: check the quarantine first.
+
+        Raises:
+            SourceRefused: a cell cannot be read.
+        """
         with about(self.engine.identity):
             validate_source(self.engine, set(self.table.columns), default_state_folder)
         return self
 
 
-def open_source(
-    source: Any,
-    *,
-    unit: str | None,
-    policy: str | Path | Table | None = None,
-    table: str | None = None,
-    path: str | Path | None = None,
-    bounds: ColumnBounds | None = None,
-    keys: Mapping[str, Sequence[Key]] | None = None,
-    max_groups: int | None = None,
-    max_rows: int | None = None,
-    unique: bool | None = None,
-    public: Mapping[str, Any] | None = None,
-) -> Source:
-    """Open a source and put together what is said about it. No row is read before `validate` is called."""
-    if table is not None and not isinstance(table, str):
-        raise BadParameter("table", type(table).__name__, "a table has a name", 'give it as a text, table="people"')
-    given, listed = _load_policy(policy)
-    kinds = None if given is None else {name: column.kind for name, column in given.columns.items()}
-    person = unit or (given.unit if given else None)
-    if given is not None and person != given.unit:
-        reason = f"the policy is about {given.unit!r}, and so are its limits"
-        raise BadParameter("unit", repr(person), reason, "give a policy for this unit")
-    engine = open_engine(source, table, kinds, path=path, name=given.name if given else None, unit=person)
+def open_source(options: SourceOptions) -> Source:
+    """Open a source with its declarations. No row is read before `Source.validate`.
+
+    >>> opened = open_source(SourceOptions(source="examples/people.csv", unit="id", bounds={"pay": (0, 200)}))
+    >>> opened.table.columns["pay"].upper, opened.table.max_rows
+    (Fraction(200, 1), 1)
+    """
+    if options.table is not None and not isinstance(options.table, str):
+        raise BadParameter("table", type(options.table).__name__, "the name of a table is a text", 'give table="people"')
+    policy, policy_public = _load_policy(options.policy)
+    unit = options.unit or (policy.unit if policy else None)
+    if policy is not None and unit != policy.unit:
+        reason = f"the policy bounds the contribution of {policy.unit!r}"
+        raise BadParameter("unit", repr(unit), reason, "give a policy for this unit")
+    kinds = None if policy is None else {name: column.kind for name, column in policy.columns.items()}
+    engine = open_engine(
+        options.source, options.table, kinds, path=options.path, name=policy.name if policy else None, unit=unit
+    )
     with about(engine.identity):
-        columns = engine.describe_columns() if given is None else _check_policy_columns(given, engine.describe_columns())
-    limits, auto = _parse_bounds(bounds, columns)
-    for name, (low, high) in limits.items():
-        columns[name] = columns[_check_column(name, columns)].with_bounds(low, high)
-    for name, known in _check_mapping(keys, "keys", '{"dept": ["a", "b"]}').items():
-        columns[name] = columns[_check_column(name, columns)].with_keys(_parse_keys(name, known))
-    if person is None:
-        raise BadParameter("unit", "missing", "it must be known whose data this is", "name the column with unit=")
-    base = given or Table(engine.table, _check_column(person, columns), columns)
-    with about(engine.identity):
-        engine, lookups = engine.with_public({**listed, **_check_mapping(public, "public", '{"cities": "cities.csv"}')})
-    final = Table(
-        engine.table,
-        _check_column(person, columns),
+        found = engine.describe_columns()
+    columns, auto_bounds = _declare_columns(options, found if policy is None else _check_policy_columns(policy, found))
+    if unit is None:
+        raise BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
+    unit = _check_column(unit, columns, "unit")
+    public = policy_public | dict(_check_mapping(options.public, "public", 'public={"cities": "cities.csv"}'))
+    engine, public_tables = _add_public_tables(engine, public)
+    table = _build_table(options, policy, engine.table, unit, columns, public_tables)
+    if (problem := engine.find_unit_problem(unit)) is not None:
+        raise BadParameter("unit", repr(unit), f"different units could be read as the same: {problem}", "store it as a text")
+    return Source(engine, table, _describe_defaults(options, policy, table), auto_bounds - {unit})
+
+
+def _declare_columns(options: SourceOptions, found: Mapping[str, Column]) -> tuple[dict[str, Column], frozenset[str]]:
+    """The columns with the bounds and keys of the options, and the columns with bounds to discover."""
+    columns = dict(found)
+    bounds, auto_bounds = _parse_bounds(options.bounds, columns)
+    for name, (lower, upper) in bounds.items():
+        columns[name] = columns[_check_column(name, columns, "bounds")].with_bounds(lower, upper)
+    for name, keys in _check_mapping(options.keys, "keys", 'keys={"dept": ["a", "b"]}').items():
+        column = columns[_check_column(name, columns, "keys")]
+        columns[name] = column.with_keys(_parse_keys(name, column, keys))
+    return columns, auto_bounds
+
+
+def _build_table(
+    options: SourceOptions,
+    policy: Table | None,
+    name: str,
+    unit: str,
+    columns: Mapping[str, Column],
+    public: Mapping[str, PublicTable],
+) -> Table:
+    """The table as declared; what the options leave open, the policy says."""
+    base = policy or Table(name, unit, columns)
+    table = Table(
+        name,
+        unit,
         columns,
-        base.max_groups if max_groups is None else max_groups,
-        base.max_rows if max_rows is None else max_rows,
-        base.unique if unique is None else unique,
+        base.max_groups if options.max_groups is None else options.max_groups,
+        base.max_rows if options.max_rows is None else options.max_rows,
+        base.unique if options.unique is None else options.unique,
         base.salt,
-        lookups,
+        public,
         base.least_epsilon,
         base.adjusted_after_looking,
     )
-    for name, value in (("max_rows", max_rows), ("max_groups", max_groups)):
-        if final.unique and value is not None and value != 1:
-            raise BadParameter(name, value, "with unique, a unit has one row", f"leave {name} or unique out")
-    if (problem := engine.find_unit_problem(final.unit)) is not None:
-        raise BadParameter("unit", repr(final.unit), f"two units could be read as one: {problem}", "make it a text")
-    notes = _describe_defaults(final, given, max_groups, max_rows)
-    if given is None and isinstance(source, str | Path) and str(source).lower().endswith((".csv", ".tsv")):
-        notes = (*notes, "What the columns hold was guessed from the values of the file; a policy says it once and for all.")
-    return Source(engine, final, notes, auto - {final.unit})
+    for option, value in (("max_rows", options.max_rows), ("max_groups", options.max_groups)):
+        if table.unique and value is not None and value != 1:
+            raise BadParameter(option, value, "a unique unit has one row", f"leave out {option} or unique")
+    return table
+
+
+def _add_public_tables(engine: Engine, sources: Mapping[str, Any]) -> tuple[Engine, dict[str, PublicTable]]:
+    """The engine beside a copy of each public table. An error names the table."""
+    tables: dict[str, PublicTable] = {}
+    for name, source in sources.items():
+        try:
+            with about(engine.identity):
+                engine, described = engine.with_public({name: source})
+        except SourceRefused as refused:
+            raise SourceRefused(f"public.{name}: {refused.reason}", refused.hint, *refused.for_owner) from None
+        tables |= described
+    return engine, tables
 
 
 def _parse_bounds(
     bounds: ColumnBounds | None, columns: Mapping[str, Column]
 ) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:
-    """The bounds that are given, and the columns whose bounds shall be found."""
+    """The declared bounds, and the columns with bounds to discover."""
     numeric = [name for name, column in columns.items() if column.kind in (Kind.INTEGER, Kind.REAL)]
     if isinstance(bounds, str):
         if bounds != AUTO:
-            raise BadParameter(
-                "bounds", repr(bounds), "not bounds", 'give {"pay": (0, 200)}, or "auto" to find them privately'
-            )
+            raise BadParameter("bounds", repr(bounds), "not bounds", 'give bounds={"pay": (0, 200)}, or bounds="auto"')
         return {}, frozenset(name for name in numeric if columns[name].lower is None)
-    given: dict[str, tuple[Number, Number]] = {}
+    declared: dict[str, tuple[Number, Number]] = {}
     auto: list[str] = []
-    for name, ends in _check_mapping(bounds, "bounds", '{"pay": (0, 200)}').items():
+    for name, ends in _check_mapping(bounds, "bounds", 'bounds={"pay": (0, 200)}').items():
         if isinstance(ends, tuple | list) and len(ends) == 2:
-            given[name] = (ends[0], ends[1])
-        elif ends == AUTO and _check_column(name, columns) in numeric:
+            declared[name] = (ends[0], ends[1])
+        elif ends == AUTO and _check_column(name, columns, "bounds") in numeric:
             auto.append(name)
         else:
-            raise BadParameter("bounds", f"{name}: {ends!r}", "not two numbers", 'give (0, 200), or "auto" for a number')
-    return given, frozenset(auto)
+            hint = f'give bounds={{"{name}": (0, 200)}}, or "auto" for a numeric column'
+            raise BadParameter("bounds", f"{name}: {ends!r}", "not two numbers", hint)
+    return declared, frozenset(auto)
 
 
-def _describe_defaults(final: Table, policy: Table | None, max_groups: int | None, max_rows: int | None) -> tuple[str, ...]:
-    if policy is not None or final.unique:
+def _describe_defaults(options: SourceOptions, policy: Table | None, table: Table) -> tuple[str, ...]:
+    """What was not declared, and what holds instead."""
+    if policy is not None:
         return ()
-    named = (("max_groups", max_groups), ("max_rows", max_rows))
-    left_out = [name for name, value in named if value is None]
-    if not left_out:
-        return ()
-    verb = "was" if len(left_out) == 1 else "were"
-    return (
-        f"{' and '.join(left_out)} {verb} not declared: 1 is taken, and what one {final.unit} has beyond that is left out.",
-    )
+    notes = []
+    missing = [] if table.unique else [name for name in ("max_groups", "max_rows") if getattr(options, name) is None]
+    if missing:
+        limits = {"max_groups": "in one group", "max_rows": "with one row per group"}
+        notes.append(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared: each {table.unit} counts "
+            f"{', '.join(limits[name] for name in missing)}; other rows are dropped."
+        )
+    if isinstance(options.source, str | Path) and str(options.source).lower().endswith((".csv", ".tsv")):
+        notes.append("Column types were inferred from the file. Declare them in a policy (`discreet policy init`).")
+    return tuple(notes)
 
 
-def _check_policy_columns(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
-    """The policy's columns, which must be there and of the declared kind."""
-    for name, column in policy.columns.items():
-        if found[_check_column(name, found)].kind is not column.kind:
-            raise BadParameter(
-                "policy", f"{name}: {column.kind.value}", f"the source holds {found[name].kind.value} there", "correct it"
-            )
-    return dict(policy.columns)
-
-
-def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, str]]:
-    """The policy, and where its public tables are: beside it, unless a path says otherwise."""
+def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[str, Any]]:
+    """The policy, and the paths of its public tables, which are relative to its file."""
     if policy is None or isinstance(policy, Table):
         return policy, {}
     if not isinstance(policy, str | Path):
-        raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one, policy="policy.toml"')
+        raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one: policy="policy.toml"')
     text = read_text(policy, lambda reason: SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path"))
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 
-def _check_mapping(given: Any, what: str, example: str) -> Mapping[str, Any]:
-    """What is said by name, refused unless names are texts."""
-    if given is None:
+def _check_policy_columns(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of the policy; the source must have them, of the declared kinds."""
+    for name, column in policy.columns.items():
+        actual = found[_check_column(name, found, "policy")].kind
+        if actual is not column.kind:
+            raise BadParameter(
+                "policy", f"{name}: {column.kind.value}", f"the source holds {actual.value} there", "correct the policy"
+            )
+    return dict(policy.columns)
+
+
+def _check_mapping(value: Any, option: str, example: str) -> Mapping[str, Any]:
+    """A value per name; empty for None."""
+    if value is None:
         return {}
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise BadParameter(what, type(given).__name__, "not said by name", f"give {example}")
-    return given
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise BadParameter(option, type(value).__name__, "not a value per name", f"give {example}")
+    return value
 
 
-def _parse_keys(name: str, known: Any) -> tuple[Key, ...]:
-    """Keys, of which there is a list: a text is one key and no list of its letters."""
-    if isinstance(known, str | bytes | Mapping) or not isinstance(known, Iterable):
-        raise BadParameter("keys", f"{name}: {known!r}", "not a list of keys", f'give {{"{name}": ["a", "b"]}}')
-    return tuple(known)
-
-
-def _check_column(name: str, columns: Mapping[str, Any]) -> str:
+def _check_column(name: str, columns: Mapping[str, Any], option: str) -> str:
     if not isinstance(name, str) or name not in columns:
-        raise BadParameter("column", repr(name), "the source has no such column", f"take one of {', '.join(columns)}")
+        near = get_close_matches(name, columns, 1) if isinstance(name, str) else []
+        hint = f"did you mean {near[0]!r}?" if near else f"take one of {', '.join(columns)}"
+        raise BadParameter(option, repr(name), "the source has no such column", hint)
     return name
+
+
+def _parse_keys(name: str, column: Column, keys: Any) -> tuple[Key, ...]:
+    """The listed keys; those typed in a shell become values of the column's type. One text is not a list of its letters."""
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+        raise BadParameter("keys", f"{name}: {keys!r}", "not a list of keys", f'give keys={{"{name}": ["a", "b"]}}')
+    return tuple(_parse_key(key, column.kind) if isinstance(key, KeyText) else key for key in keys)
+
+
+def _parse_key(text: str, kind: Kind) -> Key:
+    try:
+        match kind:
+            case Kind.INTEGER:
+                return int(text)
+            case Kind.BOOLEAN:
+                return {"true": True, "false": False}[text.strip().lower()]
+            case Kind.DATE:
+                return date.fromisoformat(text)
+            case Kind.TIMESTAMP:
+                return datetime.fromisoformat(text)
+            case Kind.TEXT | Kind.REAL:
+                return str(text)
+    except (ValueError, KeyError):
+        raise BadParameter(
+            "keys", repr(text), f"not of the column's type, {kind.value}", "write a value of that type"
+        ) from None
+
+
+def validate_source(engine: Engine, columns: Collection[str], state_folder: Callable[[], Path]) -> None:
+    """Read these columns, unless they passed before; `state_folder` finds the folder of the owner's state.
+
+    Raises:
+        SourceRefused: a cell cannot be read.
+    """
+    fingerprint = engine.compute_fingerprint(columns)
+    if fingerprint is None:
+        return
+    passed = None
+    if fingerprint.digest is not None:
+        spec = (VALIDATION_VERSION, engine.identity, sorted(columns), fingerprint.digest)
+        passed = _find_marker(state_folder, sha256(repr(spec).encode()).hexdigest())
+    if passed is not None and os.path.exists(passed):
+        return
+    engine.probe(columns)
+    if passed is not None:
+        _create_marker(passed)
+
+
+def _find_marker(state_folder: Callable[[], Path], digest: str) -> Path | None:
+    """The file that exists if a source passed; None without a state folder, and the source is then validated each time it is
+    opened. Only failures need durable storage, and with a ledger that is the ledger."""
+    try:
+        return state_folder() / "validated" / digest
+    except LedgerUnavailable as mistake:
+        owner_log.warning("%s", mistake)
+        return None
+
+
+def _create_marker(marker: Path) -> None:
+    try:
+        marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        marker.touch(mode=0o600)
+    except OSError as mistake:
+        owner_log.warning("%s", mistake)

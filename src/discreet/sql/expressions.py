@@ -4,6 +4,7 @@ Constants are written by the generator from values, never from the analyst's tex
 before any clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything).
 """
 
+from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from hashlib import sha256
@@ -57,9 +58,10 @@ SATURATION_LIMIT = (1 << 63) - 1
 """Where totals are cut off."""
 
 
-def column(name: str) -> exp.Column:
-    """A column of our own making, always quoted."""
-    return exp.Column(this=exp.Identifier(this=name, quoted=True))
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, always quoted, of this table if one is named."""
+    at = None if table is None else exp.Identifier(this=table, quoted=True)
+    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=at)
 
 
 def shorten_name(name: str) -> str:
@@ -74,16 +76,15 @@ def shorten_name(name: str) -> str:
 
 def source_column(name: str) -> exp.Column:
     """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
-    return exp.Column(
-        this=exp.Identifier(this=shorten_name(name), quoted=True), table=exp.Identifier(this=SOURCE, quoted=True)
-    )
+    return column(shorten_name(name), SOURCE)
 
 
+@dataclass(frozen=True, slots=True)
 class Lowering:
     """Lowers the expressions of one table for one engine."""
 
-    def __init__(self, table: Table, dialect: Dialect) -> None:
-        self.table, self.dialect = table, dialect
+    table: Table
+    dialect: Dialect
 
     def lower_column(self, name: str) -> SQL:
         """A column as it is, except that NaN is NULL."""
@@ -263,7 +264,8 @@ def key_literal(value: object) -> SQL:
 
 def clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
     """Inside the bounds, for a value that is not NULL."""
-    return least(greatest(value, lower), upper)
+    above = exp.Anonymous(this="GREATEST", expressions=[value, lower])
+    return exp.Anonymous(this="LEAST", expressions=[above, upper])
 
 
 def least(a: SQL, b: SQL) -> SQL:

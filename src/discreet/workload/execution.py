@@ -1,28 +1,23 @@
-"""Pay once for all questions, look at each, record all answers together; or show what was recorded."""
+"""Execute a planned workload: one debit for all its queries, through the same executor as `ask`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import msgspec
-
+from discreet._numbers import check_confidence
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Pure
-from discreet.ledger.account import CachedAnswer
 from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.entries import Debit, encode_answer, hash_measurement, privacy_unit_of
-from discreet.mechanisms._tail_bounds import check_confidence
+from discreet.ledger.entries import Debit
 from discreet.noise import Bits
-from discreet.query.answer import Answer, Receipt
-from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
-from discreet.session.executor import IntervalOptions, RunOptions
+from discreet.query.answer import Answer, IntervalOptions
+from discreet.query.record import LedgerReference
+from discreet.session.executor import RunOptions
 from discreet.workload.planning import WorkloadPlan
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadAnswers:
-    """One answer per question, and what the account keeps of all of them."""
+    """One answer per query, and where the account keeps all of them."""
 
     answers: tuple[Answer, ...]
     reference: LedgerReference
@@ -32,70 +27,29 @@ class WorkloadAnswers:
 
 
 def execute_plan(
-    solved: WorkloadPlan,
+    plan: WorkloadPlan,
     *,
     fresh: bool = False,
     bits: Bits | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> WorkloadAnswers:
-    """One debit for the composition of all measurements; no row is read before it is durable."""
-    manner, session = RunOptions(bits, None, solved.workload.id, fresh), solved.session
-    session.executor.check_source()
-    told: dict[str, Any] = {
-        "unit": session.table.unit,
-        "neighbours": session.neighbours.definition,
-        "plan": [measurement_spec(each, session.engine.identity, session.label) for each in solved.measurements],
-    }
-    told |= manner.seed_marker
-    paid = session.account.reserve(
-        solved.event,
-        measurement=hash_measurement(told),
-        id=manner.id,
-        fresh=fresh,
-        tainted=manner.tainted,
-        certified_delta=solved.terms.certified_delta,
-        privacy_unit=privacy_unit_of(told),
+    """Charge the account once for the composition of all measurements, then answer them."""
+    options, intervals = (
+        RunOptions(bits, progress, plan.workload.id, fresh),
+        IntervalOptions(check_confidence(plan.workload.confidence)),
     )
-    if isinstance(paid, CachedAnswer):
-        return _read_recorded(solved, told, paid.entry, paid.answer, free=True)
-    releases = _answer_queries(solved, paid, manner, progress)
-    record = {"answers": [to_record(each) for each in releases]}
-    kept = session.account.record(paid, encode_answer(record))
-    return _read_recorded(
-        solved, told, paid.entry, kept, free=False
-    )  # what is shown is what is kept, also if a rival was first
+    execution = plan.session.executor.run_workload(plan.measurements, options, intervals, plan.terms.certified_delta)
+    cost, certified_delta = _read_cost(plan, execution.reference.entry)
+    return WorkloadAnswers(execution.answers, execution.reference, execution.receipt is None, cost, certified_delta)
 
 
-def _answer_queries(
-    solved: WorkloadPlan, paid: Receipt, manner: RunOptions, progress: Callable[[float], None] | None
-) -> Sequence[Answer]:
-    shape, total = IntervalOptions(check_confidence(solved.workload.confidence)), len(solved.measurements)
-    receipts = paid.split([each.event for each in solved.measurements])
-    found = []
-    for measurement, receipt in zip(solved.measurements, receipts, strict=True):
-        found.append(solved.session.executor.run_measurement(measurement, receipt, manner, shape))
-        if progress is not None:
-            progress(len(found) / total)
-    return found
-
-
-def _read_recorded(solved: WorkloadPlan, told: dict[str, Any], entry: int, kept: bytes, *, free: bool) -> WorkloadAnswers:
-    record = msgspec.json.decode(kept)
-    pairs = zip(record["answers"], solved.measurements, strict=True)
-    releases = tuple(from_record(each, measurement.event) for each, measurement in pairs)
-    for answer in releases:
-        IntervalOptions(check_confidence(solved.workload.confidence)).check(answer)
-    price, at = _read_cost(solved, entry)
-    return WorkloadAnswers(releases, LedgerReference(entry, told, record), free, price, at)
-
-
-def _read_cost(solved: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
-    """What the debit with this number cost, and at which point. A plan's own budget knows no other debit than its own."""
-    account, terms, now = solved.session.account, solved.terms, solved.cost
+def _read_cost(plan: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
+    """Return what the debit with this number cost, and at which point. An account in memory knows no other debit."""
+    account, terms, cost = plan.session.account, plan.terms, plan.cost
     if not isinstance(account, LedgerAccount):
-        return now, terms.certified_delta
-    with account.store.read_transaction() as pages:
-        debit = pages.find_entry(entry)
+        return cost, terms.certified_delta
+    with account.store.read_transaction() as transaction:
+        debit = transaction.find_entry(entry)
     assert isinstance(debit, Debit)
-    delta = debit.certified_delta if isinstance(terms.currency, Pure) else terms.delta
-    return Cost(solved.event, delta, terms.currency, debit.cost, now.remaining), debit.certified_delta
+    delta = debit.certified_delta if terms.currency.counts_epsilon else terms.delta
+    return Cost(plan.event, delta, terms.currency, debit.cost, cost.remaining), debit.certified_delta

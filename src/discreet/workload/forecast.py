@@ -1,124 +1,88 @@
-"""What a plan buys at three budgets: half-widths, and how many cells would be reliable. From given sizes, never the data.
+"""The forecast of a plan at three budgets: half-widths, and how many estimates would be reliable. No data is read.
 
-What a cell's value will be is not known, so it is taken as that of rows whose values lie evenly over their declared range:
-so many rows have a sum of so many times the middle of it. It is a guess for planning, and says so.
+The values themselves are not known. They are taken as those of rows whose values are spread evenly over their declared
+bounds, so that n rows have a sum of n times the middle. The forecast is for planning only, and is labelled as such.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any
 
-from discreet._numbers import ceil_float, nearest_float
+from discreet._numbers import check_confidence
 from discreet.accounting.currencies import certified_epsilon, to_json_number
-from discreet.mechanisms._tail_bounds import check_confidence
-from discreet.query import ast
 from discreet.query.calibrate import Measurement
-from discreet.query.estimates import column_names, is_reliable_count
-from discreet.query.quote import depends_on_size, predict_accuracy, row_count_error
-from discreet.query.statistics import CentredSum
+from discreet.query.estimates import is_reliable_count
 from discreet.workload.planning import WorkloadColumn, WorkloadPlan
 
 BUDGET_SHARES = (Fraction(1, 2), Fraction(1), Fraction(2))
 DEFAULT_SIZE = 1_000
-"""For how many rows an average's half-width is stated where no size is given."""
+"""The number of rows for which the half-width of an average is stated where no size is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """One column of one question at one budget."""
+    """One column of one query at one budget."""
 
     question: str
     column: str
     half_width: float
     unit: str
-    size: int | None  # the rows that the half-width is for; None where it depends on none
-    cells: int | None  # how many there will be; None where the keys are unknown
+    size: int | None  # the number of rows that the half-width is for; None where it does not depend on it
+    cells: int | None  # how many estimates there are; None where the keys are not declared
     reliable: int | None  # how many of them would be reliable; None where no size is given
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain values."""
+        """Return the values for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What so much of the price buys."""
+    """What a share of the plan's cost buys."""
 
-    share: Fraction  # of the plan's own price
+    share: Fraction  # of the plan's own cost
     epsilon: float  # at the plan's δ, certified, rounded up
     columns: tuple[ForecastRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain values."""
-        lines = [line.to_dict() for line in self.columns]
-        return {"share": float(self.share), "epsilon": to_json_number(self.epsilon), "columns": lines}
+        """Return the values for JSON."""
+        columns = [row.to_dict() for row in self.columns]
+        return {"share": float(self.share), "epsilon": to_json_number(self.epsilon), "columns": columns}
 
 
-def forecast_budgets(solved: WorkloadPlan) -> tuple[Forecast, ...]:
-    """Half the price, the price, and twice the price, shared out in the same way."""
+def forecast_budgets(plan: WorkloadPlan) -> tuple[Forecast, ...]:
+    """Forecast half the cost, the cost and twice the cost of a plan, divided over its columns in the same way."""
     return tuple(
-        _forecast_share(solved if share == 1 else solved.scale_to_budget(solved.charge * share), share)
-        for share in BUDGET_SHARES
+        _forecast_share(plan if share == 1 else plan.scale_to_budget(plan.charge * share), share) for share in BUDGET_SHARES
     )
 
 
-def _forecast_share(solved: WorkloadPlan, share: Fraction) -> Forecast:
-    epsilon = certified_epsilon(solved.event, solved.terms.delta).upper
-    return Forecast(share, epsilon, tuple(_forecast_column(solved, piece) for piece in solved.columns))
+def _forecast_share(plan: WorkloadPlan, share: Fraction) -> Forecast:
+    epsilon = certified_epsilon(plan.event, plan.terms.delta).upper
+    return Forecast(share, epsilon, tuple(_forecast_column(plan, column) for column in plan.columns))
 
 
-def _forecast_column(solved: WorkloadPlan, column: WorkloadColumn) -> ForecastRow:
-    measurement, confidence = solved.measurements[column.query_index], check_confidence(solved.workload.confidence)
+def _forecast_column(plan: WorkloadPlan, column: WorkloadColumn) -> ForecastRow:
+    measurement, confidence = plan.measurements[column.query_index], check_confidence(plan.workload.confidence)
     aggregate, sizes = column.bounded.query.aggregates[0][1], column.query.sizes
-    promise = predict_accuracy(measurement, column.name, confidence, (min(sizes, default=DEFAULT_SIZE),))
-    size, half = promise.half_widths[0]
-    width, keys = len(column_names(column.name, aggregate)), column.bounded.keys
+    accuracy = measurement.predict(column.name, confidence, (min(sizes, default=DEFAULT_SIZE),))
+    size, half_width = accuracy.half_widths[0]
+    width, keys = len(column.bounded.columns), column.bounded.keys
     groups = len(sizes) if keys is None else len(keys)
     each = sizes * groups if len(sizes) == 1 else sizes
     reliable = sum(width * predict_reliable(measurement, column, n, confidence) for n in each) if sizes else None
-    size = size if depends_on_size(aggregate) else None
-    return ForecastRow(column.query.name, column.name, half, promise.unit, size, groups * width or None, reliable)
+    size = size if aggregate.depends_on_size else None
+    return ForecastRow(column.query.name, column.name, half_width, accuracy.unit, size, groups * width or None, reliable)
 
 
 def predict_reliable(measurement: Measurement, column: WorkloadColumn, size: int, confidence: float) -> bool:
-    """Whether a cell over so many rows, spread evenly over the declared range, would have a reliable value: a half-width of
-    at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range and a count of rows
-    that is reliable itself."""
-    half = predict_accuracy(measurement, column.name, confidence, (size,)).half_widths[0][1]
-    off = row_count_error(measurement, column.bounded.query.aggregates[0][1], confidence)
-    return all(half <= most for most in _list_half_width_limits(column, size)) and (
-        off is None or is_reliable_count(size, off)
-    )
+    """Predict whether an estimate over so many rows, spread evenly over the declared bounds, would be reliable.
 
-
-def _list_half_width_limits(column: WorkloadColumn, size: int) -> Iterator[float]:
-    """The half-widths that a reliable cell may have at most."""
-    [(name, aggregate)] = column.bounded.query.aggregates
-    match aggregate:
-        case ast.CountRows() | ast.CountUnits() | ast.CountValues():
-            yield size / 10
-        case ast.Histogram():
-            yield size / 10 / len(column_names(name, aggregate))
-        case ast.Sum(value=value):
-            low, high = _value_range(column, value)
-            yield size * abs(low + high) / 20
-        case ast.Mean(value=value):
-            low, high = _value_range(column, value)
-            yield abs(low + high) / 20
-            yield (high - low) / 8
-        case ast.Variance(value=value, root=root):
-            low, high = _value_range(column, value)
-            even = (high - low) ** 2 / 12
-            yield (even**0.5 if root else even) / 10
-        case ast.Quantile(value=value, q=q):  # its half-width is a share of the rows: of the range, if they lie evenly
-            low, high = _value_range(column, value)
-            yield abs(low + nearest_float(q) * (high - low)) / 10 / (high - low)
-            yield 1 / 8
-        case _:
-            assert_never(aggregate)
-
-
-def _value_range(column: WorkloadColumn, value: ast.Value) -> tuple[float, float]:
-    span = column.bounded.grid_range(CentredSum(value, 0))
-    return nearest_float(span.lower * span.grid), ceil_float(max(span.upper, span.lower + 1) * span.grid)
+    Its half-width must be at most a tenth of the value and, for averages and quantiles, its interval at most a quarter of
+    the bounds and the count of rows reliable itself.
+    """
+    [(_, aggregate)] = column.bounded.query.aggregates
+    half_width = measurement.predict(column.name, confidence, (size,)).half_widths[0][1]
+    count_error = aggregate.row_count_error(measurement.statistic_noise(confidence))
+    limits = aggregate.half_width_limits(column.bounded.table, size)
+    return half_width <= min(limits) and (count_error is None or is_reliable_count(size, count_error))

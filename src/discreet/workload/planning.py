@@ -1,10 +1,11 @@
-"""The cheapest prices of a whole workload, found together. No row is read.
+"""Planning: the noise of a whole workload, found together, at one cost. No row is read.
 
-Every column with a wanted error gets the most noise that still meets it; columns without one share, by weight, what the
-budget has left. All of it is fixed before the first answer, so it is one plan: in an account of its own, or a pure one of a
-ledger, with a δ, its price is a point of the certified curve of the whole; in any other account, its sum in the currency.
+**Theory of operation.** Every column with a target error gets the most noise that still meets it; columns without one share,
+by weight, what remains of the budget. All noise is fixed before the first answer, so the workload is one plan. In an account
+in memory, or a pure account of a ledger with a δ, it costs a point of the certified curve of the whole; in any other
+account, its sum in the currency.
 
-On the curve neither noise is always the cheaper one, so three plans are priced (all Laplace, all Gaussian, each column the
+On the curve neither kind of noise is always cheaper, so three plans are compared (all Laplace, all Gaussian, each column the
 one that has less zCDP) and the best is taken.
 """
 
@@ -14,53 +15,52 @@ from fractions import Fraction
 from functools import cached_property
 from math import inf, log
 
-from discreet._numbers import Number, read_decimal, read_positive, smallest_where, to_rational
+from discreet._numbers import Number, check_confidence, read_decimal, read_positive, smallest_where, to_rational
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, compute_amount, compute_cost
+from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
-from discreet.mechanisms._tail_bounds import check_confidence
 from discreet.mechanisms.calibrate import find_smallest_scale
-from discreet.query.accuracy import (
+from discreet.query.calibrate import (
+    COMPARISON_CONFIDENCE,
     MAX_EPSILON,
     AccuracyTarget,
+    Measurement,
+    calibrate_query,
+    check_drawable,
     explain_raised_epsilon,
     make_least_epsilon_error,
     smallest_amount,
 )
-from discreet.query.calibrate import COMPARISON_CONFIDENCE, Measurement, Noise, calibrate_query, check_scale
 from discreet.query.contribution import BoundedQuery
-from discreet.query.statistics import Statistic, statistics_of
+from discreet.query.estimates import Noise
+from discreet.query.statistics import Statistic
 from discreet.session.session import Session
-from discreet.units import Sensitivity
 from discreet.workload.spec import Workload, WorkloadQuery, prefix_errors
-
-# The columns of a workload one by one: what each is by itself, and with how much noise.
-
 
 RELATIVE_TOLERANCE = 2.0**-14
 """How near, relatively, the noise comes to the largest that a budget or an error allows."""
 
 REFERENCE_AMOUNT = Fraction(1, 100)
-"""How much of a currency the noises are compared at: as little as a column of a publication gets."""
+"""The amount of a currency at which noises are compared: as little as a column of a publication gets."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadColumn:
-    """One column of one question by itself."""
+    """One column of one query by itself."""
 
     query_index: int
     query: WorkloadQuery
     name: str
-    bounded: BoundedQuery  # the question with this column only
+    bounded: BoundedQuery  # the query with this column only
     target: AccuracyTarget | None
-    share: Fraction  # of what is left, if no error is wanted
+    share: Fraction  # of what remains of the budget, if it has no target
 
     def calibrate_noise(self, currency: Currency, selection_delta: Fraction) -> "ColumnNoise":
-        """The noise that a little of this currency buys, to be made louder or quieter."""
+        """Return the noise that a little of this currency buys, to be scaled later."""
         with prefix_errors(self.query.toml_key()):
             return ColumnNoise(
                 calibrate_query(self.bounded, currency, REFERENCE_AMOUNT, selection_delta), 1.0, selection_delta
@@ -73,43 +73,40 @@ class ColumnNoise:
 
     base: Measurement
     factor: float
-    selection_delta: Fraction  # the δ of selecting unknown keys
+    selection_delta: Fraction  # the δ of partition selection
 
     def divide_noise(self, factor: float) -> "ColumnNoise":
-        """With the noise divided once more."""
+        """Return it with the noise divided once more."""
         return replace(self, factor=self.factor * factor)
 
     @property
     def measurement(self) -> Measurement:
         """The column with this noise."""
         by, base = Fraction(self.factor), self.base
-        noises = tuple((measure, _divide_noise(noise, by)) for measure, noise in base.noises)
+        noises = tuple((statistic, _divide_noise(noise, by)) for statistic, noise in base.noises)
         return Measurement(
             base.bounded, noises, None if base.selection is None else self._scale_selection(base.selection, by)
         )
 
     @property
     def is_drawable(self) -> bool:
-        """Whether the samplers are made for it."""
+        """Whether the samplers can draw it."""
         return self.refusal is None
 
     @property
     def refusal(self) -> QueryRefused | None:
-        """Why they are not."""
-        found = self.measurement
-        widths = [noise.sigma if isinstance(noise, Gaussian) else noise.scale for _, noise in found.noises]
+        """Why they cannot; None if they can."""
         try:
-            for width in (*widths, *([] if found.selection is None else [found.selection.scale])):
-                check_scale(width)
+            check_drawable(self.measurement)
         except QueryRefused as refused:
             return refused
         return None
 
-    def _scale_selection(self, rule: Threshold, by: Fraction) -> Threshold:
+    def _scale_selection(self, selection: Threshold, by: Fraction) -> Threshold:
         bounded = self.base.bounded
-        moved = Sensitivity(l0=bounded.max_groups * bounded.neighbours.differing_units, linf=1)
+        changed_groups = bounded.max_groups * bounded.neighbours.differing_units
         return Threshold.for_epsilon(
-            bounded.max_groups * bounded.neighbours.differing_units * by / rule.scale, self.selection_delta, moved
+            changed_groups * by / selection.scale, self.selection_delta, bounded.selection_sensitivity
         )
 
 
@@ -118,14 +115,14 @@ def _divide_noise(noise: Noise, by: Fraction) -> Noise:
 
 
 def bound_query(query: WorkloadQuery, session: Session) -> BoundedQuery:
-    """The question with what one unit can do to it, if what is wanted of it makes sense."""
+    """Return a query with its sensitivities. Refuse targets for columns that it does not have."""
     with prefix_errors(query.toml_key("sql")):
-        found = session.bound_with_placeholders(query.sql)
+        found = session.outline(query.sql)
     columns = [name for name, _ in found.query.aggregates]
     for name in query.error if isinstance(query.error, Mapping) else ():
         if name not in columns:
             raise BadParameter(
-                query.toml_key(f"error.{name}"), "given", "the question has no such column", f"take {', '.join(columns)}"
+                query.toml_key(f"error.{name}"), "given", "the query has no such column", f"take {', '.join(columns)}"
             )
     if len(query.sizes) > 1 and found.keys is not None and len(query.sizes) != len(found.keys):
         raise BadParameter(
@@ -140,18 +137,18 @@ def bound_query(query: WorkloadQuery, session: Session) -> BoundedQuery:
 def split_columns(
     query_index: int, query: WorkloadQuery, bounded: BoundedQuery, confidence: Number
 ) -> Iterator[WorkloadColumn]:
-    """The columns of one question."""
+    """Yield the columns of one query."""
     size, columns = min(query.sizes, default=None), bounded.query.aggregates
-    for name, aggregate in columns:
-        only = replace(bounded.query, aggregates=((name, aggregate),))
-        alone = replace(bounded, query=only, statistics=statistics_of(aggregate, bounded.table))
+    for name, _ in columns:
         error = query.get_error(name)
-        wanted = None if error is None else AccuracyTarget(None, error, size, check_confidence(confidence))
-        yield WorkloadColumn(query_index, query, name, alone, wanted, read_positive(query.weight, "weight") / len(columns))
+        target = None if error is None else AccuracyTarget(None, error, size, check_confidence(confidence))
+        yield WorkloadColumn(
+            query_index, query, name, bounded.only(name), target, read_positive(query.weight, "weight") / len(columns)
+        )
 
 
 def calibrate_to_error(column: WorkloadColumn, currency: Currency, selection_delta: Fraction) -> ColumnNoise | None:
-    """The most noise of this kind that meets the wanted error; None where none is wanted."""
+    """Return the most noise of this kind that meets the target error; None where there is no target."""
     if column.target is None:
         return None
     with prefix_errors(column.query.toml_key("error")):
@@ -170,7 +167,7 @@ def calibrate_to_error(column: WorkloadColumn, currency: Currency, selection_del
 
 
 def merge_measurements(bounded: BoundedQuery, alone: Sequence[Measurement]) -> Measurement:
-    """The columns of a question together. A total that several of them need gets the least of their noises."""
+    """Return the columns of a query together. A statistic that several of them need gets the least of their noises."""
     found: dict[Statistic, Noise] = {}
     for total, noise in (pair for each in alone for pair in each.noises):
         if total not in found or noise.error(COMPARISON_CONFIDENCE) < found[total].error(COMPARISON_CONFIDENCE):
@@ -181,54 +178,52 @@ def merge_measurements(bounded: BoundedQuery, alone: Sequence[Measurement]) -> M
 
 
 MAX_NOISE_FACTOR = 2.0**50
-"""Noise beyond this is none that anybody could use: nothing was left to pay for less."""
+"""Noise beyond this factor is useless: nothing remained to pay for less."""
 
 DOMINATED_RATIO = 1.5
-"""A plan whose noises are estimated to be so many times as large, on average, is not looked at again."""
+"""A plan whose noises are estimated to be so many times as large, on average, is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChargeTerms:
-    """How an account charges a plan, and the most that this one may cost."""
+    """How an account charges a plan, and the most that the plan may cost."""
 
     currency: Currency
-    delta: Fraction  # at which ε is read
+    delta: Fraction  # at which ε is stated
     certified_delta: Fraction  # the δ of the certified point; 0 where the currency's own sum is charged
     limit: Fraction
-    selection_delta: Fraction  # the δ that selecting unknown keys may take
+    selection_delta: Fraction  # the δ that partition selection may spend
 
     @classmethod
     def of(cls, workload: Workload, session: Session) -> "ChargeTerms":
-        """The terms of the session's account. Nothing of it depends on what was spent: a retry finds the same plan."""
-        kept = session.account.budget
+        """Return the terms of the session's account. They do not depend on what was spent: a retry finds the same plan."""
+        budget = session.account.budget
         epsilon, delta = read_positive(workload.epsilon, "epsilon"), read_decimal(workload.delta)
-        if isinstance(kept.currency, Pure):
-            return cls(kept.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
-        most = compute_amount(kept.currency, epsilon, session.delta)
-        return cls(kept.currency, session.delta, Fraction(0), most, kept.delta_limit * min(Fraction(1), most / kept.limit))
+        if budget.currency.counts_epsilon:
+            return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
+        limit = budget.currency.amount(epsilon, session.delta)
+        selection_delta = budget.delta_limit * min(Fraction(1), limit / budget.limit)
+        return cls(budget.currency, session.delta, Fraction(0), limit, selection_delta)
 
     def compute_charge(self, event: Composition) -> Fraction | float:
-        """What a plan costs."""
+        """Return what a plan costs."""
         return compute_charge(self.currency, event, self.certified_delta)[0]
 
     def estimate_noise_factor(self, event_at: Callable[[float], Composition], limit: Fraction) -> float:
-        """A factor on some noises at which the plan surely costs no more than `most`; ∞ if none is found.
+        """Return a factor on some noises at which the plan costs no more than the limit; ∞ if none is found.
 
-        A reading of the curve takes its time, so there only pure ε and zCDP are asked, which is quick."""
+        The certified curve takes its time, so there only pure ε and zCDP are computed, which is quick."""
 
-        def surely(noise: float) -> bool:
-            here = event_at(noise)
+        def fits(noise: float) -> bool:
+            event = event_at(noise)
             if not self.certified_delta:
-                return self.compute_charge(here) <= limit
-            return (
-                min(compute_cost(Pure(), here)[0], epsilon_from_zcdp(compute_cost(Zcdp(), here)[0], self.certified_delta))
-                <= limit
-            )
+                return self.compute_charge(event) <= limit
+            return min(Pure().cost(event)[0], epsilon_from_zcdp(Zcdp().cost(event)[0], self.certified_delta)) <= limit
 
-        return smallest_where(surely, 1.0, 2.0**-5 if self.certified_delta else RELATIVE_TOLERANCE)
+        return smallest_where(fits, 1.0, 2.0**-5 if self.certified_delta else RELATIVE_TOLERANCE)
 
     def find_noise_factor(self, event_at: Callable[[float], Composition], limit: Fraction, estimate: float) -> float:
-        """The least such factor, looked for around `near`; ∞ if no factor does."""
+        """Return the least such factor, searched for around an estimate; ∞ if no factor does."""
         if not self.certified_delta:
             return estimate
         try:
@@ -240,23 +235,24 @@ class ChargeTerms:
 
 @dataclass(frozen=True)
 class WorkloadPlan:
-    """A workload with its noise and its price: all that is known before it is paid for."""
+    """A workload with its noise and its cost: all that is known before it is charged."""
 
     workload: Workload
     session: Session
     terms: ChargeTerms
-    bounded_queries: tuple[BoundedQuery, ...]  # the questions
-    columns: tuple[WorkloadColumn, ...]  # their columns
+    bounded_queries: tuple[BoundedQuery, ...]  # one per query
+    columns: tuple[WorkloadColumn, ...]  # of all queries
     noises: tuple[ColumnNoise, ...]  # the noise of each column
-    is_raised: bool = False  # the wanted errors need less than the policy's least ε, which is what the plan now costs
+    is_raised: bool = False  # the target errors need less than the policy's least ε, which is what the plan costs
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """One per question."""
-        mine: list[list[Measurement]] = [[] for _ in self.bounded_queries]
-        for piece, part in zip(self.columns, self.noises, strict=True):
-            mine[piece.query_index].append(part.measurement)
-        return tuple(merge_measurements(bounded, alone) for bounded, alone in zip(self.bounded_queries, mine, strict=True))
+        """One per query."""
+        by_query: list[list[Measurement]] = [[] for _ in self.bounded_queries]
+        for column, noise in zip(self.columns, self.noises, strict=True):
+            by_query[column.query_index].append(noise.measurement)
+        pairs = zip(self.bounded_queries, by_query, strict=True)
+        return tuple(merge_measurements(bounded, alone) for bounded, alone in pairs)
 
     @cached_property
     def event(self) -> Composition:
@@ -270,34 +266,35 @@ class WorkloadPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether that is within the plan's own budget. What the account has left is the account's to say."""
+        """Whether that is within the plan's own budget. What remains of the account's is for the account to say."""
         return self.charge <= self.terms.limit
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said about the plan and its source."""
+        """What readers must know about the plan and its source."""
         least = self.session.table.least_epsilon
         return (*self.session.notes, *([explain_raised_epsilon(least)] if self.is_raised else []))
 
     @property
     def cost(self) -> Cost:
-        """The same as everywhere: ε at δ, the charge, and what the account has left now."""
+        """ε at δ, the charge, and what remains of the account's budget now."""
         return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, self.session.account.budget.remaining)
 
     def scale_to_budget(self, limit: Fraction) -> "WorkloadPlan":
-        """The same plan with every noise larger or smaller by one factor, so that it costs `most`."""
+        """Return the plan with every noise scaled by one factor, so that it costs the limit."""
 
-        def scaled(noise: float) -> WorkloadPlan:
-            return replace(self, noises=tuple(part.divide_noise(1 / noise) for part in self.noises))
+        def scale(noise: float) -> WorkloadPlan:
+            return replace(self, noises=tuple(each.divide_noise(1 / noise) for each in self.noises))
 
-        def loss(noise: float) -> Composition:
-            return scaled(noise).event
+        def event_at(noise: float) -> Composition:
+            return scale(noise).event
 
-        return scaled(self.terms.find_noise_factor(loss, limit, self.terms.estimate_noise_factor(loss, limit)))
+        estimate = self.terms.estimate_noise_factor(event_at, limit)
+        return scale(self.terms.find_noise_factor(event_at, limit, estimate))
 
 
 def plan_workload(workload: Workload) -> WorkloadPlan:
-    """Open the source and the account, and find the prices. Whatever can be refused is refused here, unpaid.
+    """Open the source and the account, and find the noise. Whatever can be refused is refused here, before any charge.
 
     >>> from discreet.workload import WorkloadQuery
     >>> plan = plan_workload(Workload(source="examples/people.csv", unit="id", unique=True, epsilon=1, questions=(
@@ -306,16 +303,16 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
     (20.0, True)
     """
     session = workload.open_session()
-    least_allowed, most = session.table.least_epsilon, read_positive(workload.epsilon, "budget.epsilon")
-    if most < least_allowed:
-        raise make_least_epsilon_error("budget.epsilon", most, least_allowed)
+    least, epsilon = session.table.least_epsilon, read_positive(workload.epsilon, "budget.epsilon")
+    if epsilon < least:
+        raise make_least_epsilon_error("budget.epsilon", epsilon, least)
     terms = ChargeTerms.of(workload, session)
-    bounded = tuple(bound_query(asked, session) for asked in workload.questions)
-    asked = zip(workload.questions, bounded, strict=True)
-    pieces = tuple(piece for i, each in enumerate(asked) for piece in split_columns(i, *each, workload.confidence))
-    leak = terms.selection_delta / max(1, sum(each.keys is None for each in bounded))
-    empty = WorkloadPlan(workload, session, terms, bounded, pieces, ())
-    drafts = [_Draft.of(empty, wanted, kind, leak) for wanted, kind in _list_noise_choices(pieces, terms, leak)]
+    bounded = tuple(bound_query(query, session) for query in workload.questions)
+    pairs = enumerate(zip(workload.questions, bounded, strict=True))
+    columns = tuple(column for i, pair in pairs for column in split_columns(i, *pair, workload.confidence))
+    delta = terms.selection_delta / max(1, sum(each.keys is None for each in bounded))
+    empty = WorkloadPlan(workload, session, terms, bounded, columns, ())
+    drafts = [_Draft.of(empty, noises, currency, delta) for noises, currency in _list_noise_choices(columns, terms, delta)]
     plans = [plan for draft in _drop_dominated(drafts) if (plan := draft.fill_budget()) is not None]
     if not plans:
         raise _explain_refusal(drafts[0])
@@ -323,7 +320,7 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
 
 
 def _raise_to_least_epsilon(plan: WorkloadPlan) -> WorkloadPlan:
-    """The plan, with as much less noise as makes its one debit cost what the policy's least ε buys."""
+    """Return the plan with so much less noise that its debit costs what the policy's least ε buys."""
     floor = smallest_amount(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
     if plan.charge >= floor:
         return plan
@@ -335,28 +332,28 @@ def _raise_to_least_epsilon(plan: WorkloadPlan) -> WorkloadPlan:
 def _list_noise_choices(
     columns: Sequence[WorkloadColumn], terms: ChargeTerms, selection_delta: Fraction
 ) -> Iterator[tuple[list[ColumnNoise | None], Currency]]:
-    """The noise of the columns with a wanted error, and the kind of noise of the others."""
-    curve, pure = terms.certified_delta > 0, isinstance(terms.currency, Pure)
-    laplace = [calibrate_to_error(piece, Pure(), selection_delta) for piece in columns]
+    """Yield the noise of the columns with a target error, and the currency that decides the noise of the others."""
+    curve, pure = terms.certified_delta > 0, terms.currency.counts_epsilon
+    laplace = [calibrate_to_error(column, Pure(), selection_delta) for column in columns]
     if pure:
         yield laplace, Pure()
     if pure and not curve:
         return
-    gaussian = [calibrate_to_error(piece, Gdp(), selection_delta) for piece in columns]
+    gaussian = [calibrate_to_error(column, Gdp(), selection_delta) for column in columns]
     if curve:
         yield gaussian, Gdp()
-    judge: Currency = Zcdp() if curve else terms.currency
+    currency: Currency = Zcdp() if curve else terms.currency
 
-    def cost(part: ColumnNoise) -> Fraction | float:
-        return compute_cost(judge, part.measurement.event)[0]
+    def cost(noise: ColumnNoise) -> Fraction | float:
+        return currency.cost(noise.measurement.event)[0]
 
     both = zip(laplace, gaussian, strict=True)
-    yield [None if one is None or other is None else min(one, other, key=cost) for one, other in both], judge
+    yield [None if one is None or other is None else min(one, other, key=cost) for one, other in both], currency
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A plan in which the columns without a wanted error are still to get, by their shares, what the budget has left."""
+    """A plan in which the columns without a target still get, by their shares, what remains of the budget."""
 
     skeleton: WorkloadPlan
     noises: tuple[ColumnNoise, ...]
@@ -366,21 +363,23 @@ class _Draft:
     def of(
         cls, skeleton: WorkloadPlan, fixed: Sequence[ColumnNoise | None], currency: Currency, selection_delta: Fraction
     ) -> "_Draft":
-        power = 1 if isinstance(currency, Pure) else 0.5  # ε is proportional to 1/scale; ρ, μ² and divergences to its square
-        parts = (
-            piece.calibrate_noise(currency, selection_delta).divide_noise(float(piece.share) ** power)
-            if part is None
-            else part
-            for piece, part in zip(skeleton.columns, fixed, strict=True)
+        power = 1 / currency.noise_power
+        noises = (
+            column.calibrate_noise(currency, selection_delta).divide_noise(float(column.share) ** power)
+            if noise is None
+            else noise
+            for column, noise in zip(skeleton.columns, fixed, strict=True)
         )
-        return cls(skeleton, tuple(parts), tuple(part is None for part in fixed))
+        return cls(skeleton, tuple(noises), tuple(noise is None for noise in fixed))
 
     def scale_free_noise(self, noise: float) -> WorkloadPlan:
-        """With the noise of the free columns so many times as large."""
-        found = (part.divide_noise(1 / noise) if free else part for part, free in zip(self.noises, self.free, strict=True))
-        return replace(self.skeleton, noises=tuple(found))
+        """Return the plan with the noise of the free columns so many times as large."""
+        noises = zip(self.noises, self.free, strict=True)
+        scaled = tuple(each.divide_noise(1 / noise) if free else each for each, free in noises)
+        return replace(self.skeleton, noises=scaled)
 
     def event_at(self, noise: float) -> Composition:
+        """Return the event of that plan."""
         return self.scale_free_noise(noise).event
 
     @cached_property
@@ -389,50 +388,46 @@ class _Draft:
         return self.skeleton.terms.estimate_noise_factor(self.event_at, self.skeleton.terms.limit) if any(self.free) else 1.0
 
     def fill_budget(self) -> WorkloadPlan | None:
-        """The plan that uses the budget up; None if nothing is left for the free columns."""
+        """Return the plan that uses the budget up; None if nothing remains for the free columns."""
         if not any(self.free):
             return self.scale_free_noise(1.0)
         found = self.skeleton.terms.find_noise_factor(self.event_at, self.skeleton.terms.limit, self.estimated_factor)
-        return (
-            self.scale_free_noise(found)
-            if found < MAX_NOISE_FACTOR and all(part.is_drawable for part in self.scale_free_noise(found).noises)
-            else None
-        )
+        plan = self.scale_free_noise(found) if found < MAX_NOISE_FACTOR else None
+        return None if plan is None or not all(noise.is_drawable for noise in plan.noises) else plan
 
 
 def _explain_refusal(draft: _Draft) -> QueryRefused:
-    """Why no noise for the free columns is both within the budget and drawable."""
-    free = [piece for piece, is_free in zip(draft.skeleton.columns, draft.free, strict=True) if is_free]
-    names = ", ".join(dict.fromkeys(piece.query.toml_key() for piece in free))
-    for piece, part in (
-        zip(draft.skeleton.columns, draft.scale_free_noise(draft.estimated_factor).noises, strict=True)
-        if draft.estimated_factor < MAX_NOISE_FACTOR
-        else ()
-    ):
-        if piece in free and (refusal := part.refusal) is not None:
-            hint = "lower budget.epsilon" if "narrower" in refusal.reason else "raise its weight or budget.epsilon"
-            return QueryRefused(f"budget.epsilon: {refusal.reason} ({piece.query.toml_key()})", hint)
+    """Return why no noise for the free columns is both within the budget and drawable."""
+    free = [column for column, is_free in zip(draft.skeleton.columns, draft.free, strict=True) if is_free]
+    names = ", ".join(dict.fromkeys(column.query.toml_key() for column in free))
+    if draft.estimated_factor < MAX_NOISE_FACTOR:
+        plan = draft.scale_free_noise(draft.estimated_factor)
+        for column, noise in zip(plan.columns, plan.noises, strict=True):
+            if column in free and (refusal := noise.refusal) is not None:
+                hint = "lower budget.epsilon" if "narrower" in refusal.reason else "raise its weight or budget.epsilon"
+                return QueryRefused(f"budget.epsilon: {refusal.reason} ({column.query.toml_key()})", hint)
     if all(draft.free):
         return QueryRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
     return QueryRefused(
-        f"the wanted errors use up budget.epsilon, and nothing is left for {names}",
-        "raise the budget, allow larger errors, or leave these questions out",
+        f"the target errors use up budget.epsilon, and nothing remains for {names}",
+        "raise the budget, allow larger errors, or leave these queries out",
     )
 
 
 def _drop_dominated(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """Those that are not already seen to be far louder than another: their exact readings are saved."""
-    loud = {
+    """Return the drafts whose noise is not estimated to be far larger than another's: the rest need no exact costs."""
+    loudness = {
         i: _free_columns_log_error(draft.scale_free_noise(draft.estimated_factor))
         for i, draft in enumerate(drafts)
         if draft.estimated_factor < MAX_NOISE_FACTOR
     }
-    noises = sum(len(part.base.noises) for part, free in zip(drafts[0].noises, drafts[0].free, strict=True) if free)
-    most = min(loud.values(), default=inf) + noises * log(DOMINATED_RATIO)
-    return [draft for i, draft in enumerate(drafts) if loud.get(i, most) <= most]
+    pairs = zip(drafts[0].noises, drafts[0].free, strict=True)
+    noises = sum(len(each.base.noises) for each, free in pairs if free)
+    limit = min(loudness.values(), default=inf) + noises * log(DOMINATED_RATIO)
+    return [draft for i, draft in enumerate(drafts) if loudness.get(i, limit) <= limit]
 
 
 def _free_columns_log_error(plan: WorkloadPlan) -> float:
-    """How loud the noise is where no error is wanted: what the choice between plans of the same price turns on."""
-    free = [part for piece, part in zip(plan.columns, plan.noises, strict=True) if piece.target is None]
-    return sum(log(1 + noise.error(COMPARISON_CONFIDENCE)) for part in free for _, noise in part.measurement.noises)
+    """Return how large the errors are where there is no target: it decides between plans of the same cost."""
+    free = [noise for column, noise in zip(plan.columns, plan.noises, strict=True) if column.target is None]
+    return sum(log(1 + each.error(COMPARISON_CONFIDENCE)) for noise in free for _, each in noise.measurement.noises)

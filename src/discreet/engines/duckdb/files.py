@@ -18,9 +18,8 @@ from typing import Any, TextIO
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.base import identity_column
+from discreet.engines.base import VALIDATE, identity_column, owner_log
 from discreet.engines.duckdb.types import ZONED, quote_name, read_text_as
-from discreet.engines.owner import VALIDATE, owner_log
 from discreet.errors import SourceRefused
 from discreet.query.schema import Kind
 

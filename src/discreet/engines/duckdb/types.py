@@ -13,6 +13,7 @@ leading NUL and the name of its family: the text "1" among numbers is not the nu
 
 from sqlglot import exp
 
+from discreet.engines.base import ColumnReader
 from discreet.query.schema import Kind
 
 TYPES = {
@@ -45,6 +46,15 @@ KINDS = {
     "DATE": Kind.DATE,
 }
 """The kind of each DuckDB type that is shown."""
+
+READ_AS = {
+    "UUID": "VARCHAR",
+    "ENUM": "VARCHAR",
+    "DECIMAL": "DOUBLE",
+    "TIMESTAMP_NS": "TIMESTAMP",
+}
+"""Types of stored columns that are read as others before anything is compared with them; each cast succeeds on every
+value."""
 
 ALLOWED = {
     Kind.INTEGER: ("number", "text"),
@@ -141,3 +151,51 @@ def _to_whole(number: str) -> str:
 
 def _to_utc(type_name: str, cell: str) -> str:
     return f"({cell} AT TIME ZONE 'UTC')" if type_name in (ZONED, ZONED_NS) else cell
+
+
+# -- columns that DuckDB stores --------------------------------------------------------------------------------------------
+
+
+def reader_of(type_name: str, collated: bool) -> ColumnReader:
+    """How a stored column of this type is read; None if it is read as it is. A text may have a collation."""
+    if type_name == "VARCHAR" and collated:
+        return _without_collation
+    if type_name == ZONED:
+        return _to_utc_timestamp
+    if type_name == ZONED_NS:
+        return lambda column: exp.cast(_at_utc(column), "TIMESTAMP", dialect="duckdb")
+    other = READ_AS.get(type_name.partition("(")[0])
+    return None if other is None else lambda column: exp.cast(column, other, dialect="duckdb")
+
+
+def identity_reader_of(type_name: str) -> ColumnReader:
+    """How a unit is identified in a stored column of this type; None if the column, as it is read, does so. A timestamp is
+    read without its nanoseconds, which would make one unit of two."""
+    if type_name == ZONED_NS:
+        return lambda column: _as_text(_at_utc(column))
+    return _as_text if type_name == "TIMESTAMP_NS" else None
+
+
+def _without_collation(column: exp.Expr) -> exp.Expr:
+    """A text without its collation, which would make one group of texts that the hash and the keys tell apart:
+    contributions are bounded per text, byte by byte."""
+    return exp.Collate(this=column, expression=exp.Var(this="C"))
+
+
+def _to_utc_timestamp(column: exp.Expr) -> exp.Expr:
+    """The same moment in UTC, without a zone. A cast would take the connection's zone; microseconds have none."""
+    ends = [exp.Literal.string(text) for text in ("infinity", "-infinity")]
+    ifs = [
+        exp.If(this=exp.EQ(this=column, expression=exp.cast(end, "TIMESTAMPTZ")), true=exp.cast(end, "TIMESTAMP"))
+        for end in ends
+    ]
+    micros = exp.Anonymous(this="epoch_us", expressions=[column])
+    return exp.Case(ifs=ifs, default=exp.Anonymous(this="make_timestamp", expressions=[micros]))
+
+
+def _as_text(column: exp.Expr) -> exp.Expr:
+    return exp.cast(column, "VARCHAR", dialect="duckdb")
+
+
+def _at_utc(column: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.AtTimeZone(this=column, zone=exp.Literal.string("UTC")))

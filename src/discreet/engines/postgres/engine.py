@@ -8,7 +8,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +15,10 @@ import psycopg
 from psycopg import sql
 from sqlglot import exp
 
-from discreet.engines.base import ColumnReader, Fingerprint, SqlEngine, quote_table, split_table_name
+from discreet.engines.base import SAYS_MORE, ColumnReader, Fingerprint, SqlEngine, quote_table, split_table_name
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.public_tables import clean_values
 from discreet.engines.duckdb.public_tables import describe_public_table as described_lookup
-from discreet.engines.owner import SAYS_MORE
 from discreet.engines.postgres.connection import ReadConnection, translate_errors
 from discreet.engines.postgres.types import CHARACTER, TYPES, kind_of, reader_of
 from discreet.errors import SourceRefused
@@ -100,12 +98,17 @@ class Postgres(SqlEngine):
         types: Mapping[str, tuple[Kind, ColumnReader]],
         identity: str,
         padded: frozenset[str],
-        public: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.connection, self.state, self.types, self.public = connection, state, types, public
+        super().__init__(
+            state.qualified_name[-1],
+            identity,
+            quote_table(*state.qualified_name),
+            {name: read for name, (_, read) in types.items()},
+            lasting=not state.temporary,
+            computed=state.computed,
+        )
+        self.connection, self.state, self.types, self.lock = connection, state, types, connection.lock
         self.padded = padded  # columns whose texts are read without the blanks at their end
-        self.table, self.lock = state.qualified_name[-1], connection.lock
-        self.identity, self.lasting, self.computed = identity, not state.temporary, state.computed
 
     @classmethod
     def open(cls, address: str, table: str | None) -> "Postgres":
@@ -163,21 +166,13 @@ class Postgres(SqlEngine):
                 self.connection.prepare(_make_copier(places[name], kinds, values))
                 unique = _find_unique_columns(self.connection, places[name], kinds)
             lookups[name] = described_lookup(name, kinds, values, unique)
-        return Postgres(
-            self.connection, self.state, self.types, self.identity, self.padded, MappingProxyType(places)
-        ), lookups
+        return self._beside(places), lookups
 
     def progress(self) -> float | None:
         """PostgreSQL keeps no count of it."""
         return None
 
-    def _table_expression(self) -> exp.Expr:
-        return quote_table(*self.state.qualified_name)
-
-    def _column_readers(self) -> dict[str, ColumnReader]:
-        return {name: read for name, (_, read) in self.types.items()}
-
-    def _public_table_expression(self, name: str) -> exp.Expr:
+    def _public_relation(self, name: str) -> exp.Expr:
         return quote_table("pg_temp", self.public[name])
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:

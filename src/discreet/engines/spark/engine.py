@@ -14,17 +14,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from discreet.engines.base import ColumnReader, Fingerprint, OutOfResources, SqlEngine, quote_table, split_table_name
+from discreet.engines.base import (
+    SAYS_MORE,
+    VALIDATE,
+    ColumnReader,
+    Fingerprint,
+    OutOfResources,
+    SqlEngine,
+    owner_log,
+    quote_table,
+    split_table_name,
+)
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.public_tables import clean_values, describe_public_table
-from discreet.engines.owner import SAYS_MORE, VALIDATE, owner_log
 from discreet.engines.spark.session import GlobalView, Job, new_session, start_session, translate_errors
 from discreet.engines.spark.types import is_padded, kind_of, reader_of, to_frame
 from discreet.errors import EngineFailed, SourceRefused
@@ -149,27 +157,30 @@ class Spark(SqlEngine):
         qualified_name: tuple[str, ...],
         table: str,
         origin: Origin,
-        public: Mapping[str, str] = MappingProxyType({}),
         view: GlobalView | None = None,
+        frame: DataFrame | None = None,
     ) -> None:
-        self.session, self.qualified_name, self.table, self.origin, self.public = (
-            session,
-            qualified_name,
-            table,
-            origin,
-            public,
-        )
-        self.identity, self.lasting, self.computed = origin.identity, origin.lasting, origin.computed
-        self.frame: DataFrame | None = None  # the user's own
-        self.view = view  # kept for as long as the table is read
-        self.lock, self.job = threading.Lock(), Job(session)
         with translate_errors("this table cannot be read", f"check its name; {SAYS_MORE}"):
             fields = session.table(".".join(f"`{part.replace('`', '``')}`" for part in qualified_name)).schema.fields
-        found = {field.name: (kind_of(field.dataType), reader_of(field.dataType, is_padded(field))) for field in fields}
         self.types: dict[str, tuple[Kind, ColumnReader]] = {
-            name: (kind, read) for name, (kind, read) in found.items() if kind is not None
+            field.name: (kind, reader_of(field.dataType, is_padded(field)))
+            for field in fields
+            if (kind := kind_of(field.dataType)) is not None
         }
+        super().__init__(
+            table,
+            origin.identity,
+            quote_table(*qualified_name),
+            {name: read for name, (_, read) in self.types.items()},
+            lasting=origin.lasting,
+            computed=origin.computed,
+        )
+        self.session, self.qualified_name, self.origin = session, qualified_name, origin
+        self.view = view  # kept for as long as the table is read
+        self.frame = frame  # the user's own
+        self.origins = (self.identity,) if self.lasting else ("frame",)  # one that computes something is known by itself
         self.padded = {field.name for field in fields if is_padded(field)}  # texts that are read without their padding
+        self.lock, self.job = threading.Lock(), Job(session)
 
     @classmethod
     def connect(cls, source: str, table: str | None, path: str | None, name: str | None) -> "Spark":
@@ -199,19 +210,13 @@ class Spark(SqlEngine):
         with translate_errors("this frame cannot be read", SAYS_MORE):
             _check_frame(frame)
             view = GlobalView(frame)
-            opened = cls(new_session(frame.sparkSession), view.qualified_name, table, origin_of_frame(frame), view=view)
-            opened.frame = frame
-            return opened
+            session = new_session(frame.sparkSession)
+            return cls(session, view.qualified_name, table, origin_of_frame(frame), view, frame)
 
     @property
     def anchor(self) -> object:
         """The user's frame."""
         return self if self.frame is None else self.frame
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """A frame that computes something is known by itself alone."""
-        return (self.identity,) if self.lasting else ("frame",)
 
     def describe_columns(self) -> dict[str, Column]:
         """Names and kinds of the columns. No value is read."""
@@ -228,9 +233,7 @@ class Spark(SqlEngine):
                 to_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
                 unique = self._find_unique_columns(places[name], kinds)
             lookups[name] = describe_public_table(name, kinds, values, unique)
-        return Spark(
-            self.session, self.qualified_name, self.table, self.origin, MappingProxyType(places), self.view
-        ), lookups
+        return self._beside(places), lookups
 
     def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
         """Spark decodes files whenever it reads, so that every source can fail."""
@@ -256,13 +259,7 @@ class Spark(SqlEngine):
         """The share of the tasks known so far that are done; None before there are any."""
         return self.job.progress()
 
-    def _table_expression(self) -> exp.Expr:
-        return quote_table(*self.qualified_name)
-
-    def _column_readers(self) -> dict[str, ColumnReader]:
-        return {name: read for name, (_, read) in self.types.items()}
-
-    def _public_table_expression(self, name: str) -> exp.Expr:
+    def _public_relation(self, name: str) -> exp.Expr:
         return quote_table(self.public[name])
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from discreet.engines.owner import owner_log
+from discreet.engines.base import owner_log
 from discreet.errors import DiscreetError, SourceRefused
 
 SETTINGS = {

@@ -1,4 +1,9 @@
-"""What an attack is, and what it leaves behind."""
+"""An attack as a value, its result, and the testbed on which discreet is attacked.
+
+The testbed is a small table on disk. A ledger refuses seeded noise, so noisy values are shown from a budget in memory with
+seeded bits; what a ledger answers and refuses is shown on a real one with real noise, and only what does not depend on that
+noise is reported.
+"""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +28,7 @@ from discreet.session.session import Session
 
 @dataclass(frozen=True, slots=True)
 class AttackResult:
-    """What the attacker learned, in words and in numbers that JSON can hold."""
+    """What the attacker learned, in words and in numbers for JSON."""
 
     title: str
     lines: tuple[str, ...]
@@ -35,7 +40,7 @@ class AttackResult:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """An attack by name. It plays the same each time, unless it is given another seed."""
+    """An attack by name. Its result is the same in every run with the same seed."""
 
     name: str
     summary: str
@@ -43,49 +48,45 @@ class Attack:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What can be chosen, and what is chosen if nobody does."""
+        """The options with their defaults."""
         return {name: parameter.default for name, parameter in signature(self.function).parameters.items()}
 
-    def play(self, **options: Any) -> AttackResult:
+    def run(self, **options: Any) -> AttackResult:
         """Attack, without discreet and with it."""
         for name in options:
             if name not in self.options:
                 known = ", ".join(self.options)
-                raise BadParameter("option", repr(name), f"the attack {self.name} has none of that name", f"it has {known}")
+                raise BadParameter("option", repr(name), f"not an option of the attack {self.name}", f"it has {known}")
         return self.function(**options)
 
 
-# Where an attack on discreet takes place: a small table on disk, and the two ways to be asked about it.
-#
-# A ledger keeps no answer whose noise can be repeated, so what is shown of noisy values is played on a budget in memory with
-# seeded bits; what a ledger gives and refuses is played on a real one, with real noise, and only what does not depend on
-# that noise is told.
+# -- the testbed ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """A table of people, one row each, called `people`."""
+    """A table `people` with one row per person, and its ledger."""
 
     folder: Path
     source_options: Mapping[str, Any]
 
     @property
     def table(self) -> Path:
-        """The file that nobody but discreet reads."""
+        """The file with the rows."""
         return self.folder / "people.csv"
 
     @property
     def ledger(self) -> Path:
-        """The ledger."""
+        """The file of the ledger."""
         return self.folder / "people.ledger"
 
     def connect_in_memory(self, epsilon: Number) -> Session:
-        """A budget that takes seeded bits."""
+        """Connect with a budget in memory, which accepts seeded bits."""
         return connect(self.table, epsilon=epsilon, **self.source_options)
 
     @contextmanager
     def connect_with_ledger(self, epsilon: Number) -> Iterator[Session]:
-        """A budget in a SQLite ledger."""
+        """Connect with a budget in a SQLite ledger."""
         with open_ledger(self.ledger, create=True) as ledger:
             ledger.open_account("analyst", epsilon)
         session = connect(self.table, ledger=self.ledger, account="analyst", **self.source_options)
@@ -98,32 +99,32 @@ class Testbed:
 
 @contextmanager
 def open_testbed(rows: Sequence[Mapping[str, Any]], **source_options: Any) -> Iterator[Testbed]:
-    """A house around these rows for as long as the attack lasts. One person may be replaced by another, not added."""
+    """Write these rows into a temporary folder. Neighbours replace one person by another."""
     with TemporaryDirectory(prefix="discreet-lab-", ignore_cleanup_errors=True) as folder:
-        built = Testbed(Path(folder), {"unit": "id", "unique": True, "neighbours": "replace"} | source_options)
-        with built.table.open("w", newline="", encoding="utf-8") as file:
+        testbed = Testbed(Path(folder), {"unit": "id", "unique": True, "neighbours": "replace"} | source_options)
+        with testbed.table.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-        yield built
+        yield testbed
 
 
 def single_value(answer: Answer) -> int:
-    """The one number of an answer."""
-    ((_, (cell,)),) = answer.rows
-    return int(cell.value)
+    """Return the one number of an answer."""
+    ((_, (estimate,)),) = answer.rows
+    return int(estimate.value)
 
 
 def noise_scale(session: Session, query: str, epsilon: Number) -> Fraction:
-    """The scale of the noise that a question would get at this price."""
+    """Return the scale of the noise that a query would get at this ε."""
     ((_, noise),) = session.calibrate(query, epsilon=epsilon).noises
     if not isinstance(noise, Laplace):
-        raise AssertionError("a budget without a δ buys Laplace noise")
+        raise AssertionError("a budget without a δ uses Laplace noise")
     return noise.scale
 
 
 def refusal_message(ask: Callable[[], object]) -> str | None:
-    """Why an account does not pay for this; nothing if it does."""
+    """Return why an account refuses a call, or None if it does not."""
     try:
         ask()
     except BudgetExceeded as refused:
@@ -132,9 +133,9 @@ def refusal_message(ask: Callable[[], object]) -> str | None:
 
 
 def max_guess_probability(epsilon: Number) -> float:
-    """How often anybody can be right at most about one person's bit that is as likely 0 as 1: e^ε/(1+e^ε).
+    """Return the largest probability of guessing one person's fair secret bit after outputs that cost ε: e^ε/(1+e^ε).
 
-    Both bits explain whatever was seen within a factor e^ε of each other, so that is also the most that the odds can be.
+    The likelihoods of the outputs under the two bits differ by at most a factor e^ε, and so do the posterior odds.
 
     >>> round(max_guess_probability(1), 4), max_guess_probability(0)
     (0.7311, 0.5)
@@ -142,11 +143,11 @@ def max_guess_probability(epsilon: Number) -> float:
     return 1 / (1 + exp(-float(epsilon)))
 
 
-# What the noise of a count does, exactly: the law P(k) = (1−a)/(1+a)·a^|k| with a = e^{−1/scale}.
+# -- the noise of a count: P(k) = (1−a)/(1+a)·a^|k| with a = e^{−1/scale} ---------------------------------------------------
 
 
 def noise_deviation(scale: Fraction) -> float:
-    """The standard deviation, √(2a)/(1−a) = 1/(√2·sinh(1/(2·scale))).
+    """Return the standard deviation, √(2a)/(1−a) = 1/(√2·sinh(1/(2·scale))).
 
     >>> round(noise_deviation(Fraction(1)), 4)
     1.357
@@ -155,7 +156,7 @@ def noise_deviation(scale: Fraction) -> float:
 
 
 def collision_probability(scale: Fraction) -> float:
-    """The probability that two such noises are equal: Σ P(k)² = ((1−a)/(1+a))²·(1+a²)/(1−a²).
+    """Return the probability that two such noises are equal: Σ P(k)² = ((1−a)/(1+a))²·(1+a²)/(1−a²).
 
     >>> round(collision_probability(Fraction(2)), 4)
     0.1298

@@ -1,8 +1,8 @@
-"""The float grid: noise in doubles, and the lowest bits of an answer say what it was added to [Mir12].
+"""The floating-point grid: with noise in doubles the lowest bits of an answer show what the noise was added to [Mir12].
 
-Doubles lie closer together near 0. If the secret is 1 and the answer y has |y| < 1/2, the noise was between −3/2 and −1/2,
-so it was a multiple of 2⁻⁵³, and so is y: the sum is exact. If the secret is 0, y is the noise itself, and most noises below
-1/2 are finer than that. An answer below 1/2 with a finer bit cannot have come from 1; ε-privacy allows no such certainty.
+**Proof.** Doubles are denser near 0. If the secret is 1 and the answer y has |y| < 1/2, the noise was between −3/2 and −1/2,
+so it was a multiple of 2⁻⁵³, and so is y, because the sum is exact. If the secret is 0, y is the noise itself, and most
+noise below 1/2 is not a multiple of 2⁻⁵³. So an answer below 1/2 with a lower bit cannot have come from 1; no ε allows that.
 """
 
 from fractions import Fraction
@@ -22,11 +22,11 @@ from discreet.testing import seeded_bits
 Floats = NDArray[np.float64]
 SECRETS = (0.0, 1.0)
 REPEATS = 10
-"""So often each of the two tables is asked, with new noise each time."""
+"""How often each of the two tables is queried, with fresh noise each time."""
 
 
 def cannot_be_one(answers: Floats) -> NDArray[np.bool_]:
-    """Which answers cannot have come from 1: those below 1/2 that are no multiple of 2⁻⁵³.
+    """Return which answers cannot have come from 1: those below 1/2 that are not multiples of 2⁻⁵³.
 
     >>> cannot_be_one(np.array([0.25, 0.25 + 2**-54, 0.75, 2**-60, 0.0]))
     array([False,  True, False,  True, False])
@@ -36,52 +36,49 @@ def cannot_be_one(answers: Floats) -> NDArray[np.bool_]:
 
 
 def float_grid(epsilon: Number = Fraction(1, 2), answers: int = 50_000, seed: int = 53) -> AttackResult:
-    """Is it 0 or 1? So many answers of a textbook Laplace in doubles, and of ours."""
+    """Tell a secret 0 from 1 by the lowest bits, with a textbook Laplace in doubles and with discreet's."""
     eps, n, source = check_positive(epsilon, "epsilon"), check_int(answers, "answers", minimum=1), seeded_bits(seed)
     textbook, ours = np.random.default_rng(check_int(seed, "seed")), Laplace.for_epsilon(eps, sensitivity=1, reals=True)
     floats = [int(cannot_be_one(x + textbook.laplace(0, 1 / float(eps), n)).sum()) for x in SECRETS]
-    lattice = [np.asarray(ours.release(np.full(n, x), source)) for x in SECRETS]
-    away, on_grid = (
-        [int(cannot_be_one(y).sum()) for y in lattice],
-        all(bool(is_on_grid(y, ours.grid).all()) for y in lattice),
-    )
+    ours_drawn = [np.asarray(ours.release(np.full(n, x), source)) for x in SECRETS]
+    certain = [int(cannot_be_one(y).sum()) for y in ours_drawn]
+    on_grid = all(bool(is_on_grid(y, ours.grid).all()) for y in ours_drawn)
     (step, first), (_, second) = (_ask_sum(x, eps, source) for x in SECRETS)
-    surely = clopper_pearson_lower(floats[0], n, 1e-9)
+    least_delta = clopper_pearson_lower(floats[0], n, 1e-9)
     return AttackResult(
         f"Float grid: 0 or 1, from the lowest bits of an answer with ε = {format_rational(eps)}",
         (
-            f"Without discreet, x + laplace in doubles: {floats[0]:,} of {n:,} answers about 0 have a bit that no answer "
-            f"about 1 can have ({floats[0] / n:.1%}); of as many about 1, {floats[1]} have one. A single answer is enough "
-            f"to be certain, so no ε holds with a δ below {surely:.3f} (confidence 1 − 1e-9), whatever was claimed.",
-            f"With discreet: {away[0]} of {n:,} about 0 have one, {away[1]} about 1. All lie on one lattice, the multiples "
-            f"of {ours.grid}, which the scale fixes and no value does.",
-            f"Asked by SQL for a sum, {first} of {REPEATS} answers about 0 and {second} of {REPEATS} about 1 are "
-            "multiples of "
-            f"{step}, the grid of the declared bounds.",
+            f"Without discreet, x + laplace() in doubles: {floats[0]:,} of {n:,} answers about 0 ({floats[0] / n:.1%}) have "
+            f"a bit that no answer about 1 can have; of as many about 1, {floats[1]} have one. One such answer reveals the "
+            f"secret, so no ε holds with a δ below {least_delta:.3f} (confidence 1 − 1e-9), whatever is claimed.",
+            f"With discreet: {certain[0]} of {n:,} answers about 0 have one, {certain[1]} about 1. All are multiples of "
+            f"{ours.grid}, a grid that depends on the scale and on no value.",
+            f"In SQL, {first} of {REPEATS} sums about 0 and {second} of {REPEATS} about 1 are multiples of {step}, the grid "
+            "of the declared bounds.",
         ),
         {
             "epsilon": float(eps), "answers": n, "floats_certain": floats[0], "floats_false": floats[1],
-            "delta_at_least": surely, "ours_certain": away[0], "ours_false": away[1], "on_lattice": on_grid,
+            "delta_at_least": least_delta, "ours_certain": certain[0], "ours_false": certain[1], "on_lattice": on_grid,
             "grid": float(ours.grid), "asked": REPEATS, "on_step": [first, second], "step": float(step),
         },
     )  # fmt: skip
 
 
 def is_on_grid(values: Floats, grid: Fraction) -> NDArray[np.bool_]:
-    """Which values are multiples of a power of two."""
+    """Return which values are multiples of a power of two."""
     steps = values / float(grid)  # exact: a power of two
     return np.asarray(steps == np.rint(steps))
 
 
 def _ask_sum(pay: float, epsilon: Fraction, source: Bits) -> tuple[Fraction, int]:
-    """The grid of a sum over one person who has so much, and how many answers lie on it."""
-    asked = "SELECT SUM(pay) AS total FROM people"
-    with open_testbed([{"id": 1, "pay": pay}], bounds={"pay": (0, 1)}) as built:
-        session = built.connect_in_memory(epsilon * REPEATS)
+    """Return the grid of a sum over one person, and how many answers lie on it."""
+    query = "SELECT SUM(pay) AS total FROM people"
+    with open_testbed([{"id": 1, "pay": pay}], bounds={"pay": (0, 1)}) as testbed:
+        session = testbed.connect_in_memory(epsilon * REPEATS)
         step = grid_range_of(Ref("pay"), session.table).grid
-        answers = [session.ask(asked, epsilon=epsilon, fresh=True, bits=source) for _ in range(REPEATS)]
-    heard = np.array([float(cell.value) for answer in answers for _, (cell,) in answer.rows])
-    return step, int(is_on_grid(heard, step).sum())
+        answers = [session.ask(query, epsilon=epsilon, fresh=True, bits=source) for _ in range(REPEATS)]
+    sums = np.array([float(estimate.value) for answer in answers for _, (estimate,) in answer.rows])
+    return step, int(is_on_grid(sums, step).sum())
 
 
-ATTACK = Attack("float-grid", "which of two numbers an answer came from, by the lowest bits of a double", float_grid)
+FLOAT_GRID = Attack("float-grid", "which of two numbers an answer came from, by the lowest bits of a double", float_grid)

@@ -1,10 +1,13 @@
-"""Intersection: two tables, each anonymous by the book, and one person in both; after [GKS08] and [S4, figs. 1, 2].
+"""Intersection: two k-anonymous tables and one person in both, after [GKS08] and [S4, figs. 1, 2]; and `k_anonymity`.
 
-Each hospital made every combination of zip code, age and nationality occur at least four, or six, times. Whoever knows that
-Alice is 28, lives in 13012 and was in both looks up her group in both. One condition is in both groups.
+A table is k-anonymous in some columns if every combination of their values that occurs occurs at least k times. That says
+nothing about the other columns, nor about a second table. Here each of two hospitals made every combination of zip code, age
+and nationality occur at least four, or six, times. An attacker who knows that Alice is 28, lives in 13012 and was in both
+looks up her group in both. Only one condition is in both groups.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import exp
 from typing import Any
@@ -13,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import Number, check_int, check_positive, format_rational
+from discreet.errors import BadParameter
 from discreet.lab.attacks.attack import Attack, AttackResult, noise_scale, open_testbed
-from discreet.lab.k_anonymity import k_anonymity
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits, uniform_below
 from discreet.testing import seeded_bits
@@ -22,7 +25,7 @@ from discreet.testing import seeded_bits
 Row = Mapping[str, str]
 Ints = NDArray[np.int64]
 QUASI_IDENTIFIERS = ("zip", "age", "nationality")
-"""What an outsider may know."""
+"""What an attacker may know from elsewhere."""
 ALICE = {"zip": "13012", "age": 28}
 
 
@@ -58,7 +61,7 @@ def covers(generalized: str, known: object) -> bool:
 
 
 def candidates(table: Sequence[Row], person: Mapping[str, object]) -> set[str]:
-    """The conditions of everybody in the table who could be this person.
+    """Return the conditions of all people in the table who could be this person.
 
     >>> sorted(candidates(FOUR_ANONYMOUS, ALICE) & candidates(SIX_ANONYMOUS, ALICE))
     ['AIDS']
@@ -67,7 +70,7 @@ def candidates(table: Sequence[Row], person: Mapping[str, object]) -> set[str]:
 
 
 def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, seed: int = 13012) -> AttackResult:
-    """What both hospitals together tell about Alice: in anonymised tables, and in counts for ε each."""
+    """Intersect what two hospitals say about Alice: in k-anonymous tables, and in counts at ε each."""
     eps, times, source = (
         check_positive(epsilon, "epsilon"),
         check_int(rehearsals, "rehearsals", minimum=1),
@@ -75,33 +78,33 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
     )
     sizes = [k_anonymity(table, QUASI_IDENTIFIERS) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS)]
     first, second = (candidates(table, ALICE) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
-    told = [_ask_hospital(table, group, eps, source) for table, group in ((FOUR_ANONYMOUS, "<30"), (SIX_ANONYMOUS, "<35"))]
-    scale = told[0][1]
-    right, most = _rehearse(scale, times, source), max_guess_probability_among(len(CONDITIONS), 2 * eps)
-    left = sorted(first & second)
+    groups = ((FOUR_ANONYMOUS, "<30"), (SIX_ANONYMOUS, "<35"))
+    (first_counts, scale), (second_counts, _) = (_ask_hospital(table, group, eps, source) for table, group in groups)
+    right, limit = _simulate(scale, times, source), max_guess_probability_among(len(CONDITIONS), 2 * eps)
+    remaining = sorted(first & second)
     return AttackResult(
         f"Intersection: a {sizes[0]}-anonymous and a {sizes[1]}-anonymous table, and Alice, 28, of 13012, in both",
         (
-            f"The first leaves {len(first)} conditions for her: {', '.join(sorted(first))}. "
-            f"The second leaves {len(second)}: {', '.join(sorted(second))}.",
-            f"Without discreet: both leave {', '.join(left)}. Each table kept its promise; it promised nothing about two.",
-            f"With discreet, ε = {format_rational(eps)} for each hospital: {_format_counts(told[0][0])} in the "
-            f"first, {_format_counts(told[1][0])} "
-            "in the second.",
-            f"Who knows every other patient and reads these counts as well as they can be read was right about her in "
-            f"{right / times:.1%} of {times:,} rehearsals; a blind guess is right in {1 / len(CONDITIONS):.1%}, "
-            f"and no reading of both can exceed {most:.1%}: prices add up, and so do two hospitals that never met.",
+            f"By the first table she has one of {len(first)} conditions: {', '.join(sorted(first))}. By the second, one of "
+            f"{len(second)}: {', '.join(sorted(second))}.",
+            f"Without discreet: only {', '.join(remaining)} is in both. Each table is k-anonymous; k-anonymity says nothing "
+            "about two tables.",
+            f"With discreet, ε = {format_rational(eps)} for each hospital: {_format_counts(first_counts)} in the first, "
+            f"{_format_counts(second_counts)} in the second.",
+            f"The best guess of an attacker who knows all other patients was right in {right / times:.1%} of {times:,} "
+            f"simulations; a blind guess is right in {1 / len(CONDITIONS):.1%}, and no guess can exceed {limit:.1%}: costs "
+            "add up, also over two hospitals that do not know of each other.",
         ),
         {
-            "k": sizes, "first": sorted(first), "second": sorted(second), "left": left, "epsilon_each": float(eps),
-            "counts": [counts for counts, _ in told], "rehearsals": times, "right": right,
-            "right_blind": 1 / len(CONDITIONS), "right_at_most": most,
+            "k": sizes, "first": sorted(first), "second": sorted(second), "remaining": remaining,
+            "epsilon_each": float(eps), "counts": [first_counts, second_counts], "rehearsals": times, "right": right,
+            "right_blind": 1 / len(CONDITIONS), "right_at_most": limit,
         },
     )  # fmt: skip
 
 
 def max_guess_probability_among(choices: int, epsilon: Number) -> float:
-    """How often anybody can be right at most about which of so many equally likely values one person has.
+    """Return the largest probability of guessing which of several equally likely values one person has.
 
     >>> round(max_guess_probability_among(6, 1), 4), max_guess_probability_among(2, 0)
     (0.3522, 0.5)
@@ -110,31 +113,124 @@ def max_guess_probability_among(choices: int, epsilon: Number) -> float:
 
 
 def _ask_hospital(table: Sequence[Row], group: str, epsilon: Fraction, source: Bits) -> tuple[dict[str, int], Fraction]:
-    """A hospital's counts of Alice's group through discreet, and the scale of their noise."""
+    """Return a hospital's private counts of Alice's group, and the scale of their noise."""
     rows: list[dict[str, Any]] = [{"id": i, **row} for i, row in enumerate(table)]
-    asked = f"SELECT condition, COUNT(*) AS n FROM people WHERE age = '{group}' GROUP BY condition"
-    with open_testbed(rows, keys={"condition": CONDITIONS}) as built:
-        session = built.connect_in_memory(epsilon)
-        scale = noise_scale(session, asked, epsilon)
-        answer = session.ask(asked, epsilon=epsilon, bits=source)
-    return {str(key): int(cell.value) for (key,), (cell,) in answer.rows}, scale
+    query = f"SELECT condition, COUNT(*) AS n FROM people WHERE age = '{group}' GROUP BY condition"
+    with open_testbed(rows, keys={"condition": CONDITIONS}) as testbed:
+        session = testbed.connect_in_memory(epsilon)
+        scale = noise_scale(session, query, epsilon)
+        answer = session.ask(query, epsilon=epsilon, bits=source)
+    return {str(key): int(estimate.value) for (key,), (estimate,) in answer.rows}, scale
 
 
-def _format_counts(found: dict[str, int]) -> str:
-    return ", ".join(f"{condition} {count}" for condition, count in found.items())
+def _format_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{condition} {count}" for condition, count in counts.items())
 
 
-def _rehearse(scale: Fraction, times: int, source: Bits) -> int:
-    """How often the likeliest condition is the right one, Alice's being any of them with equal chances.
+def _simulate(scale: Fraction, times: int, source: Bits) -> int:
+    """Count how often the likeliest condition is the right one, if all are equally likely.
 
-    The other patients are known, so only her own 1 and the noise are left of a count. By the law of the noise a count with 1
-    or more left speaks for that condition, one with 0 or less against it, all equally loudly.
+    The other patients are known, so a count minus theirs is Alice's 0 or 1 plus noise. For discrete Laplace noise the
+    likelihood ratio is the same constant for all values of at least 1, and its inverse for all values of at most 0: so each
+    count is one vote.
     """
     secret = uniform_below(len(CONDITIONS), times, source).astype(np.int64)
     hers = (secret[:, None] == np.arange(len(CONDITIONS))).astype(np.int64)
-    left = [np.asarray(Laplace(scale).release(hers, source)) for _ in range(2)]
-    votes: Ints = sum(((counts >= 1).astype(np.int64) for counts in left), np.zeros_like(hers))
+    noisy = [np.asarray(Laplace(scale).release(hers, source)) for _ in range(2)]
+    votes: Ints = sum(((counts >= 1).astype(np.int64) for counts in noisy), np.zeros_like(hers))
     return int((votes.argmax(axis=1) == secret).sum())
 
 
-ATTACK = Attack("intersection", "a 4-anonymous and a 6-anonymous table, and one patient who is in both", intersection)
+INTERSECTION = Attack("intersection", "a 4-anonymous and a 6-anonymous table, and one patient who is in both", intersection)
+
+
+# -- k-anonymity ------------------------------------------------------------------------------------------------------------
+
+TABLE_HINT = "give a list of dicts, a dict of columns, or a pandas, Polars or Arrow table"
+
+
+def k_anonymity(table: Any, columns: Sequence[str]) -> int:
+    """Return the size of the smallest group of rows that agree in `columns`; missing values agree with each other.
+
+    The table is a sequence of mappings, or anything with columns: a dict of lists, a pandas, Polars or Arrow table.
+
+    >>> ward = [{"zip": "130**", "age": "<30"}] * 4 + [{"zip": "130**", "age": "3*"}] * 5
+    >>> k_anonymity(ward, ["zip", "age"]), k_anonymity(ward, ["zip"])
+    (4, 9)
+    """
+    return min(group_sizes(table, columns).values())
+
+
+def group_sizes(table: Any, columns: Sequence[str]) -> dict[tuple[Any, ...], int]:
+    """Return how many rows have each combination of values that occurs.
+
+    >>> group_sizes({"age": ["<30", "<30", "3*"]}, ["age"])
+    {('<30',): 2, ('3*',): 1}
+    """
+    names = _check_columns(columns)
+    values = [[_normalize_missing(value) for value in column] for column in _extract_columns(table, names)]
+    if len({len(column) for column in values}) != 1:
+        raise BadParameter("table", "ragged", "its columns differ in length", TABLE_HINT)
+    try:
+        sizes = Counter(zip(*values, strict=True))
+    except TypeError:
+        raise BadParameter(
+            "columns", names, "one holds lists or other containers", "choose columns of plain values"
+        ) from None
+    if not sizes:
+        raise BadParameter("table", "empty", "it has no group", "give a table with rows")
+    return dict(sizes)
+
+
+def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise BadParameter("columns", repr(columns), "not a list of names", 'give, for example, ["zip", "age"]')
+    names = tuple(columns)
+    if not names:
+        raise BadParameter("columns", "empty", "without a column all rows are one group", "name what an attacker may know")
+    return names
+
+
+def _extract_columns(table: Any, names: tuple[str, ...]) -> list[Iterable[Any]]:
+    if isinstance(table, Mapping):
+        known: list[Any] = list(table)
+    elif hasattr(table, "columns"):
+        known = list(getattr(table, "column_names", table.columns))
+    elif isinstance(table, Sequence) and not isinstance(table, str | bytes) and all(isinstance(r, Mapping) for r in table):
+        return [[_get_field(row, name, number) for number, row in enumerate(table, 1)] for name in names]
+    else:
+        raise BadParameter("table", f"a {type(table).__name__}", "neither rows nor columns", TABLE_HINT)
+    for name in names:
+        if name not in known:
+            raise _unknown_column(name, known)
+    return [_to_list(table[name]) for name in names]
+
+
+def _to_list(column: Any) -> Iterable[Any]:
+    for method in ("to_pylist", "tolist", "to_list"):  # Arrow, pandas, Polars
+        if hasattr(column, method):
+            values: list[Any] = getattr(column, method)()
+            return values
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        raise BadParameter("table", f"a dict of {type(column).__name__}", "a column is a list of values", TABLE_HINT)
+    return list(column)
+
+
+def _get_field(row: Mapping[str, Any], name: str, number: int) -> Any:
+    if name not in row:
+        raise BadParameter("columns", repr(name), f"row {number} has no such field", f"it has {', '.join(map(str, row))}")
+    return row[name]
+
+
+def _unknown_column(name: str, known: list[Any]) -> BadParameter:
+    return BadParameter("columns", repr(name), "the table has no such column", f"it has {', '.join(map(str, known))}")
+
+
+def _normalize_missing(value: Any) -> Any:
+    """Replace None, NaN, NaT and NA, which differ from themselves, by None."""
+    try:
+        return None if value is None or bool(value != value) else value
+    except TypeError:  # pandas.NA is neither equal to itself nor different
+        return None
+    except ValueError:
+        return value

@@ -1,13 +1,22 @@
-"""The figures of the five texts, redrawn from discreet's own functions. `canvas` turns one into a PNG."""
+"""The figures of the five textbooks, computed with discreet's own functions.
+
+To add a figure, define a `Figure` in the file of its subject and list it here.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from discreet.lab.figures.coin import COIN_HISTOGRAM, COIN_SD
 from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000, NOISE_L1, NOISE_L2, VARIANTS
 from discreet.lab.figures.figure import Figure, Numbers
 from discreet.lab.figures.k_anonymity import K_ANONYMITY
-from discreet.lab.figures.noise import EXP_BOUNDS, INDISTINGUISHABLE, LAPLACE_DENSITIES, LAPLACE_GAUSSIAN
+from discreet.lab.figures.noise import (
+    COIN_HISTOGRAM,
+    COIN_SD,
+    EXP_BOUNDS,
+    INDISTINGUISHABLE,
+    LAPLACE_DENSITIES,
+    LAPLACE_GAUSSIAN,
+)
 
 _ALL = (
     LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,
@@ -15,6 +24,6 @@ _ALL = (
 )  # fmt: skip
 
 FIGURES: Mapping[str, Figure] = MappingProxyType({figure.name: figure for figure in _ALL})
-"""By name, in the order of the texts."""
+"""By name, in the order of the textbooks."""
 
 __all__ = ["FIGURES", "Figure", "Numbers"]

@@ -1,4 +1,4 @@
-"""What many releases cost together, and what somebody learns who averages them."""
+"""What many releases cost together, how much noise k queries need, and what an attacker learns by averaging."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -37,12 +37,12 @@ TRUTH, REPEATS = 10, 500
 
 
 def printed_short_form(k: Any, delta: float) -> Any:
-    """2√(2k·ln(1/δ)), in units of ε and without a word about its hypothesis; `advanced_composition_short` checks it."""
+    """Return 2√(2k·ln(1/δ)) in units of ε, without its hypothesis; `advanced_composition_short` checks that."""
     return 2 * np.sqrt(2 * np.asarray(k) * log(1 / delta))
 
 
 def max_valid_k(epsilon: float, delta: float) -> float:
-    """The k up to which √k·(e^ε − 1) ≤ √(2·ln(1/δ))."""
+    """Return the k up to which the hypothesis √k·(e^ε − 1) ≤ √(2·ln(1/δ)) holds."""
     return 2 * log(1 / delta) / expm1(epsilon) ** 2
 
 
@@ -79,7 +79,7 @@ def _paint_composition(axes: Axes, n: Numbers) -> None:
     if missing.any():
         axes.fill_between(
             k, n["as printed"], n["exact, ε = 1"], where=missing, color=VERMILLION, alpha=0.15, linewidth=0,
-            label="spent at ε = 1, and not written down",
+            label="cost at ε = 1 beyond the printed bound",
         )  # fmt: skip
     axes.axvline(float(n["crossing"]), **MARK)
     axes.set(xlabel="number of releases k", ylabel="cost of all, in units of the ε of one", xlim=(k[0], k[-1]))
@@ -97,7 +97,7 @@ def _averaging() -> dict[str, Any]:
     answers = noise.release(np.full(REPEATS, TRUTH), seeded_bits(3))
     k = np.arange(1, REPEATS + 1)
     decay = exp(-1 / float(noise.scale))
-    spread = sqrt(2 * decay) / (1 - decay)  # of one answer: the discrete Laplace law
+    spread = sqrt(2 * decay) / (1 - decay)  # standard deviation of discrete Laplace noise
     once = noise.event(1)
     return {
         "k": k,
@@ -125,7 +125,7 @@ def _paint_averaging(axes: Axes, n: Numbers) -> None:
     axes.axhline(TRUTH, **THIRD, label=f"the true count, {TRUTH}")
     axes.set(xlabel="number of answers k", ylabel="count", xlim=(0, REPEATS), ylim=(TRUTH - 8, TRUTH + 8))
     axes.annotate(
-        f"the cost at δ = 1e-5: certified ε = {n['certified']:.1f}\n(500 by adding up, {n['as printed']:.1f} as printed)",
+        f"the cost at δ = 1e-5: certified ε = {n['certified']:.1f}\n(sequential: 500, as printed: {n['as printed']:.1f})",
         (0.985, 0.035), xycoords="axes fraction", ha="right", fontsize=9,
         bbox={"facecolor": "white", "edgecolor": "#bbbbbb"},
     )  # fmt: skip
@@ -135,30 +135,30 @@ def _paint_averaging(axes: Axes, n: Numbers) -> None:
 COMPOSITION_100 = Figure(
     "composition-100",
     "Sequential against advanced composition, k ≤ 100, δ = 1e-4",
-    "Adding up is better for few releases. In units of the ε of one release the two textbook lines are the same for every "
-    "ε; the exact cost of k randomised responses (the worst k releases there are) is not.",
+    "Sequential composition is better for few releases. In units of the ε of one release the two textbook lines are equal "
+    "for every ε; the exact cost of k randomised responses (the most costly ε-private releases) is not.",
     "[N1], advanced composition; exact by [KOV15]",
     _composition([*range(1, 101)], Fraction(1, 10)), _paint_composition, (1, 6),
 )  # fmt: skip
 COMPOSITION_10000 = Figure(
     "composition-10000",
     "Sequential against advanced composition, k ≤ 10,000, δ = 1e-4",
-    "At ε = 0.01 the short form is a bound, and a generous one. At ε = 1, which the text takes, the true cost grows like k "
-    "and passes the printed line: whoever trusts it has spent far more than is written down.",
+    "At ε = 0.01 the short form is a bound, and not a tight one. At ε = 1, as in the text, the exact cost grows like k and "
+    "exceeds the printed line: an account by that line understates what was spent.",
     "[N1], advanced composition; exact by [KOV15]",
     _composition([round(10 ** (i / 15)) for i in range(61)], Fraction(1, 100)), _paint_composition, (1,),
 )  # fmt: skip
 AVERAGING = Figure(
     "averaging",
     "Averaging 500 answers of a query of sensitivity 1",
-    "Each answer is noisy, their mean is the truth. Nothing is broken: 500 answers at ε = 1 cost what they cost, and an "
-    "account of limited ε refuses long before.",
+    "Each answer is noisy, and their mean is close to the true count. This contradicts no guarantee: 500 answers at ε = 1 "
+    "cost far more than ε = 1, and an account with a budget refuses long before.",
     "[N1], averaging attack",
     _averaging, _paint_averaging, (1,),
 )  # fmt: skip
 
 
-# How much noise k queries need, and what k Gaussians cost in each notion of privacy.
+# -- noise for k queries, and the cost of k Gaussians in each notion --------------------------------------------------------
 
 
 SIGMA, DELTA = 200, Fraction(1, 10**5)
@@ -181,7 +181,7 @@ def _paint_noise_l1(axes: Axes, n: Numbers) -> None:
 
 
 def split_by_theorem(k: int, delta: Fraction) -> tuple[float, Fraction]:
-    """ε and δ of each of k releases by advanced composition at ε = 1: half of δ for the theorem, half shared out [N2]."""
+    """Return ε and δ of each of k releases by advanced composition at ε = 1: δ/2 for the theorem, δ/2 divided [N2]."""
     return 1 / (2 * sqrt(2 * k * log(2 / delta))), delta / (2 * k)
 
 
@@ -203,7 +203,7 @@ def _paint_noise_l2(axes: Axes, n: Numbers) -> None:
     axes.plot(k, n["sequential"], **FIRST, label="k queries by advanced composition: 16k·ln(2/δ)·ln(2.5k/δ)")
     axes.plot(k, n["as plotted"], **WRONG, label="the same as plotted in the text: δ for δ/2 and δ/2k")
     axes.plot(k, n["vectorised"], **SECOND, label="one query with k answers, Δ₂ = √k: 2k·ln(1.25/δ)")
-    axes.plot(k, n["exact"], **EXACT, label="exact, for both: Gaussians compose without loss")
+    axes.plot(k, n["exact"], **EXACT, label="exact, for both: composition of Gaussians is tight")
     axes.set(
         xlabel="number of counts k",
         ylabel="variance of the Gaussian noise on each",
@@ -235,7 +235,7 @@ def _variants() -> dict[str, Any]:
 
 
 def _advanced(k: int) -> float:
-    """Each Gaussian at δ/2k by the classical rule read backwards, then the theorem at δ/2."""
+    """Return ε of k Gaussians: each at δ/2k by the inverse of the classical rule, then the theorem at δ/2."""
     each = DELTA / (2 * k)
     return float(advanced_composition(sqrt(2 * log(1.25 / each)) / SIGMA, k, DELTA / 2, each).epsilon)
 
@@ -247,7 +247,7 @@ def _paint_variants(axes: Axes, n: Numbers) -> None:
         k,
         n["RDP, α = 20"],
         **WRONG,
-        label=f"RDP at α = 20: touches zCDP at k = {n['α = 20 touches']:,.0f}, far to the right",
+        label=f"RDP at α = 20: touches zCDP at k = {n['α = 20 touches']:,.0f}, outside the figure",
     )
     axes.plot(k, n["RDP, α = 60"], **FOURTH, label=f"RDP at α = 60: touches zCDP at k = {n['α = 60 touches']:.0f}")
     axes.plot(k, n["zCDP"], **SECOND, label="zCDP: ρ + 2√(ρ·ln(1/δ)), which is RDP at the best α")
@@ -260,8 +260,8 @@ def _paint_variants(axes: Axes, n: Numbers) -> None:
 
 NOISE_L1 = Figure(
     "noise-l1",
-    "Laplace noise for k counts at ε = 1: asked one by one, or at once",
-    "The lines are one. Adding up ε is tight for pure privacy: nothing is gained by asking all at once.",
+    "Laplace noise for k counts at ε = 1: one by one, or at once",
+    "The two lines coincide. Sequential composition is tight for pure DP: nothing is gained by one query for all.",
     "[N2], first noise plot",
     _noise_l1, _paint_noise_l1, (5,),
 )  # fmt: skip
@@ -269,14 +269,14 @@ NOISE_L2 = Figure(
     "noise-l2",
     "Gaussian noise for k counts at ε = 1, δ = 1e-5: one by one, or at once",
     "By the theorem the same queries need 100 to 140 times the variance when they are asked one by one. That is the "
-    "theorem's doing: Gaussians compose without loss, so the truth is one line for both, below the textbook's best.",
+    "theorem's looseness: composition of Gaussians is tight, so the exact line is the same for both, below both bounds.",
     "[N2], second noise plot; exact σ by [BW18]",
     _noise_l2, _paint_noise_l2, (4,),
 )  # fmt: skip
 VARIANTS = Figure(
     "variants",
     "What k Gaussian answers cost: σ = 200, δ = 1e-5",
-    "Each notion of privacy is a way to account for the same noise; the exact cost is what they all bound from above.",
+    "Each notion of privacy is a way to account for the same noise; all are upper bounds on the exact cost.",
     "[N2], comparison of variants; improved conversion by [CKS20]",
     _variants, _paint_variants, (4,),
 )  # fmt: skip

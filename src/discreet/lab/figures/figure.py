@@ -1,4 +1,8 @@
-"""A figure: what it shows, the plain numbers behind it, and how they are drawn."""
+"""A figure as a value: its caption, its numbers and how they are drawn; and its PNG.
+
+A PNG is reproducible bit for bit: no settings of the user are read, the fonts are those of matplotlib, and no date is
+written. The caption and the numbers are stored in it. Drawing needs the extra `plot`.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,7 +25,7 @@ Axes: TypeAlias = Any  # of matplotlib, which is imported only to draw
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One picture of one text, redrawn from discreet's own functions. The same numbers, and the same picture, every time.
+    """One figure of a textbook, computed with discreet's own functions; the same numbers in every run.
 
     >>> from discreet.lab import FIGURES
     >>> sorted(FIGURES["noise-l1"].numbers())
@@ -38,20 +42,20 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """What it shows, where it comes from, and what the text has wrong about it: a paragraph each."""
-        wrong = [ERRATA[f"erratum-{number}"].caption for number in self.errata]
-        return "\n".join([f"{self.description} Source: {self.source}.", *wrong])
+        """What it shows, its source, and the errata of the source: a paragraph each."""
+        errata = [ERRATA[f"erratum-{number}"].caption for number in self.errata]
+        return "\n".join([f"{self.description} Source: {self.source}.", *errata])
 
     def numbers(self) -> Numbers:
-        """The plain data, by name; a single number is an array without dimensions."""
+        """Compute the data, by name; a single number is an array without dimensions."""
         return {name: np.asarray(values) for name, values in self.compute().items()}
 
     def draw(self, axes: Axes) -> None:
-        """Onto somebody's axes."""
+        """Draw onto the caller's axes."""
         self.paint(axes, self.numbers())
 
 
-# Colours that everybody can tell apart (Okabe and Ito), each with a line of its own for those who see no colour.
+# -- pens: the colour-blind safe palette of Okabe and Ito, each with its own dashes -----------------------------------------
 
 
 BLACK, BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY = (
@@ -64,20 +68,18 @@ def _pen(colour: str, line: Any, width: float = 2.0) -> MappingProxyType[str, An
 
 
 EXACT = _pen(BLACK, "-", 2.4)
-"""What is true, where a text has a bound."""
+"""The exact value, where a textbook has a bound."""
 WRONG = _pen(VERMILLION, (0, (6, 2)))
-"""What a text prints and should not."""
+"""What a textbook prints and is wrong."""
 FIRST = _pen(BLUE, "-")
 SECOND = _pen(GREEN, (0, (8, 2, 2, 2)))
 THIRD = _pen(PURPLE, (0, (2, 1.5)))
 FOURTH = _pen(ORANGE, (0, (10, 3)))
 MARK = _pen(GREY, ":", 1.2)
-"""A place worth a line of its own."""
+"""A marked place."""
 
 
-# From a figure to a PNG, bit for bit the same every time, with its caption on it and its numbers in it.
-#
-# Needs the extra `plot`. Nobody's settings are read: the fonts are those that matplotlib brings, and no date is written.
+# -- PNG --------------------------------------------------------------------------------------------------------------------
 
 
 WIDTH, HEIGHT, DPI = 8.0, 6.0, 100
@@ -91,7 +93,7 @@ _STYLE = {
 
 
 def render_png(figure: Figure, numbers: Numbers | None = None) -> bytes:
-    """The picture. Give the numbers if they are at hand; they are computed otherwise.
+    """Draw a figure as PNG; its numbers are computed unless they are given.
 
     >>> from discreet.lab import FIGURES
     >>> render_png(FIGURES["noise-l1"])[1:4]
@@ -119,19 +121,19 @@ def render_png(figure: Figure, numbers: Numbers | None = None) -> bytes:
 
 
 def save_png(figure: Figure, path: str | Path, numbers: Numbers | None = None) -> None:
-    """Write the picture into a file."""
+    """Draw a figure into a PNG file."""
     if Path(path).suffix.lower() != ".png":
-        raise BadParameter("path", path, "figures are PNG files", "end its name with .png")
+        raise BadParameter("path", path, "figures are PNG files", "give a name that ends with .png")
     picture = render_png(figure, numbers)
     try:
         Path(path).write_bytes(picture)
     except OSError as problem:
         reason = problem.strerror or "cannot be written"
-        raise BadParameter("path", path, reason, "name a file in a folder that is there") from None
+        raise BadParameter("path", path, reason, "name a file in a folder that exists") from None
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
-    """The numbers that a picture was drawn from: they travel inside it, nine digits each."""
+    """Read the numbers stored in a PNG, nine digits each."""
     from PIL import Image
 
     with Image.open(path) as picture:
@@ -139,7 +141,7 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
 
 
 def _encode_png(pixels: Any, metadata: Any) -> bytes:
-    """256 colours are enough for lines and letters, and a third of the size."""
+    """Encode with 256 colours, which are enough for lines and text and take a third of the size."""
     from PIL import Image
 
     out = BytesIO()
@@ -151,11 +153,11 @@ def _encode_png(pixels: Any, metadata: Any) -> bytes:
 def _build_metadata(figure: Figure, numbers: Numbers) -> Any:
     from PIL.PngImagePlugin import PngInfo
 
-    facts = PngInfo()
-    facts.add_itxt("Title", figure.title)
-    facts.add_itxt("Description", figure.caption)
-    facts.add_itxt("Numbers", json.dumps({name: _round_values(values) for name, values in numbers.items()}), zip=True)
-    return facts
+    metadata = PngInfo()
+    metadata.add_itxt("Title", figure.title)
+    metadata.add_itxt("Description", figure.caption)
+    metadata.add_itxt("Numbers", json.dumps({name: _round_values(values) for name, values in numbers.items()}), zip=True)
+    return metadata
 
 
 def _round_values(values: Any) -> Any:

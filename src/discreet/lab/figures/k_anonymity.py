@@ -1,10 +1,17 @@
-"""Two tables that are anonymous by the oldest rule, and what is left of it when both are read [S4, figs. 1 and 2]."""
+"""Two k-anonymous tables, and what an attacker learns from both [S4, figs. 1 and 2]."""
 
 from typing import Any
 
-from discreet.lab.attacks.intersection import ALICE, FOUR_ANONYMOUS, QUASI_IDENTIFIERS, SIX_ANONYMOUS, candidates, covers
+from discreet.lab.attacks.intersection import (
+    ALICE,
+    FOUR_ANONYMOUS,
+    QUASI_IDENTIFIERS,
+    SIX_ANONYMOUS,
+    candidates,
+    covers,
+    k_anonymity,
+)
 from discreet.lab.figures.figure import BLACK, BLUE, GREEN, VERMILLION, Axes, Figure, Numbers
-from discreet.lab.k_anonymity import k_anonymity
 
 
 def _numbers() -> dict[str, Any]:
@@ -34,11 +41,11 @@ def _paint(axes: Axes, n: Numbers) -> None:
             y, hers = 83 - 5.6 * i, covers(age, ALICE["age"])
             if hers:
                 axes.fill_between([left - 1, left + 47], y - 2.8, y + 2.8, color=colour, alpha=0.16, linewidth=0)
-            left_over = hers and condition in n["possible by both"]
+            in_both = hers and condition in n["possible by both"]
             for x, text in zip((0, 9, 18, 30), (place, age, nation, condition), strict=True):
                 axes.text(
-                    left + x, y, text, fontsize=9, va="center", fontweight="bold" if left_over else "normal",
-                    color=VERMILLION if left_over else BLACK,
+                    left + x, y, text, fontsize=9, va="center", fontweight="bold" if in_both else "normal",
+                    color=VERMILLION if in_both else BLACK,
                 )  # fmt: skip
     words = [", ".join(n[f"possible by the {table}"]) for table in ("first", "second")]
     axes.text(0, 11, "A 28-year-old in zip 13012 is in a shaded group of both tables.", va="center", fontweight="bold")
@@ -48,9 +55,9 @@ def _paint(axes: Axes, n: Numbers) -> None:
 
 K_ANONYMITY = Figure(
     "k-anonymity",
-    "Two anonymous tables, one identified person",
-    "Every combination of zip, age and nationality occurs at least 4 times in one table and 6 times in the other; yet the "
-    "two together leave one condition. Anonymity by groups does not survive a second table; differential privacy adds up.",
+    "Two k-anonymous tables, one identified person",
+    "Every combination of zip, age and nationality occurs at least 4 times in one table and 6 times in the other; yet only "
+    "one condition is in both groups. k-anonymity does not survive a second table; the costs of private answers add up.",
     "[S4, figs. 1 and 2]",
     _numbers, _paint,
 )  # fmt: skip

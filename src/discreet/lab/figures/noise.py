@@ -1,5 +1,6 @@
-"""What noise looks like: Laplace against Gaussian, four scales, and two answers that are hard to tell apart."""
+"""What noise looks like, and what it does to an estimate: densities, two neighbours, and the bias of a coin."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import exp, tanh
 from typing import Any
@@ -15,6 +16,7 @@ from discreet.lab.figures.figure import (
     EXACT,
     FIRST,
     FOURTH,
+    GREEN,
     GREY,
     MARK,
     ORANGE,
@@ -24,7 +26,8 @@ from discreet.lab.figures.figure import (
     Figure,
     Numbers,
 )
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, RandomizedResponse
+from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded_bits
 
 DRAWS = 100_000
@@ -32,12 +35,12 @@ SCALES = (1, 2, 4, 7)
 
 
 def discrete_laplace_pmf(scale: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
-    """P(k) = tanh(1/2λ)·e^{−|k|/λ}, the law that `Laplace` draws from."""
+    """Return P(k) = tanh(1/2λ)·e^{−|k|/λ}, the distribution of `Laplace`."""
     return np.asarray(tanh(1 / (2 * scale)) * np.exp(-np.abs(k) / scale))
 
 
 def rounded_gaussian_pmf(sigma: float, k: NDArray[np.int64]) -> NDArray[np.float64]:
-    """P(round Z = k), the law that `Gaussian` draws from."""
+    """Return P(round Z = k), the distribution of `Gaussian`."""
     from scipy.special import ndtr
 
     return np.asarray(ndtr((k + 0.5) / sigma) - ndtr((k - 0.5) / sigma))
@@ -85,7 +88,7 @@ def _paint_densities(axes: Axes, n: Numbers) -> None:
     for scale, pen, mark in zip(SCALES, (FIRST, SECOND, THIRD, FOURTH), "os^D", strict=True):
         axes.plot(n["x"], n[f"density, λ = {scale}"], **pen, label=f"λ = {scale}")
         axes.plot(n["k"], n[f"lattice, λ = {scale}"], mark, color=pen["color"], markersize=5)
-    axes.plot([], [], "o", color=GREY, markersize=5, label="dots: the integer law that discreet draws")
+    axes.plot([], [], "o", color=GREY, markersize=5, label="dots: the integer noise that discreet draws")
     axes.set(xlabel="x", ylabel="density e^(−|x|/λ)/2λ, probability of an integer", ylim=(0, None), xlim=(-15, 15))
     axes.legend(loc="upper right")
 
@@ -117,8 +120,8 @@ def _paint_indistinguishable(axes: Axes, n: Numbers) -> None:
 LAPLACE_GAUSSIAN = Figure(
     "laplace-gaussian",
     "Laplace against Gaussian noise at ε = 1, δ = 1e-5",
-    "Bars: 100,000 draws each. For one count the Gaussian is the louder noise. The formula of the texts asks for "
-    "more of it than is needed: the exact curve δ(ε) gives the black line.",
+    "Bars: 100,000 draws each. For one count Gaussian noise is wider than Laplace noise. The formula of the textbooks gives "
+    "more noise than is needed: the exact curve δ(ε) gives the black line.",
     "[N1], section on the Gaussian mechanism; exact σ by [BW18]",
     _laplace_gaussian, _paint_laplace_gaussian, (6,),
 )  # fmt: skip
@@ -132,18 +135,18 @@ LAPLACE_DENSITIES = Figure(
 INDISTINGUISHABLE = Figure(
     "indistinguishable",
     "Two answers within a factor e^(1/4) of each other, everywhere",
-    "Laplace noise of scale 4 on a count. Whoever sees an answer can hardly say whether one person was counted: no answer "
-    "is more than e^(1/4) = 1.28 times likelier with that person than without, nor less likely by more.",
+    "Laplace noise of scale 4 on a count. An answer hardly shows whether one person was counted: no answer is more than "
+    "e^(1/4) = 1.28 times as likely with that person as without, nor less likely by a larger factor.",
     "[S4, fig. 3]",
     _indistinguishable, _paint_indistinguishable,
 )  # fmt: skip
 
 
-# The bounds on e^x that every proof leans on.
+# -- bounds on e^x ----------------------------------------------------------------------------------------------------------
 
 
 def _crossing(low: float, high: float, order: int) -> float:
-    """Where e^x passes its upper bound again: 1 + 2x (order 1) or 1 + x + x² (order 2)."""
+    """Return where e^x exceeds its upper bound again: 1 + 2x (order 1) or 1 + x + x² (order 2)."""
     for _ in range(60):
         middle = (low + high) / 2
         bound = 1 + 2 * middle if order == 1 else 1 + middle + middle**2
@@ -185,7 +188,128 @@ def _paint_exp_bounds(axes: Axes, n: Numbers) -> None:
 EXP_BOUNDS = Figure(
     "exp-bounds",
     "Bounds on e^x",
-    "Why e^ε is read as 1 + ε for small ε, and how far that goes. discreet computes e^ε as a pair of rationals around it.",
+    "Why e^ε is close to 1 + ε for small ε, and up to where. discreet encloses e^ε between two rationals.",
     "[S4, fig. 6]",
     _exp_bounds_numbers, _paint_exp_bounds, (7,),
+)  # fmt: skip
+
+
+# -- the bias of a coin, estimated from n people who each tossed it ---------------------------------------------------------
+
+
+BIAS, EPSILON, RUNS = Fraction(1, 4), Fraction(1, 2), 10_000
+SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
+_TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_AT_ONCE = 20_000  # tosses held in memory
+
+
+def simulate_estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dict[str, NDArray[np.float64]]:
+    """Return three estimates of the bias over `runs` repetitions: open, by randomised response, with Laplace noise.
+
+    The same tosses are used for all three.
+    """
+    bits = seeded_bits(10_000 + n if seed is None else seed)
+    response, laplace = RandomizedResponse.for_epsilon(EPSILON), Laplace.for_epsilon(EPSILON, sensitivity=1)
+    heads, reports = (np.concatenate(parts) for parts in zip(*_simulate_runs(n, runs, response, bits), strict=True))
+    gap = float(response.truth - response.other)  # as `RandomizedResponse.estimate`, for all runs at once
+    return {
+        "open": heads / n,
+        "response": (reports - n * float(response.other)) / gap / n,
+        "laplace": laplace.release(heads, bits) / n,
+    }
+
+
+def _simulate_runs(
+    n: int, runs: int, response: RandomizedResponse, bits: Bits
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yield the number of heads among n people, and of reports of heads; some runs at a time."""
+    rows = max(1, _AT_ONCE // n)
+    for first in range(0, runs, rows):
+        shape = (min(rows, runs - first), n)
+        tossed = bernoulli(BIAS, shape[0] * n, bits).reshape(shape).astype(np.int64)
+        yield tossed.sum(axis=1), response.release(tossed, bits).sum(axis=1)
+
+
+def exact_deviations(n: Any) -> dict[str, Any]:
+    """Return the three standard deviations: of the tosses alone, and with the noise."""
+    sizes = np.asarray(n, float)
+    tossed = float(BIAS * (1 - BIAS)) / sizes
+    odds, decay = exp(EPSILON), exp(-EPSILON)
+    return {
+        "open": np.sqrt(tossed),
+        "response": np.sqrt(tossed + odds / (odds - 1) ** 2 / sizes),
+        "laplace": np.sqrt(tossed + 2 * decay / (1 - decay) ** 2 / sizes**2),
+    }
+
+
+def _coin_sd() -> dict[str, Any]:
+    runs = [simulate_estimates(n) for n in SIZES]
+    line = np.geomspace(SIZES[0], SIZES[-1], 60)
+    return {
+        "n": SIZES,
+        **{f"{name}, simulated": [run[name].std(ddof=1) for run in runs] for name in ("open", "response", "laplace")},
+        "line n": line,
+        **{f"{name}, exact": values for name, values in exact_deviations(line).items()},
+    }
+
+
+_WORDS = {"open": "without privacy", "response": "randomised response", "laplace": "Laplace noise on the count"}
+
+
+def _paint_coin_sd(axes: Axes, n: Numbers) -> None:
+    for (name, words), pen, mark in zip(_WORDS.items(), (EXACT, SECOND, FIRST), "os^", strict=True):
+        axes.plot(n["line n"], n[f"{name}, exact"], **pen)
+        axes.plot(n["n"], n[f"{name}, simulated"], mark, color=pen["color"], markersize=7)
+        axes.plot([], [], **pen, marker=mark, markersize=7, label=words)
+    axes.set(
+        xscale="log", yscale="log", xlabel="number of people n", ylabel="standard deviation of the estimated bias",
+        ylim=(0.005, 0.6),
+    )  # fmt: skip
+    axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+    axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+    axes.minorticks_off()
+    axes.legend(loc="upper right")
+
+
+def _coin_histogram() -> dict[str, Any]:
+    estimates = simulate_estimates(100)
+    response = RandomizedResponse.for_epsilon(EPSILON)
+    reports = np.arange(101.5) - 0.5 - 100 * float(response.other)  # one bin per number of reports
+    edges = {
+        "open": np.arange(-0.105, 0.6, 0.02),  # two percentage points per bin
+        "laplace": np.arange(-0.105, 0.6, 0.02),
+        "response": reports / float(response.truth - response.other) / 100,
+    }
+    heights = {
+        name: np.histogram(values, edges[name])[0] / RUNS / np.diff(edges[name]) for name, values in estimates.items()
+    }
+    return {**{f"{name}, edges": values for name, values in edges.items()}, **heights}
+
+
+def _paint_coin_histogram(axes: Axes, n: Numbers) -> None:
+    looks = (("open", BLACK, "", 0.25), ("laplace", BLUE, "///", 0.3), ("response", GREEN, "...", 0.3))
+    for name, colour, hatch, shade in looks:
+        axes.stairs(n[name], n[f"{name}, edges"], fill=True, color=colour, alpha=shade)
+        axes.stairs(n[name], n[f"{name}, edges"], color=colour, linewidth=1.8, hatch=hatch, label=_WORDS[name])
+    axes.axvline(float(BIAS), **THIRD, label="the true bias, 1/4")
+    axes.set(xlabel="estimated bias of the coin", ylabel=f"density over {RUNS:,} runs", xlim=(-0.5, 1.0))
+    axes.legend(loc="upper right")
+
+
+COIN_SD = Figure(
+    "coin-sd",
+    "How well a coin's bias is known: p = 1/4, ε = 1/2",
+    "Marks: 10,000 runs each; lines: the formula. The error of Laplace noise on the count falls like 1/n and is soon small "
+    "beside the randomness of the tosses; randomised response needs no trusted curator, and its error stays a constant "
+    "factor above the open one.",
+    "[S4, fig. 5]",
+    _coin_sd, _paint_coin_sd,
+)  # fmt: skip
+COIN_HISTOGRAM = Figure(
+    "coin-histogram",
+    "A coin's bias from 100 people: p = 1/4, ε = 1/2",
+    "Ten thousand repetitions of the same survey. All three estimates are unbiased; randomised response has the widest "
+    "distribution, and some of its estimates are negative or above a half.",
+    "[S4, fig. 5], histogram at n = 100",
+    _coin_histogram, _paint_coin_histogram,
 )  # fmt: skip

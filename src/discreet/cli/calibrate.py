@@ -1,0 +1,64 @@
+"""`discreet calibrate`: the least noise that meets a target."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.app import ACCOUNTING, app
+from discreet.cli.epsilon import to_json_interval
+from discreet.cli.options import Json
+from discreet.cli.output import parse_number, print_json, print_styled, print_table
+from discreet.errors import BadParameter
+
+if TYPE_CHECKING:
+    from discreet.events import Event
+
+SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", "discrete_gaussian": "sigma"}
+
+
+@app.command(
+    rich_help_panel=ACCOUNTING,
+    epilog="Example: [bold]discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000[/bold]",
+)
+def calibrate(
+    mechanism: Annotated[str, typer.Argument(help="gaussian, laplace, discrete_laplace or discrete_gaussian.")],
+    epsilon: Annotated[str, typer.Option(help="The ε that all rounds together may cost.")],
+    delta: Annotated[str, typer.Option(help="The δ that all rounds together may cost.")],
+    times: Annotated[int, typer.Option(help="The number of rounds.")] = 1,
+    sensitivity: Annotated[str, typer.Option(help="How far one unit moves the one answer of a round.")] = "1",
+    rate: Annotated[str | None, typer.Option(help="Each round sees a Poisson sample of this rate.")] = None,
+    json: Json = False,
+) -> None:
+    """The least noise whose certified price meets a target."""
+    from discreet._numbers import ceil_float, check_positive, format_down, format_rational, format_up
+    from discreet.accounting.curve import epsilon as certified_epsilon
+    from discreet.accounting.expression import NOISE_TERMS
+    from discreet.events import Subsampled, repeat
+    from discreet.mechanisms.calibrate import find_smallest_scale, guess_scale
+
+    if mechanism not in SCALES:
+        raise BadParameter("mechanism", repr(mechanism), "no noise with a scale", f"take one of {', '.join(SCALES)}")
+    parameter, term = SCALES[mechanism], NOISE_TERMS[mechanism]
+    target, failing = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
+    distance = check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity")
+    sampling_rate = None if rate is None else parse_number(rate, "rate")
+
+    def event_at(scale: Fraction) -> Event:
+        once = term.make({parameter: scale, "sensitivity": distance})
+        return repeat(once if sampling_rate is None else Subsampled(once, sampling_rate), times)
+
+    guess = guess_scale(float(distance), target, failing, times, sampling_rate)
+    scale = find_smallest_scale(event_at, target, failing, guess)
+    bounds = certified_epsilon(event_at(scale), failing)
+    if json:
+        print_json({parameter: ceil_float(scale), "epsilon": to_json_interval(bounds), "delta": float(failing)})
+        return
+    print_table(
+        f"the least noise for ε = {format_rational(target)}, δ = {float(failing):g}, {times:,} times",
+        ["mechanism", parameter, "certified ε"],
+        [(mechanism, f"{ceil_float(scale):.12g}", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")],
+    )
+    print_styled(term.meaning)

@@ -1,0 +1,167 @@
+"""`discreet epsilon`: the certified ε of a composition at δ, or its δ at ε, and a picture of the whole curve.
+
+The picture needs the extra `plot`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite, log10
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.app import ACCOUNTING, app
+from discreet.cli.options import Json
+from discreet.cli.output import parse_number, print_json, print_styled, print_table
+from discreet.errors import BadParameter
+from discreet.paths import reason_of
+
+if TYPE_CHECKING:
+    from discreet._numbers import Bounds
+    from discreet.events import Event
+
+POINTS = 8
+COLOURS = ["#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]  # Okabe and Ito: safe for all eyes
+
+
+@app.command(
+    rich_help_panel=ACCOUNTING,
+    epilog='Example: [bold]discreet epsilon "1000*laplace(scale=31.6) + gaussian(sigma=5)*9" --delta 1e-6 --readings[/bold]',
+)
+def epsilon(
+    expression: Annotated[str, typer.Argument(help='A ledger as text: "1000*laplace(scale=31.6) + claim(epsilon=1)".')],
+    delta: Annotated[str | None, typer.Option(help="Print ε at this δ.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Print δ at this ε, instead of ε at a δ.")] = None,
+    readings: Annotated[bool, typer.Option("--readings", help="Show every notion of privacy side by side.")] = False,
+    plot: Annotated[str | None, typer.Option(help="Draw δ(ε) with all readings into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Certified price of a whole ledger: ε at δ, or δ at ε, as a proven interval.
+
+    Noise: laplace(scale=) (the continuous law), gaussian(sigma=), discrete_laplace(scale=), discrete_gaussian(sigma=),
+    binomial(n=), each with sensitivity= (1 unless given) or norms l0=, l1=, l2=, linf=. Others: response(epsilon=),
+    exponential(epsilon=), threshold(scale=, threshold=, groups=), claim(epsilon=, delta=). Of releases:
+    subsampled(x, rate=) (Poisson), sampled(x, rate=) (without replacement), group(x, size=), parallel(x, y).
+    k*x and x*k repeat.
+    """
+    if delta is None and epsilon is None:
+        raise BadParameter("--delta", "missing", "ε is read at a δ", "give --delta 1e-6, or --epsilon 1 to read δ instead")
+    if delta is not None and epsilon is not None:
+        raise BadParameter("--epsilon", epsilon, "--delta is given as well", "give one of the two; the other is printed")
+    if epsilon is not None and (readings or plot):
+        flag = "--readings" if readings else "--plot"
+        raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
+    if delta is None:
+        _print_delta(expression, str(epsilon), as_json=json)
+    else:
+        _print_epsilon(expression, delta, compare=readings, plot=plot, as_json=json)
+
+
+app.command(
+    "account", hidden=True, rich_help_panel=ACCOUNTING, epilog="discreet account is the former name of discreet epsilon."
+)(epsilon)
+
+
+def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
+    from discreet._numbers import format_down, format_up
+    from discreet.accounting.curve import delta as certified_delta
+    from discreet.accounting.expression import parse
+
+    event, at = parse(expression), parse_number(epsilon, "epsilon")
+    bounds = certified_delta(event, at)
+    if as_json:
+        print_json({"delta": to_json_interval(bounds), "epsilon": float(at)})
+        return
+    row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
+    print_table(f"δ at ε = {float(at):g}", ["reading", "δ"], [row])
+    _note_continuous(expression)
+
+
+def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | None, as_json: bool) -> None:
+    from discreet._numbers import format_down, format_up
+    from discreet.accounting.compare import compare_guarantees
+    from discreet.accounting.curve import epsilon as certified_epsilon
+    from discreet.accounting.expression import parse
+
+    event, target = parse(expression), parse_number(delta, "delta")
+    bounds = certified_epsilon(event, target)
+    guarantees = compare_guarantees(event, target) if compare else {}
+    if plot:
+        _draw_curve(event, target, plot)
+    if as_json:
+        print_json({"epsilon": to_json_interval(bounds), "delta": float(target), "readings": guarantees})
+        return
+    rows = [("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]", "")]
+    best = float(bounds)
+    rows += [(name, format_up(value, 6), _format_excess(value, best)) for name, value in guarantees.items()]
+    print_table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
+    _note_continuous(expression)
+    if plot:
+        print_styled(f"picture written to {plot}")
+
+
+def _note_continuous(expression: str) -> None:
+    if "laplace(" in expression.replace("discrete_laplace(", ""):
+        print_styled("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
+
+
+def _format_excess(value: float, best: float) -> str:
+    return f"{value / best - 1:+.1%}" if 0 < best < float("inf") and value < float("inf") else ""
+
+
+def to_json_interval(bounds: Bounds) -> dict[str, Any]:
+    """The ends of a proven interval."""
+    return {"lower": bounds.lower, "upper": bounds.upper}
+
+
+def _draw_curve(event: Event, delta: Fraction, path: str) -> None:
+    """Write the picture to `path`: the certified curve, and the curve that every other reading promises."""
+    from discreet.accounting.curve import delta as certified_delta
+
+    plt = _load_pyplot(path)
+    guarantees = _compute_guarantees(event, delta)
+    reach = 1.05 * min((line[-1][0] for line in guarantees.values()), default=1.0)
+    points = [reach * i / 60 for i in range(61)]
+    figure, axes = plt.subplots(figsize=(8, 5))
+    curve = [float(certified_delta(event, Fraction(point))) for point in points]
+    axes.plot(points, curve, color="#0072B2", linewidth=2.5, label="certified δ(ε), upper bound")
+    axes.axhline(float(delta), color="0.6", linewidth=1, linestyle=":")
+    for (name, line), colour in zip(guarantees.items(), COLOURS, strict=False):
+        axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=3, linewidth=1, label=name)
+    axes.set(yscale="log", xlabel="ε", ylabel="δ", title="What the whole ledger costs", ylim=(float(delta) / 100, 1))
+    axes.legend()
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as failed:
+        raise BadParameter("--plot", path, reason_of(failed), "name a .png file in a folder that exists") from None
+    finally:
+        plt.close(figure)
+
+
+def _load_pyplot(path: str) -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise BadParameter("--plot", path, "matplotlib is not installed", "pip install 'discreet[plot]'") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _compute_guarantees(event: Event, delta: Fraction) -> dict[str, list[tuple[float, float]]]:
+    """Each notion's (ε, δ) at a few δ, for the notions that guarantee something within three times the best of them."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from discreet.accounting.compare import compare_guarantees
+
+    low, high = log10(float(delta)) - 2, -1.0
+    deltas = [10 ** (high + (low - high) * i / (POINTS - 1)) for i in range(POINTS)]
+    swept = [compare_guarantees(event, d) for d in track(deltas, "reading …", console=Console(stderr=True), transient=True)]
+    lines = {name: [(found[name], d) for found, d in zip(swept, deltas, strict=True)] for name in swept[0]}
+    finite = {name: line for name, line in lines.items() if all(isfinite(eps) for eps, _ in line)}
+    best = min((line[-1][0] for line in finite.values()), default=1.0)
+    return {name: line for name, line in finite.items() if line[-1][0] <= 3 * best}

@@ -1,0 +1,74 @@
+"""What `discreet ask` and `discreet quote` share: the cost of a query as typed, and the session that it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.options import parse_weight
+from discreet.cli.output import parse_number
+from discreet.errors import BadParameter
+
+if TYPE_CHECKING:
+    from discreet.session.options import SourceOptions
+    from discreet.session.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryArguments:
+    """A query as typed: its SQL, its cost or error, and the account that pays."""
+
+    sql: str
+    epsilon: str | None
+    error: str | None
+    size: int | None
+    weight: list[str] | None
+    confidence: float
+    delta: str
+    currency: str | None
+    ledger: str | None
+    account: str | None
+    budget: str | None = None
+    pilot: str | None = None
+
+    def parse_cost(self) -> dict[str, Any]:
+        """What `Session.ask` and `Session.quote` take: ε, or an error and what it is relative to."""
+        if (self.epsilon is None) == (self.error is None):
+            given = "missing" if self.epsilon is None else "given with --error"
+            raise BadParameter("--epsilon", given, "a query has either a cost or an error", "give --epsilon or --error")
+        cost: dict[str, Any] = {"size": self.size, "weights": dict(map(parse_weight, self.weight)) if self.weight else None}
+        cost["confidence"] = self.confidence
+        if self.epsilon is not None:
+            cost["epsilon"] = parse_number(self.epsilon, "epsilon")
+        else:
+            cost["error"] = self.error
+        return cost if self.pilot is None else cost | {"pilot": parse_number(self.pilot, "pilot")}
+
+    def open_session(self, options: SourceOptions) -> tuple[Session, dict[str, Any]]:
+        """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
+
+        The budget is that of the ledger's account, or --budget, or exactly the cost of the query."""
+        from discreet.session.connect import open_account, open_session
+
+        cost, delta = self.parse_cost(), parse_number(self.delta, "delta")
+        if self.ledger is not None:
+            self._check_ledger_options(delta)
+            return open_session(options, *open_account(None, 0, None, self.ledger, self.account)), cost
+        if self.pilot is not None and self.budget is None:
+            raise BadParameter(
+                "--pilot", self.pilot, "the cost of the query then depends on a private answer", "fix --budget beforehand"
+            )
+        limit = cost.get("epsilon") if self.budget is None else parse_number(self.budget, "budget")
+        account, delta = open_account(1 if limit is None else limit, delta, self.currency, None, self.account)
+        session = open_session(options, account, delta)
+        if limit is not None:
+            return session, cost
+        epsilon = session.find_epsilon(self.sql, **cost)
+        return replace(session, account=open_account(epsilon, delta, self.currency, None, None)[0]), cost
+
+    def _check_ledger_options(self, delta: Fraction) -> None:
+        for flag, given in (("--budget", self.budget), ("--delta", delta or None), ("--currency", self.currency)):
+            if given is not None:
+                reason = "the account of the ledger has its own, which cannot be changed"
+                raise BadParameter(flag, given, reason, "leave it out")

@@ -1,0 +1,92 @@
+"""Everything that can be said about a source when it is opened, declared once.
+
+Each field of `SourceOptions` is a parameter of `discreet.connect`, a flag of `discreet ask` and `discreet quote`, and a key
+of a plan.toml. The command line (`cli/options.py`) and the plan (`workload/spec.py`) read the fields from here, so a new
+option is one field, and one line in the signature of `connect`. `discreet --help` imports this module, so it imports little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from discreet._numbers import Number
+    from discreet.query.schema import Key, Table
+    from discreet.units import Neighbours
+
+    ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+
+AUTO = "auto"
+"""In place of bounds: discover them privately."""
+
+
+class KeyText(str):
+    """A group key as typed in a shell: it becomes a value of its column's type once that is known."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """How a source option is written in a shell or in a plan.toml."""
+
+    help: str
+    kind: type = str  # str, int, bool, or dict for a value per name, such as pay=0:200
+    is_path: bool = False  # whether the value, or each value of a dict, is a path or an address
+
+
+def _describe(help: str, kind: type = str, *, is_path: bool = False) -> dict[str, OptionSpec]:
+    return {"spec": OptionSpec(help, kind, is_path)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """A source, what is declared about it, and the neighbouring relation and label of its queries."""
+
+    source: Any = field(
+        metadata=_describe(
+            "A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file, postgresql://…, "
+            "spark:local[2], spark://….",
+            is_path=True,
+        )
+    )
+    unit: str | None = field(
+        default=None, metadata=_describe("The column that identifies the privacy unit, such as a person.")
+    )
+    policy: str | Path | Table | None = field(
+        default=None, metadata=_describe("A policy.toml that declares the table.", is_path=True)
+    )
+    table: str | None = field(default=None, metadata=_describe("The name of the table; the name of the file, unless given."))
+    path: str | Path | None = field(default=None, metadata=_describe("The Parquet files that Spark reads.", is_path=True))
+    bounds: ColumnBounds | None = field(
+        default=None,
+        metadata=_describe("The range that a column is clipped to: pay=0:200. pay=auto discovers it privately.", dict),
+    )
+    keys: Mapping[str, Sequence[Key]] | None = field(
+        default=None, metadata=_describe("The group keys of a column that answers show: dept=a,b,c.", dict)
+    )
+    max_groups: int | None = field(
+        default=None, metadata=_describe("The number of groups that a unit counts in; 1 unless given.", int)
+    )
+    max_rows: int | None = field(
+        default=None, metadata=_describe("The number of rows that a unit counts with in each group; 1 unless given.", int)
+    )
+    unique: bool | None = field(default=None, metadata=_describe("Every unit has at most one row.", bool))
+    public: Mapping[str, Any] | None = field(
+        default=None, metadata=_describe("A public table that queries may join to: cities=cities.csv.", dict, is_path=True)
+    )
+    neighbours: Neighbours | str = field(
+        default="add-remove", metadata=_describe("The neighbouring relation: add-remove one unit, or replace one.")
+    )
+    label: str | None = field(
+        default=None,
+        metadata=_describe("The state of the source, such as 2026-11. Answers under another label are not reused."),
+    )
+
+
+SOURCE_OPTIONS: dict[str, OptionSpec] = {each.name: each.metadata["spec"] for each in fields(SourceOptions)}
+"""How every field of `SourceOptions` is written, by name."""

@@ -1,0 +1,181 @@
+"""`discreet ask`, run as a user runs it."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import cli
+from tests.query.people import COUNTS
+from tests.support.console import DISCREET
+from tests.support.console import run_process as run
+from tests.support.people_csv import OPTIONS, SQL
+
+
+def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
+    out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
+    assert out.returncode == 0, out.stderr
+    shown = json.loads(out.stdout)
+    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
+    for row in shown["rows"]:
+        assert list(row) == ["dept", "n", "mean"]
+        assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5
+        assert row["n"]["lower"] <= row["n"]["value"] <= row["n"]["upper"]
+    assert shown["price"] == {
+        "epsilon": {"lower": 100.0, "upper": 100.0}, "delta": 0.0, "currency": "pure", "amount": 100.0, "left": 0.0,
+    }  # fmt: skip
+
+
+def test_ask_prints_csv_or_a_table(source: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--csv").stdout)))
+    assert [row["dept"] for row in rows] == ["a", "b", "c"]
+    assert {"n", "n_lower", "n_upper", "n_reliable"} <= set(rows[0])
+    shown = run("ask", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--delta", "1e-6").stdout
+    for word in ("dept", "±", "Cost: ε = ", "Adding or removing one id"):
+        assert word in shown
+
+
+Inside = Callable[..., tuple[Any, str, str]]
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """The console script in this process: its exit code, stdout and stderr."""
+
+    def call(*arguments: str) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_an_answer_can_be_post_processed(source: str, inside: Inside) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "0.5", "--json")
+    shown = json.loads(inside("ask", source, SQL, *options, "--consistent", "--non-negative", "--integers")[1])
+    counts = [row["n"] for row in shown["rows"]]
+    assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
+    assert shown["explanation"].count("post-processing") == 3
+    assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
+
+
+def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: Inside) -> None:
+    question = ("ask", source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
+    code, out, err = inside(*question)
+    assert (code, out) == (2, "")
+    assert "Fix --budget beforehand" in err
+    code, out, _ = inside(*question, "--budget", "0.51")
+    assert (code, out) == (3, "")
+    code, out, _ = inside(*question, "--budget", "2", "--json")
+    shown = json.loads(out)
+    assert code == 0
+    assert "found privately" in shown["explanation"]
+    assert shown["price"]["amount"] > 0.5
+    assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
+
+
+def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
+    options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
+    shown = json.loads(inside("ask", source, SQL, *options, "--currency", "pure")[1])
+    assert shown["price"]["currency"] == "pure"
+    assert "Replacing one id" in shown["explanation"]
+    assert "All intervals together" in shown["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("--currency", "euro"), "Take pure, zcdp"),
+        (("--currency", "rdp(1)"), "Take pure, zcdp"),
+        (("--neighbours", "next"), "add-remove or replace"),
+        (("--weight", "n"), "--weight n=2"),
+        (("--weight", "x=2"), "no such column"),
+        (("--weight", "n=0"), "positive"),
+        (("--csv", "--json"), "Take one of the two"),
+        (("--pilot", "0.1", "--budget", "1"), "no size is missing"),
+    ],
+)
+def test_options_that_make_no_sense(source: str, wrong: tuple[str, ...], said: str, inside: Inside) -> None:
+    code, out, err = inside("ask", source, SQL, *OPTIONS, "--epsilon", "1", "--delta", "1e-6", *wrong)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_progress_is_shown_on_stderr_only(source: str) -> None:
+    ours, theirs = pty.openpty()
+    command = [DISCREET, "ask", source, SQL, *OPTIONS, "--epsilon", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as running:
+        out, _ = running.communicate(timeout=60)
+    seen = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert len(json.loads(out)["rows"]) == 3
+    assert "asking" in seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("SELECT pay FROM people", "--epsilon", "1"), 2, "line 1"),
+        (("SELECT SUM(age) AS s FROM people", "--epsilon", "1"), 2, "bounds"),
+        (("SELECT COUNT(*) AS n FROM people",), 2, "--epsilon or --error"),
+        (("SELECT COUNT(*) AS n FROM people", "--error", "5%"), 2, "size"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "pay"), 2, "--bounds pay=0:200"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--keys", "age=young"), 2, "column's type, integer"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--policy", "none.toml"), 4, "policy"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_with_its_exit_code(source: str, arguments: tuple[str, ...], code: int, said: str) -> None:
+    out = run("ask", source, *arguments, "--unit", "id")
+    assert (out.returncode, out.stdout) == (code, "")
+    assert said in out.stderr
+    assert "Traceback" not in out.stderr
+
+
+def test_a_missing_source_is_exit_code_4() -> None:
+    out = run("ask", "nowhere.csv", SQL, "--unit", "id", "--epsilon", "1", "--json")
+    assert (out.returncode, out.stdout) == (4, "")
+
+
+def test_20_000_rows_from_a_cold_start(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id,dept\n" + "".join(f"{i},{'abc'[i % 3]}\n" for i in range(20_000)))
+    question = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+    out = run("ask", str(path), question, *OPTIONS[:2], *OPTIONS[4:], "--epsilon", "1")
+    assert out.returncode == 0
+
+
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM people", "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"])
+def test_nothing_is_charged_where_groups_cannot_add_up(source: str, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def paid(*_: Any, **__: Any) -> None:
+        raise AssertionError("this was asked, and so paid for")
+
+    monkeypatch.setattr("discreet.session.session.Session.ask", paid)
+    question = ["discreet", "ask", source, sql, *OPTIONS, "--epsilon", "1", "--consistent"]
+    monkeypatch.setattr(sys, "argv", question)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 2
+
+
+def test_an_answer_is_shown_where_the_terminal_has_no_greek(source: str, tmp_path: Path) -> None:
+    foreign = tmp_path / "people.csv"
+    foreign.write_text(Path(source).read_text(encoding="utf-8").replace(",a,", ",å,"), encoding="utf-8")
+    options = ("--unit", "id", "--keys", "dept=å,b", "--unique", "--epsilon", "1")
+    counted = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Cost: \\u03b5 = 1")):
+        out = subprocess.run(
+            [DISCREET, "ask", str(foreign), counted, *options, form],
+            capture_output=True, check=False, timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        )  # fmt: skip
+        assert out.returncode == 0, out.stderr
+        assert shown in out.stdout.decode("ascii")

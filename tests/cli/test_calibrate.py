@@ -1,0 +1,38 @@
+"""`discreet calibrate`, run as a user runs it."""
+
+import json
+
+import pytest
+
+from tests.support.console import run_process as run
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "discrete_laplace", "discrete_gaussian"])
+def test_calibrate_meets_its_target(name: str) -> None:
+    out = json.loads(run("calibrate", name, "--epsilon", "1", "--delta", "1e-6", "--times", "1000", "--json").stdout)
+    field = "sigma" if "gaussian" in name else "scale"
+    assert out["epsilon"]["upper"] <= 1 < out["epsilon"]["upper"] + 1e-5
+    check = json.loads(run("epsilon", f"1000*{name}({field}={out[field]!r})", "--delta", "1e-6", "--json").stdout)
+    assert check["epsilon"]["upper"] <= 1 + 1e-9
+    if name == "gaussian":
+        assert out["sigma"] == pytest.approx(133.596076731, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("poisson", "--epsilon", "1", "--delta", "1e-6"), "take one of"),
+        (("gaussian", "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
+        (("gaussian", "--epsilon", "1", "--delta", "0"), "delta"),
+        (("gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "0"), "sensitivity"),
+        (("gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "-1"), "sensitivity"),
+        (("gaussian", "--epsilon", "1e400", "--delta", "1e-6"), "beyond"),
+        (("gaussian", "--epsilon", "1", "--delta", "1e-999999999"), "beyond"),
+    ],
+)
+def test_a_mistake_is_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+    out = run("calibrate", *arguments)
+    assert out.returncode == 2
+    assert said in out.stderr
+    assert "Traceback" not in out.stderr
+    assert out.stdout == ""

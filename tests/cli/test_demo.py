@@ -1,0 +1,47 @@
+"""`discreet demo`, run as a user runs it."""
+
+import json
+
+from tests.support.console import run_process as run
+
+
+def test_it_shows_answers_error_bars_and_the_cost() -> None:
+    out = run("demo")
+    assert out.returncode == 0
+    for word in (
+        "north",
+        "islands",
+        "±",
+        "ε = 1.5",
+        "δ = 1e-06",
+        "quote SELECT",
+        "ask SELECT",
+        "mean_paid",
+        "would fit",
+        "zCDP ρ = ",
+        "left",
+    ):
+        assert word in out.stdout
+    assert len(out.stdout.splitlines()) <= 40
+
+
+def test_json_is_json_only_and_near_the_truth() -> None:
+    out = run("demo", "--json", "--epsilon", "2")
+    shown = json.loads(out.stdout)
+    before, after = shown["budget"]["before"], shown["budget"]["after"]
+    assert before["amount"] == 0
+    assert after["left"] < before["left"]
+    counts, mean = shown["answers"]
+    assert [row["region"] for row in counts["rows"]] == ["north", "east", "south", "west", "islands"]
+    assert all(row["visits"]["reliable"] for row in counts["rows"])
+    assert abs(mean["rows"][0]["mean_paid"]["value"] - 79) < 2
+    assert mean["price"]["epsilon"]["upper"] <= 2
+    assert out.stderr == ""
+
+
+def test_a_mistake_is_one_line_with_exit_code_2() -> None:
+    for wrong in (("demo", "--epsilon", "0"), ("demo", "--epsilon", "lots"), ("demo", "--delta", "2"), ("nonsense",)):
+        out = run(*wrong)
+        assert out.returncode == 2
+        assert "Traceback" not in out.stderr
+        assert out.stdout == ""

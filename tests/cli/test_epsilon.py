@@ -1,0 +1,110 @@
+"""`discreet epsilon`, run as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.console import run_process as run
+
+COMPOSITION = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(gaussian(sigma=1), rate=0.01)*10000"
+
+
+def test_it_prints_an_interval_and_the_epsilon_of_every_notion() -> None:
+    out = run("epsilon", COMPOSITION, "--delta", "1e-6", "--readings")
+    assert out.returncode == 0
+    for word in ("certified", "pure ε", "basic", "zCDP", "tCDP", "RDP", "GDP", "inf", "continuous law"):
+        assert word in out.stdout
+
+
+def test_json_is_json_only_and_every_notion_is_above_the_lower_end() -> None:
+    out = run("epsilon", COMPOSITION, "--delta", "1e-6", "--readings", "--json")
+    shown = json.loads(out.stdout)
+    low, high = shown["epsilon"]["lower"], shown["epsilon"]["upper"]
+    assert 0 < high - low <= 1e-6 * high
+    assert shown["delta"] == 1e-6
+    assert shown["readings"]["pure ε"] == "inf"
+    assert all(value == "inf" or value >= low for value in shown["readings"].values())
+
+
+@pytest.mark.parametrize(
+    ("expression", "delta", "truth"),
+    [
+        ("500*response(epsilon=1)", "1e-5", 311.767604639710743),
+        ("response(epsilon=0.05)*1000", "1e-6", 8.283573346016258),
+        ("10000*gaussian(sigma=1000)", "1e-6", 0.3968573776440836),
+        ("gaussian(sigma=100, sensitivity=0.5)*100", "1e-5", 0.16004203445813212),
+    ],
+)
+def test_it_reproduces_reference_values(expression: str, delta: str, truth: float) -> None:
+    shown = json.loads(run("epsilon", expression, "--delta", delta, "--json").stdout)["epsilon"]
+    assert shown["lower"] <= truth <= shown["upper"]
+
+
+def test_it_draws_a_picture(tmp_path: Path) -> None:
+    picture = tmp_path / "curve.png"
+    out = run("epsilon", "100*gaussian(sigma=50)", "--delta", "1e-6", "--plot", str(picture))
+    assert out.returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("epsilon", "5*gausian(sigma=1)", "--delta", "1e-6"), "column 3"),
+        (("epsilon", "__import__('os')", "--delta", "1e-6"), "column"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "nope"), "not a number"),
+        (("epsilon", "gaussian(sigma=0)", "--delta", "1e-6"), "column"),
+        (("epsilon", "subsampled(gaussian(sigma=1), rate=2)", "--delta", "1e-6"), "rate"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-999999999"), "beyond"),
+        (("epsilon", "gaussian(sigma=1)"), "--epsilon"),
+        (("epsilon", "gaussian(sigma=1)", "--delta", "1e-6", "--epsilon", "1"), "one of the two"),
+        (("epsilon", "gaussian(sigma=1)", "--epsilon", "-1"), "epsilon"),
+        (("epsilon", "gaussian(sigma=1)", "--epsilon", "1", "--readings"), "--delta"),
+        (("epsilon", "group(gaussian(sigma=1), size=0)", "--epsilon", "1"), "column"),
+    ],
+)
+def test_a_mistake_is_one_line_with_exit_code_2(arguments: tuple[str, ...], said: str) -> None:
+    out = run(*arguments)
+    assert out.returncode == 2
+    assert said in out.stderr
+    assert "Traceback" not in out.stderr
+    assert out.stdout == ""
+
+
+REPRODUCED = {
+    "group(subsampled(discrete_laplace(scale=1/5), rate=0.47) + discrete_laplace(scale=4/5), size=2)": (1.18, 0.75844),
+    "subsampled(binomial(n=10000, sensitivity=1950), rate=1/2) + gaussian(sigma=1/3)": (3, 0.73961),
+    "threshold(scale=100, threshold=2)": (0.01, 0.4975),
+    "parallel(exponential(epsilon=1), claim(epsilon=0, delta=0.3))": (0.5, 0.3),
+    "sampled(discrete_laplace(scale=1), rate=1/2)": (0, 0.2311),
+}
+
+
+@pytest.mark.parametrize("expression", REPRODUCED)
+def test_it_prints_delta_at_an_epsilon(expression: str) -> None:
+    at, truth = REPRODUCED[expression]
+    out = run("epsilon", expression, "--epsilon", str(at), "--json")
+    assert out.returncode == 0, out.stderr
+    shown = json.loads(out.stdout)
+    assert list(shown) == ["delta", "epsilon"]
+    assert shown["epsilon"] == at
+    assert shown["delta"]["lower"] - 1e-4 <= truth <= shown["delta"]["upper"] + 1e-4
+    plain = run("epsilon", expression, "--epsilon", str(at)).stdout
+    assert "δ at ε" in plain
+
+
+def test_an_infinite_epsilon_is_inf() -> None:
+    assert json.loads(run("epsilon", "gaussian(sigma=1)", "--delta", "0", "--json").stdout)["epsilon"] == {
+        "lower": "inf",
+        "upper": "inf",
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--delta", "1e-6", "--readings"), ("--epsilon", "1"), ("--delta", "1e-6", "--epsilon", "1")]
+)
+def test_the_former_name_works_the_same(arguments: tuple[str, ...]) -> None:
+    now, before = (run(name, "9*gaussian(sigma=5)", *arguments, "--json") for name in ("epsilon", "account"))
+    assert (before.returncode, before.stdout, before.stderr) == (now.returncode, now.stdout, now.stderr)
+    assert not any(line.startswith("│ account ") for line in run("--help").stdout.splitlines())

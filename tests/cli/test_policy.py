@@ -1,0 +1,28 @@
+"""`discreet policy init`, run as a user runs it. `discreet policy check` is tested with `session/policy_check.py`."""
+
+import json
+from pathlib import Path
+
+from tests.support.console import run_process as run
+
+
+def test_a_policy_is_written_filled_in_and_used(source: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    assert run("policy", "init", source, "--unit", "id", "--out", str(policy)).returncode == 0
+    text = policy.read_text()
+    assert 'columns."pay"' in text
+    for value in ("'a'", "149", "999"):
+        assert value not in text
+    policy.write_text(text.replace("unique = false", "unique = true").replace('# keys = ["a", "b"] ', 'keys = ["a", "b"] '))
+    out = run(
+        "ask",
+        source,
+        "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept",
+        "--policy",
+        str(policy),
+        "--epsilon",
+        "9",
+        "--json",
+    )
+    assert [row["dept"] for row in json.loads(out.stdout)["rows"]] == ["a", "b"]
+    assert run("policy", "init", source, "--unit", "id", "--out", str(policy)).returncode == 2
