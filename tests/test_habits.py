@@ -23,6 +23,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 DISTRIBUTIONS = {"lint-imports": "import-linter"}
 """Programs that are not called as their distribution is."""
 
+
 def read(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 

@@ -28,7 +28,7 @@ def test_open_budget_check_and_head(folder: Path) -> None:
     assert "continues the signed head" in checked.stdout
     again = run("ledger", "open", file, "--account", "hr", "--epsilon", 9)
     assert again.returncode == 2
-    assert "its budget cannot be changed" in again.stderr
+    assert "Its budget cannot be changed" in again.stderr
 
 
 def test_a_budget_shows_what_was_spent(folder: Path) -> None:

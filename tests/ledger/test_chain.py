@@ -90,7 +90,7 @@ def test_a_refusal_suggests_an_epsilon_that_fits_and_writes_nothing(location: st
 
 def test_accounts_are_opened_once_and_found_by_name(location: str) -> None:
     ledger = make_small_ledger(location)
-    with pytest.raises(BadParameter, match="its budget cannot be changed"):
+    with pytest.raises(BadParameter, match="Its budget cannot be changed"):
         ledger.open_account("hr", 100)
     with pytest.raises(BadParameter, match="The accounts are: 'all', 'hr'"):
         ledger.get_account("unknown")

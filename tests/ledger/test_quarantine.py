@@ -288,7 +288,7 @@ def test_the_first_failure_makes_the_file_and_every_check_looks_for_it(folder: P
     reading, writing = FileQuarantine(path), FileQuarantine(path)
     reading.check("people.csv")
     assert reading.list_quarantined() == ()
-    with pytest.raises(BadParameter, match="the quarantined sources are: none"):
+    with pytest.raises(BadParameter, match="The quarantined sources are: none"):
         reading.lift("people.csv")
     assert list(path.parent.iterdir()) == []
     writing.record_failure("people.csv", FailureKind.DECODING)

@@ -77,7 +77,7 @@ def test_bad_interval_options_are_refused_without_a_debit(charged_folder: Path, 
 def test_one_confidence_in_two_spellings(charged_folder: Path) -> None:
     first = open_session(charged_folder).ask(MEAN, epsilon=1, confidence=Fraction(19, 20))  # type: ignore[arg-type]
     assert open_session(charged_folder).ask(MEAN, epsilon=1).rows == first.rows
-    with pytest.raises(BadParameter, match=r"simultaneous is True: this was answered before, with False"):
+    with pytest.raises(BadParameter, match=r"simultaneous is True: this query was answered before, with False"):
         open_session(charged_folder).ask(MEAN, epsilon=1, simultaneous=True)
 
 

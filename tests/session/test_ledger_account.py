@@ -37,7 +37,7 @@ def test_the_same_measurement_has_the_same_answer_for_free(charged_folder: Path,
     again = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2))
     assert again.rows == first.rows
     assert again.event == first.event
-    assert "cost nothing now" in again.explanation
+    assert "it is free now" in again.explanation
     assert read_spent(charged_folder, account) == cost > 0
     assert again.non_negative().rows == first.non_negative().rows
     fresh = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2), fresh=True)
@@ -97,7 +97,7 @@ def test_the_steps_of_a_query_are_continued_too(charged_folder: Path) -> None:
 def test_what_a_session_with_a_ledger_refuses(charged_folder: Path) -> None:
     with pytest.raises(BadParameter, match="seeded"):
         open_session(charged_folder).ask(BY_DEPARTMENT, epsilon=1, bits=seeded_bits(1))
-    with pytest.raises(BadParameter, match="for life"):
+    with pytest.raises(BadParameter, match="which cannot be changed"):
         open_session(charged_folder, epsilon=1)
     with pytest.raises(BadParameter, match="accounts are"):
         open_session(charged_folder, "unknown")
@@ -128,7 +128,8 @@ def test_an_answer_reads_back_as_it_was() -> None:
     session = connect(people(), table="people", unit="id", epsilon=1)
     base = session.ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
     rows = tuple(((key,), (Estimate(2**62 + 1, -0.5, 1e300, True),)) for key in keys)
-    answer = replace(base, groups=("k",), rows=rows, cost=None, reference=None, lower_limits=(Fraction(1, 3),))
+    schema = (replace(base.schema[0], lower_limit=Fraction(1, 3)),)
+    answer = replace(base, groups=("k",), schema=schema, rows=rows, cost=None, reference=None)
     assert from_record(to_record(answer), answer.event) == answer
     assert isinstance(from_record(to_record(answer), answer.event), Answer)
 
