@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from discreet.query import ast
 from discreet.query.grid import GridRange, grid_range_of
@@ -21,6 +21,8 @@ class _Statistic(ABC):
     """What every statistic says of itself; the answers here are those of a count of rows."""
 
     __slots__ = ()
+    adds_up_over_units: ClassVar[bool] = True
+    """Whether its totals over disjoint sets of units add up to the total over all of them."""
 
     @property
     @abstractmethod
@@ -34,11 +36,6 @@ class _Statistic(ABC):
     def has_both_signs(self, table: Table) -> bool:
         """Return whether two units' contributions to a group may have different signs."""
         return False
-
-    @property
-    def adds_up_over_units(self) -> bool:
-        """Whether its totals over disjoint sets of units add up to the total over all of them."""
-        return True
 
     def step_size(self, table: Table) -> Fraction:
         """Return what 1 of it is in the unit of the column."""
@@ -91,15 +88,11 @@ class DistinctCount(_Statistic):
     """
 
     value: ast.Ref | ast.Bin
+    adds_up_over_units: ClassVar[bool] = False  # two units may bring the same value
 
     @property
     def name(self) -> str:
         return "distinct values"
-
-    @property
-    def adds_up_over_units(self) -> bool:
-        """False: two units may bring the same value."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)
