@@ -81,14 +81,12 @@ from discreet.units import Sensitivity
 _MAX_TIMES = 10**18
 _MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
 _MAX_COMBINATIONS = 8
-"""Combinations of the components' upper bounds that are followed; past that, each that is followed goes on with one of
-them."""
+"""How many combinations of the components' upper bounds are followed; beyond that, each goes on with one of the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Distributions that dominate, and ln of the mass that stays finite, rounded down. With `cgf_only` they only bound K =
-    ln M."""
+    """Distributions that dominate, and ln of the finite mass, rounded down. With `cgf_only` they only bound K = ln M."""
 
     parts: tuple[Part, ...]
     log_finite_mass: float = 0.0
