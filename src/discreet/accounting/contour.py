@@ -167,7 +167,7 @@ class Contour:
     base: float  # Σ times·base
     base_error: float
     tail: float  # what the nodes that were left out below `reach` can add to Σ|terms|
-    reach: float  # past here the parts are known by their envelope only
+    reach: float  # beyond it the parts are known by their envelope only
     envelope: float  # their product there, over its value at s = 0
     smoothing: float  # μ² of the Gaussian that is composed, or 0
     log_cutoff: float  # ln of the size below which a node is dropped
