@@ -422,7 +422,7 @@ class Calibrator:
         """Return what an event costs in this account, with what remains after it or now."""
         amount, _ = self.budget.currency.cost(event)
         remaining = self.budget.remaining if remaining is None else remaining
-        return Cost(event, self.delta, self.budget.currency, amount, remaining)
+        return Cost(event, self.delta, self.budget.currency, amount, remaining, self.budget.limit)
 
 
 def smallest_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:

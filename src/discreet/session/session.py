@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
+from discreet import __version__
 from discreet._numbers import Bounds, Number
-from discreet.accounting.cost import Cost
+from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
 from discreet.ledger.account import Account, validate_name
@@ -72,11 +72,11 @@ class Session:
         )  # fmt: skip
 
     @property
-    def budget(self) -> Cost:
-        """The whole budget: the ε that it promises at δ, what is spent and what remains."""
+    def budget(self) -> Budget:
+        """The whole budget: the ε that it guarantees at δ, what is spent and what remains."""
         budget = self.account.budget
         epsilon = budget.epsilon(self.delta)
-        return Cost(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining)
+        return Budget(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
 
     @cached_property
     def executor(self) -> Executor:
@@ -205,7 +205,7 @@ class Session:
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from discreet.sql.expressions import (
     Lowering,
     alias,
     cast,
-    clamp,
+    clip,
     column,
     int_literal,
     key_literal,
@@ -267,7 +267,7 @@ class _CentredSumSql:
     def contribution(self) -> SQL:
         max_rows, dialect = self.statement.bounded.max_rows, self.statement.dialect
         room = MAX_PRODUCT // max_rows
-        inside = cast(clamp(column(self.name), int_literal(-room), int_literal(room)), exp.DType.BIGINT)
+        inside = cast(clip(column(self.name), int_literal(-room), int_literal(room)), exp.DType.BIGINT)
         product = exp.Paren(this=exp.Mul(this=inside, expression=int_literal(max_rows)))
         over = exp.GT(this=column(self.counted.name), expression=int_literal(max_rows))
         scaled = exp.If(this=over, true=dialect.divide(product, column(self.counted.name)))
