@@ -13,8 +13,7 @@ from discreet.codec import decode, encode
 from discreet.errors import BadEventEncoding
 from discreet.events import Claim, Composition, DiscreteLaplaceEvent, GaussianEvent, PrivacyEvent, compose
 from discreet.units import Sensitivity, to_sensitivity
-
-from .accounting.facts import EVERY
+from tests.support.every_event import EVERY
 
 GOLDEN = Path(__file__).with_name("golden_events.json")
 

@@ -69,7 +69,7 @@ class BadParameter(DiscreetError, ValueError):
 class TheoremNotApplicable(DiscreetError, ValueError):
     """A textbook rule was used where the hypothesis of its theorem does not hold."""
 
-    see = "docs/readings.md#from-one-notion-to-another"
+    see = "docs/guarantees.md#from-one-notion-to-another"
 
     def __init__(self, theorem: str, hypothesis: str, hint: str) -> None:
         self.theorem, self.hypothesis, self.hint = theorem, hypothesis, hint

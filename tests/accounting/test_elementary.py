@@ -64,7 +64,7 @@ def test_the_binomial_sum_is_above_its_exact_value_and_close(rate, order):
 
 
 def test_dropping_the_margin_would_be_noticed():
-    """Wrong twin: the same sum in plain doubles falls below the truth somewhere."""
+    """Mutant: the same sum in plain doubles falls below the truth somewhere."""
     below = 0
     for order in range(2, 60):
         k = np.arange(2, order + 1)

@@ -1,7 +1,7 @@
 """δ(ε) of a sum of privacy losses, by a contour integral with every error bounded.
 
-**Theory of operation.** For losses with finite part M(z) = E_P[e^{zL}], the finite part of δ is (1/2πi)∫ M(z)e^{-zε}/(z(z +
-1)) dz on the line Re z = c > 0. With step h and T = 2π/h, Poisson summation gives exactly
+**Theory of operation.** For losses with finite part M(z) = E_P[e^{zL}], the finite part of δ is
+(1/2πi)∫ M(z)e^{-zε}/(z(z + 1)) dz on the line Re z = c > 0. With step h and T = 2π/h, Poisson summation gives exactly
 
     (h/2π)·Σ_n M(c + inh)·e^{-(c + inh)ε}/(z(z + 1)) = Σ_j e^{cjT}·δ(ε + jT),
 
@@ -22,9 +22,9 @@ bounds the aliases j ≠ 0, which it has too much. The factor e^{K(c) − cε} i
 **Smoothing.** Losses with atoms do not decay along the line. Then a small Gaussian N(μ²/2, μ²) is composed with the total:
 its curve D_μ is never below δ (more was released), and it brings its own decay e^{-μ²s²/2}, which makes the truncation a
 theorem. **Proof** that it is not far above either: seen as a function of e^ε, δ is a mixture ∫ (e^l − e^ε)₊ Q(dl) of kinks,
-and for one kink at distance t the excess is f_μ(t) = δ_μ(|t|)·e^{min(t,0)} = ∫₀^μ e^{-m²/8 − t²/2m² +
-|t|/2}dm/√2π·e^{min(t,0)}; substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating over the kinks, D_{√2μ} − D_μ
-≥ κ·(D_μ − δ) with κ = √2·e^{-μ²/8} − 1, for *every* loss:
+and for one kink at distance t the excess is f_μ(t) = δ_μ(|t|)·e^{min(t,0)}, which is
+∫₀^μ e^{-m²/8 − t²/2m² + |t|/2}dm/√2π·e^{min(t,0)}; substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating
+over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ = √2·e^{-μ²/8} − 1, for *every* loss:
 
     δ ≥ D_μ − (D_{√2μ} − D_μ)/κ.
 """
@@ -167,7 +167,7 @@ class Contour:
     base: float  # Σ times·base
     base_error: float
     tail: float  # what the nodes that were left out below `reach` can add to Σ|terms|
-    reach: float  # past here the parts are known by their envelope only
+    reach: float  # beyond it the parts are known by their envelope only
     envelope: float  # their product there, over its value at s = 0
     smoothing: float  # μ² of the Gaussian that is composed, or 0
     log_cutoff: float  # ln of the size below which a node is dropped

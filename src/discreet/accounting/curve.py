@@ -133,12 +133,11 @@ def _maximise(event: Event, rtol: float, bound: DirectionBound, trivial: Interva
         raise BadParameter("rtol", rtol, "must lie strictly between 0 and 1", "give for example 1e-6")
     tolerance = max(float(rtol), 1e-12)
     attained = find_attained_event(event)
+    sources = [(event, Ends(low=attained == event, high=True))]
+    if attained != event:
+        sources.append((attained, Ends(low=True, high=False)))
     low, high = 0.0, inf
-    for source, ends in (
-        ((event, Ends(low=True, high=True)),)
-        if attained == event
-        else ((event, Ends(low=False, high=True)), (attained, Ends(low=True, high=False)))
-    ):
+    for source, ends in sources:
         try:
             found = [
                 bound(direction, choice, ends, tolerance)

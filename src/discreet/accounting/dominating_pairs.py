@@ -81,14 +81,12 @@ from discreet.units import Sensitivity
 _MAX_TIMES = 10**18
 _MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
 _MAX_COMBINATIONS = 8
-"""Combinations of the components' upper bounds that are followed; past that, each that is followed goes on with one of
-them."""
+"""How many combinations of the components' upper bounds are followed; beyond that, each goes on with one of the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Distributions that dominate, and ln of the mass that stays finite, rounded down. With `cgf_only` they only bound K =
-    ln M."""
+    """Distributions that dominate, and ln of the finite mass, rounded down. With `cgf_only` they only bound K = ln M."""
 
     parts: tuple[Part, ...]
     log_finite_mass: float = 0.0
@@ -260,13 +258,15 @@ def is_in_range(event: Event) -> bool:
     """Whether the ratios that become doubles are ordinary ones."""
     match event:
         case (
-            LaplaceEvent(scale=scale, sensitivity=moved)
-            | DiscreteLaplaceEvent(scale=scale, sensitivity=moved)
-            | TruncatedGeometricEvent(scale=scale, sensitivity=moved)
+            LaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
         ):
-            ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
-            ratios = [sigma**2, moved.l2_squared / sigma**2]
+            ratios = [scale, sensitivity.linf / scale, (sensitivity.l1 or sensitivity.linf) / scale]
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
+            ratios = [sigma**2, sensitivity.l2_squared / sigma**2]
         case (
             ExponentialEvent(epsilon=epsilon)
             | PermuteAndFlipEvent(epsilon=epsilon)
@@ -331,9 +331,9 @@ def _build_additive(event: AdditiveNoiseEvent) -> Component:
         shift, count = change[0]
         one = _build_coordinate(event, shift)
         return Component(one.parts, count, one.infinity_mass)
-    moved = [(_build_coordinate(event, shift), count) for shift, count in change]
-    parts = tuple((pld, count) for one, count in moved for pld, _ in one.parts)
-    mass = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in moved)) * (1 - 8 * EPS)
+    coordinates = [(_build_coordinate(event, shift), count) for shift, count in change]
+    parts = tuple((pld, count) for one, count in coordinates for pld, _ in one.parts)
+    mass = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in coordinates)) * (1 - 8 * EPS)
     bounds = [_bound_change(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape)]
     bounds += _list_extra_bounds(event, max_sum, max_each)
     return Component(parts or ((IDENTICAL, 1),), 1, (mass, 1.0), tuple(bounds))
@@ -408,22 +408,24 @@ def _list_extra_bounds(event: AdditiveNoiseEvent, max_sum: Fraction | None, max_
       allows, which weakly majorises all others.
     - Discrete Laplace, l1 not an integer: (l1/scale)-private, as in `pure`.
     """
-    moved = event.sensitivity
+    sensitivity = event.sensitivity
     match event:
         case DiscreteGaussianEvent(sigma=sigma):
-            return (UpperBound(((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * sigma**2))), 1),), cgf_only=True),)
+            return (
+                UpperBound(((ZcdpCgfBound(round_up_128_bits(sensitivity.l2_squared / (2 * sigma**2))), 1),), cgf_only=True),
+            )
         case BinomialEvent():
             return ()
         case LaplaceEvent(scale=scale) | DiscreteLaplaceEvent(scale=scale) | TruncatedGeometricEvent(scale=scale):
-            known: list[Parts] = [((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * scale**2))), 1),)]
+            known: list[Parts] = [((ZcdpCgfBound(round_up_128_bits(sensitivity.l2_squared / (2 * scale**2))), 1),)]
             if max_sum is not None:
                 count, rest = divmod(max_sum, max_each)
                 packed = ((max_each, int(count)), (rest, 1))
                 known.append(_bound_change(event, tuple((shift, many) for shift, many in packed if shift and many)).parts)
             cgf = UpperBound(((CgfEnvelope(tuple(known), worst=False), 1),), cgf_only=True)
-            if isinstance(event, LaplaceEvent) or moved.l1 is None or moved.l1.denominator == 1:
+            if isinstance(event, LaplaceEvent) or sensitivity.l1 is None or sensitivity.l1.denominator == 1:
                 return (cgf,)
-            return cgf, UpperBound(((build_pure_pld(moved.l1 / scale), 1),))
+            return cgf, UpperBound(((build_pure_pld(sensitivity.l1 / scale), 1),))
         case _:
             assert_never(event)
 

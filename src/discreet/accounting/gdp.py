@@ -65,12 +65,15 @@ def mu_squared(event: Event) -> Fraction | float:
     """μ², which adds up under composition and stays rational for Gaussians."""
     check_event(event)
     match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved):
-            return moved.l2_squared / sigma**2  # [DRS22, Thm 2.7]
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _laplace(scale, moved)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _discrete_laplace(scale, moved)  # clamping is post-processing
+        case GaussianEvent(sigma=sigma, sensitivity=sensitivity):
+            return sensitivity.l2_squared / sigma**2  # [DRS22, Thm 2.7]
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _laplace(scale, sensitivity)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _discrete_laplace(scale, sensitivity)  # clamping is post-processing
         case (
             RandomizedResponseEvent()
             | ExponentialEvent()

@@ -39,13 +39,13 @@ def pure(event: Event) -> Fraction | float:
     check_event(event)
     match event:
         case (
-            LaplaceEvent(scale=scale, sensitivity=moved)
-            | DiscreteLaplaceEvent(scale=scale, sensitivity=moved)
-            | TruncatedGeometricEvent(scale=scale, sensitivity=moved)
+            LaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
         ):
             # [DMNS06, Prop. 1]: ln p(o − x)/p(o − x') = (‖o − x'‖₁ − ‖o − x‖₁)/scale ≤ l1/scale; clamping is
             # post-processing. On integers the same triangle inequality holds for discrete Laplace noise [GRS09].
-            return inf if moved.l1 is None else moved.l1 / scale
+            return inf if sensitivity.l1 is None else sensitivity.l1 / scale
         case GaussianEvent() | DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
             return inf
         case RandomizedResponseEvent(truth=truth, choices=choices):

@@ -106,12 +106,17 @@ def renyi(event: Event, order: Number) -> Fraction | float:
 
 def _renyi(event: Event, order: Fraction) -> Fraction | float:
     match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
-            return order * moved.l2_squared / (2 * sigma**2)  # [Mir17, Prop. 7]; integers [CKS20, Thm 4, Cor. 16]
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _laplace(scale, moved, order)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _discrete_laplace(scale, moved, order)  # clamping is post-processing
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
+            return order * sensitivity.l2_squared / (2 * sigma**2)  # [Mir17, Prop. 7]; integers [CKS20, Thm 4, Cor. 16]
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _laplace(scale, sensitivity, order)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _discrete_laplace(scale, sensitivity, order)  # clamping is post-processing
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return _response(truth, choices, order)
         case ExponentialEvent(epsilon=epsilon):

@@ -410,8 +410,8 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
             return _find_attained_by_group(inner, size * more)
         case Subsampled() | SampledWithoutReplacement() | ThresholdEvent() | OptimalPartitionSelectionEvent():
             return find_attained_event(event)
-        case GaussianEvent(sensitivity=moved):
-            return msgspec.structs.replace(event, sensitivity=moved.scale_by(size))
+        case GaussianEvent(sensitivity=sensitivity):
+            return msgspec.structs.replace(event, sensitivity=sensitivity.scale_by(size))
         case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
             coordinates = (
                 (msgspec.structs.replace(event, sensitivity=to_sensitivity(size * r)), n)

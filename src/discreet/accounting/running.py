@@ -1,4 +1,4 @@
-"""A running total: a composition that grows by one event at a time, whose ε is read after each.
+"""A running total: a composition that grows by one event at a time, whose ε is computed after each.
 
 **Theory of operation.** Composition multiplies M, so a total keeps, for both directions, the sums of ln M at the nodes of
 one contour and K at a table of real points. Appending adds one vector to each. Nodes that have become too small to matter

@@ -41,13 +41,18 @@ def zcdp(event: Event) -> Fraction | float:
     """
     check_event(event)
     match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
             # [BS16, Prop. 1.6]; on integers [CKS20, Thm 4 and Cor. 16 for vectors].
-            return moved.l2_squared / (2 * sigma**2)
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _min_over_shapes(moved, scale, laplace_rho)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _min_over_shapes(moved, scale, pure_rho)
+            return sensitivity.l2_squared / (2 * sigma**2)
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _min_over_shapes(sensitivity, scale, laplace_rho)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _min_over_shapes(sensitivity, scale, pure_rho)
         case ExponentialEvent(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks
         case PermuteAndFlipEvent() | RandomizedResponseEvent() | Claim() | OptimalPartitionSelectionEvent():

@@ -129,12 +129,15 @@ class DiscreteLaplacePld(Pld):
 class BoundedRangePld(Pld):
     """The exponential mechanism: the worst of all mechanisms whose loss has a range of at most ε.
 
-    L lies between −ε and ε with density e^{(t − ε)/2}/(2(1 − e^{-ε})). **Proof** that this pair dominates every range of ε:
-    if P/Q lies in [e^{u−ε}, e^u], its mean under Q being 1, then every convex function of it has its largest mean where only
-    the two ends occur (chord): a pair with these two losses dominates, as [DDR20] found. Its H at e^x, −ε ≤ x ≤ ε, is (1 −
-    e^{u−ε})(1 − e^{x−u})/(1 − e^{-ε}), or 1 − e^x if that is more. The largest over u, at u = (x + ε)/2, is (1 −
-    e^{(x−ε)/2})²/(1 − e^{-ε}): convex in e^x, hence itself the curve of a pair [ZDW22], and minus its slope is Q(L > x).
-    With w = z + ½, M(z) = e^{zε}·(1 − e^{-2wε})/(2w(1 − e^{-ε})).
+    L lies between −ε and ε with density e^{(t − ε)/2}/(2(1 − e^{-ε})); with w = z + ½,
+    M(z) = e^{zε}·(1 − e^{-2wε})/(2w(1 − e^{-ε})).
+
+    **Proof** that this pair dominates every range of ε. If P/Q lies in [e^{u−ε}, e^u], its mean under Q being 1, then every
+    convex function of it has its largest mean where only the two ends occur (chord): a pair with these two losses dominates,
+    as [DDR20] found. Its H at e^x, −ε ≤ x ≤ ε, is
+    (1 − e^{u−ε})(1 − e^{x−u})/(1 − e^{-ε}), or 1 − e^x if that is more. The largest over u, at u = (x + ε)/2, is
+    (1 − e^{(x−ε)/2})²/(1 − e^{-ε}): convex in e^x, hence itself the curve of a pair [ZDW22], and minus its slope is
+    Q(L > x).
 
     >>> pld = BoundedRangePld(Fraction(1))
     >>> abs(float(pld.cgf(np.array([1e-12]))[0][0])) < 1e-11

@@ -1,4 +1,4 @@
-"""Soundness: random compositions against an independent truth. Not one interval may miss it, by any engine."""
+"""Soundness of the curve: random compositions against an oracle. Not one interval may miss it, by any strategy."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -23,8 +23,7 @@ from discreet.events import (
     compose,
 )
 from discreet.units import Sensitivity
-
-from . import curve_truth as truth
+from tests.support import outcome_oracle as oracle
 
 TAIL = 1e-60  # what a cut discrete Gaussian leaves out
 
@@ -37,39 +36,39 @@ def shifted(by: int) -> Sensitivity:
     return Sensitivity(l0=1, linf=by)
 
 
-def small(random: Random) -> tuple[Event, truth.Outcomes]:
-    """A random fact, and its two laws written down by hand."""
+def small(random: Random) -> tuple[Event, oracle.Outcomes]:
+    """A random event, and its two distributions written down by hand."""
     match random.choice(["response", "choices", "claim", "laplace", "binomial", "gaussian"]):
         case "response":
             share = fraction(random, 0.5, 0.9)
-            return RandomizedResponseEvent(share, 2), truth.response(share, 2)
+            return RandomizedResponseEvent(share, 2), oracle.response(share, 2)
         case "choices":
             share, choices = fraction(random, 0.1, 0.9), random.randint(3, 6)
-            return RandomizedResponseEvent(share, choices), truth.response(share, choices)
+            return RandomizedResponseEvent(share, choices), oracle.response(share, choices)
         case "claim":
             eps, gap = fraction(random, 0, 2), Fraction(random.randint(0, 3), random.choice([100, 10**6]))
-            return Claim(eps, gap), truth.claim(eps, gap)
+            return Claim(eps, gap), oracle.claim(eps, gap)
         case "laplace":
             scale, by = fraction(random, 0.3, 5), random.randint(1, 5)
-            return DiscreteLaplaceEvent(scale, shifted(by)), truth.discrete_laplace(scale, by)
+            return DiscreteLaplaceEvent(scale, shifted(by)), oracle.discrete_laplace(scale, by)
         case "binomial":
             n, by = random.randint(2, 16), random.randint(1, 2)
-            return BinomialEvent(n, shifted(by)), truth.binomial(n, by)
+            return BinomialEvent(n, shifted(by)), oracle.binomial(n, by)
         case _:
             sigma = fraction(random, 0.3, 1)
-            return DiscreteGaussianEvent(sigma, shifted(1)), truth.discrete_gaussian(sigma, 1, 18)
+            return DiscreteGaussianEvent(sigma, shifted(1)), oracle.discrete_gaussian(sigma, 1, 18)
 
 
-def composition(random: Random) -> tuple[Event, truth.Outcomes]:
+def composition(random: Random) -> tuple[Event, oracle.Outcomes]:
     parts = []
     while not parts or (len(parts) < 4 and random.random() < 0.7):
-        loss, outcomes = small(random)
+        event, outcomes = small(random)
         if random.random() < 0.3:
             rate = fraction(random, 0.02, 0.9)
-            loss, outcomes = Subsampled(loss, rate), truth.sampled(outcomes, rate)
+            event, outcomes = Subsampled(event, rate), oracle.sampled(outcomes, rate)
         if prod(len(o) for _, o in parts) * len(outcomes) <= 4000:
-            parts.append((loss, outcomes))
-    return compose(*(loss for loss, _ in parts)), truth.composed([outcomes for _, outcomes in parts])
+            parts.append((event, outcomes))
+    return compose(*(event for event, _ in parts)), oracle.composed([outcomes for _, outcomes in parts])
 
 
 def by_contour(one: Direction, eps: float) -> tuple[float, float]:
@@ -79,16 +78,16 @@ def by_contour(one: Direction, eps: float) -> tuple[float, float]:
 
 def check_small(seed: int) -> None:
     random = Random(seed)
-    loss, outcomes = composition(random)
+    event, outcomes = composition(random)
     eps = random.choice([0.0, random.uniform(0, 1), random.uniform(0, 4)])
-    both = [truth.hockey_stick(outcomes, Fraction(eps), swapped) for swapped in (False, True)]
+    both = [oracle.hockey_stick(outcomes, Fraction(eps), swapped) for swapped in (False, True)]
     worst = both[0].max(both[1])
-    found = delta(loss, eps)
-    assert not truth.misses(found.lower, found.upper, worst, TAIL), (seed, loss, eps)
-    (choice,) = list_alternatives(loss)
+    found = delta(event, eps)
+    assert not oracle.misses(found.lower, found.upper, worst, TAIL), (seed, event, eps)
+    (choice,) = list_alternatives(event)
     for removed, exact in zip((True, False), both, strict=True):
         low, high = by_contour(build_direction(choice, removed=removed), eps)
-        assert not truth.misses(low, high, exact, TAIL), (seed, removed, loss, eps)
+        assert not oracle.misses(low, high, exact, TAIL), (seed, removed, event, eps)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -105,16 +104,16 @@ def test_small_compositions_against_all_outcomes_nightly(block: int) -> None:
 
 
 def lattice_parts(random: Random, unit: Fraction) -> Iterator[tuple[Event, int, dict[int, arb]]]:
-    """Facts whose losses are whole multiples of `unit`, how often, and the masses by multiple."""
+    """Events whose losses are integer multiples of `unit`, how often, and the masses by multiple."""
     for _ in range(random.randint(1, 3)):
         times = random.choice([1, 7, 30, 100])
         if random.random() < 0.5:
             size = random.randint(1, 4)
-            up = 1 / (1 + (-truth.ball(size * unit)).exp())
+            up = 1 / (1 + (-oracle.ball(size * unit)).exp())
             yield Claim(size * unit, Fraction(0)), times, {size: up, -size: 1 - up}
         else:
             by = random.randint(1, 5)
-            outcomes = truth.discrete_laplace(1 / unit, by)
+            outcomes = oracle.discrete_laplace(1 / unit, by)
             values = [by, -by, *(by - 2 * k for k in range(1, by))]
             yield (
                 DiscreteLaplaceEvent(1 / unit, shifted(by)),
@@ -131,33 +130,33 @@ def check_large(seed: int) -> None:
         parts = list(lattice_parts(random, unit))
         total = [arb(1)]
         least = 0
-        poly = truth.lattice_power({0: arb(1)}, 1)
+        poly = oracle.lattice_power({0: arb(1)}, 1)
         for _, times, masses in parts:
-            poly = poly * truth.lattice_power(masses, times)
+            poly = poly * oracle.lattice_power(masses, times)
             least += times * min(masses)
         total = [poly[i] for i in range(poly.degree() + 1)]
-        loss = compose(*(part * times for part, times, _ in parts))
+        event = compose(*(part * times for part, times, _ in parts))
         top = float(unit) * (least + len(total) - 1)
         for share in (0.02, 0.2, 0.6):
             eps = share * top
             first = max(0, floor(Fraction(eps) / unit) - least)
             exact = sum(
                 (
-                    (1 - truth.ball(Fraction(eps) - (least + i) * unit).exp()).max(arb(0)) * total[i]
+                    (1 - oracle.ball(Fraction(eps) - (least + i) * unit).exp()).max(arb(0)) * total[i]
                     for i in range(first, len(total))
                 ),
                 arb(0),
             )
-            found = delta(loss, eps, 1e-5)
-            assert not truth.misses(found.lower, found.upper, exact), (seed, loss, eps)
-            (choice,) = list_alternatives(loss)
+            found = delta(event, eps, 1e-5)
+            assert not oracle.misses(found.lower, found.upper, exact), (seed, event, eps)
+            (choice,) = list_alternatives(event)
             low, high = by_contour(build_direction(choice, removed=True), eps)
-            assert not truth.misses(low, high, exact), (seed, loss, eps)
+            assert not oracle.misses(low, high, exact), (seed, event, eps)
             at = float(exact)
             if at > 1e-290:
-                back = epsilon(loss, at, 1e-5)
-                assert back.lower <= eps * (1 + 1e-12) + 1e-15, (seed, loss, eps)
-                assert back.upper >= eps * (1 - 1e-12) - 1e-15, (seed, loss, eps)
+                back = epsilon(event, at, 1e-5)
+                assert back.lower <= eps * (1 + 1e-12) + 1e-15, (seed, event, eps)
+                assert back.upper >= eps * (1 - 1e-12) - 1e-15, (seed, event, eps)
 
 
 @pytest.mark.parametrize("seed", range(50))

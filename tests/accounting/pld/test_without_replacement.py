@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from itertools import combinations, product
-from math import exp
 
 import numpy as np
 import pytest
@@ -25,25 +24,24 @@ from discreet.events import (
     subsample_without_replacement,
 )
 from discreet.units import to_sensitivity
-
-from .curve_truth import Outcomes, ball, composed, hockey_stick, response, sampled
-from .facts import EVERY
+from tests.support.every_event import EVERY
+from tests.support.outcome_oracle import Outcomes, adaptive_delta, ball, composed, hockey_stick, response, sampled
 
 EPSILONS = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10)]
 
 
 def answers(data: tuple[int, ...], m: int, truth: Fraction) -> list[Fraction]:
     """How many ones a sample of m holds, through randomised response among 0 … m."""
-    law, wrong = [Fraction(0)] * (m + 1), (1 - truth) / m
+    masses, wrong = [Fraction(0)] * (m + 1), (1 - truth) / m
     samples = list(combinations(data, m))
     for sample in samples:
-        for told in range(m + 1):
-            law[told] += (truth if told == sum(sample) else wrong) / len(samples)
-    return law
+        for answer in range(m + 1):
+            masses[answer] += (truth if answer == sum(sample) else wrong) / len(samples)
+    return masses
 
 
 def neighbours(n: int, m: int, truth: Fraction) -> list[Outcomes]:
-    """The laws of all pairs of data sets that differ in one unit's bit."""
+    """The distributions of all pairs of data sets that differ in one unit's bit."""
     pairs = []
     for data in product((0, 1), repeat=n):
         for i in range(n):
@@ -53,73 +51,62 @@ def neighbours(n: int, m: int, truth: Fraction) -> list[Outcomes]:
     return pairs
 
 
-def covers(loss: Event, pairs: list[Outcomes]) -> bool:
-    claimed = {eps: delta(loss, eps).upper for eps in EPSILONS}
+def covers(event: Event, pairs: list[Outcomes]) -> bool:
+    claimed = {eps: delta(event, eps).upper for eps in EPSILONS}
     return not any(hockey_stick(pair, eps) > claimed[eps] for pair in pairs for eps in EPSILONS)
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 1), (4, 2), (4, 3)])
 @pytest.mark.parametrize("truth", [Fraction(3, 4), Fraction(9, 10), Fraction(1)])
 def test_the_curve_covers_every_pair_of_neighbours(n: int, m: int, truth: Fraction) -> None:
-    loss = SampledWithoutReplacement(
+    event = SampledWithoutReplacement(
         RandomizedResponseEvent(truth, m + 1) if truth < 1 else Claim(Fraction(0), Fraction(1)), Fraction(m, n)
     )
     pairs = neighbours(n, m, truth)
-    assert covers(loss, pairs)
+    assert covers(event, pairs)
     twice = [composed([one, two]) for one in pairs[::5] for two in pairs[::3]]
-    assert covers(loss * 2, twice)
+    assert covers(event * 2, twice)
 
 
-def test_the_curve_is_reached() -> None:
+def test_the_curve_is_attained() -> None:
     """Otherwise covering would be easy: at m = 1 and everyone else alike, the worst pair is an actual one."""
-    loss, pairs = (
+    event, pairs = (
         SampledWithoutReplacement(RandomizedResponseEvent(Fraction(3, 4), 2), Fraction(1, 4)),
         neighbours(4, 1, Fraction(3, 4)),
     )
     for eps in EPSILONS[:3]:
         most = max(float(hockey_stick(pair, eps).mid()) for pair in pairs)
-        assert delta(loss, eps).lower <= most * (1 + 1e-9) + 1e-300
+        assert delta(event, eps).lower <= most * (1 + 1e-9) + 1e-300
 
 
 def test_a_rate_that_is_too_small_is_noticed() -> None:
-    """Wrong twin: m/(n + 1) for m/n."""
+    """Mutant: m/(n + 1) for m/n."""
     pairs = neighbours(4, 2, Fraction(9, 10))
     response = RandomizedResponseEvent(Fraction(9, 10), 3)
     assert covers(SampledWithoutReplacement(response, Fraction(1, 2)), pairs)
     assert not covers(SampledWithoutReplacement(response, Fraction(2, 5)), pairs)
 
 
-def adaptive_delta(pairs: list[Outcomes], times: int, epsilon: float) -> float:
-    """δ(ε) of `times` releases, each of which meets any one of the pairs, chosen after seeing the answers so far."""
-
-    def most(left: int, p: float, q: float) -> float:
-        if left == 0:
-            return max(0.0, p - exp(epsilon) * q)
-        return max(sum(most(left - 1, p * float(a), q * float(b)) for a, b in pair) for pair in pairs)
-
-    return most(times, 1.0, 1.0)
-
-
 def test_the_removed_direction_alone_is_too_little() -> None:
     """Mutant: composed, the pair of a Poisson sample for the unit that is removed does not cover the other one."""
-    loss, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
+    event, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
     one = sampled(
         response(Fraction(9, 10), 2), rate
-    )  # the release without the replaced unit is that of the one, or the other
+    )  # the output without the replaced unit is that of the one, or the other
     truth = adaptive_delta([one, [(q, p) for p, q in one]], 6, 0.5)
-    assert truth <= delta(SampledWithoutReplacement(loss, rate) * 6, Fraction(1, 2)).upper
-    assert truth > delta(Subsampled(loss, rate) * 6, Fraction(1, 2)).upper
+    assert truth <= delta(SampledWithoutReplacement(event, rate) * 6, Fraction(1, 2)).upper
+    assert truth > delta(Subsampled(event, rate) * 6, Fraction(1, 2)).upper
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_laws_of_the_rate(name: str) -> None:
-    loss = EVERY[name]
-    assert subsample_without_replacement(loss, 1) == loss
-    assert subsample_without_replacement(loss, 0) == NO_EVENT
-    whole = epsilon(loss, 1e-3, 1e-4)
-    assert epsilon(SampledWithoutReplacement(loss, Fraction(1)), 1e-3, 1e-4) == whole
-    assert epsilon(SampledWithoutReplacement(loss, Fraction(0)), 0).upper == 0
-    assert epsilon(SampledWithoutReplacement(loss, Fraction(1, 3)), 1e-3, 1e-4).lower <= whole.upper * (1 + 1e-12)
+def test_properties_of_the_rate(name: str) -> None:
+    event = EVERY[name]
+    assert subsample_without_replacement(event, 1) == event
+    assert subsample_without_replacement(event, 0) == NO_EVENT
+    whole = epsilon(event, 1e-3, 1e-4)
+    assert epsilon(SampledWithoutReplacement(event, Fraction(1)), 1e-3, 1e-4) == whole
+    assert epsilon(SampledWithoutReplacement(event, Fraction(0)), 0).upper == 0
+    assert epsilon(SampledWithoutReplacement(event, Fraction(1, 3)), 1e-3, 1e-4).lower <= whole.upper * (1 + 1e-12)
 
 
 def test_a_share_of_a_claim_is_the_amplified_point() -> None:
@@ -157,7 +144,7 @@ def test_the_quadrature_agrees_with_another(inner: GaussianPld | LaplacePld, rat
 
 
 def test_many_gaussian_shares_lie_between_their_neighbours() -> None:
-    """Above the Poisson sample's removed pair, which is reached; below the release on everyone."""
+    """Above the Poisson sample's removed pair, which is attained; below the event on everyone."""
     noise = GaussianEvent(Fraction(2), to_sensitivity(1))
     share = epsilon(SampledWithoutReplacement(noise, Fraction(1, 10)) * 50, 1e-5)
     assert share.width <= 0.1 * share.upper

@@ -1,4 +1,4 @@
-"""tCDP and GDP readings against independent evaluations."""
+"""GDP against trade-off curves that are computed independently."""
 
 from fractions import Fraction
 from math import inf
@@ -8,10 +8,6 @@ import pytest
 
 from discreet.accounting.gdp import gdp, mu_squared
 from discreet.accounting.pld.gaussian import gaussian_delta
-from discreet.accounting.renyi import renyi
-from discreet.accounting.tcdp import tcdp
-from discreet.accounting.zcdp import zcdp
-from discreet.errors import BadParameter
 from discreet.events import (
     Claim,
     DiscreteGaussianEvent,
@@ -22,8 +18,7 @@ from discreet.events import (
     Subsampled,
 )
 from discreet.units import Sensitivity, to_sensitivity
-
-from .facts import EVERY
+from tests.support.every_event import EVERY
 
 
 def phi(x):
@@ -37,36 +32,14 @@ def tradeoff(mu, alpha):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_tcdp_holds_at_orders_below_omega_and_never_exceeds_zcdp(name):
-    rho = tcdp(EVERY[name], 6)
-    assert rho <= zcdp(EVERY[name])
-    for order in (Fraction(11, 10), Fraction(2), Fraction(7, 2), Fraction(599, 100)):
-        assert float(renyi(EVERY[name], order)) <= float(rho * order) * (1 + 1e-9) + 1e-30
-
-
-def test_tcdp_gains_from_sampling_where_zcdp_does_not():
-    step = Subsampled(GaussianEvent(Fraction(2), to_sensitivity(1)), Fraction(1, 100))
-    assert zcdp(step) == Fraction(1, 8)
-    assert float(tcdp(step, 8)) < 2e-5
-    assert tcdp(step, inf) == zcdp(step)
-    assert abs(float(tcdp(step * 1000, 8)) / (1000 * float(tcdp(step, 8))) - 1) < 1e-12
-
-
-@pytest.mark.parametrize("omega", [1, 0, -1])
-def test_omega_must_exceed_one(omega):
-    with pytest.raises(BadParameter):
-        tcdp(EVERY["gaussian"], omega)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_every_fact_has_a_mu(name):
+def test_every_event_has_a_mu(name):
     assert gdp(EVERY[name]) >= 0
 
 
 @pytest.mark.parametrize(
     "epsilon", [Fraction(1, 10**9), Fraction(1, 100), Fraction(1), Fraction(4), Fraction(40), Fraction(400)]
 )
-def test_pure_facts_meet_the_gaussian_at_its_fixed_point(epsilon):
+def test_pure_events_meet_the_gaussian_at_its_fixed_point(epsilon):
     """μ = −2Φ⁻¹(1/(1 + e^ε)), rounded up by less than 1e-12."""
     with mp.workdps(230):
         mu = gdp(Claim(epsilon, Fraction(0)))

@@ -1,10 +1,10 @@
-"""An independent truth by enumeration: all neighbours of small mechanisms, outcome by outcome.
+"""An oracle by enumeration: all neighbours of small mechanisms, outcome by outcome.
 
-Nothing here knows of privacy losses, dominating pairs or rewritings. A mechanism is given by its *worlds*: for units 0 …
-k − 1, each with what it contributes, a world says which law the release has when just the units of a set S are in the
+Nothing here knows of privacy losses, dominating pairs or rewritings. A mechanism is given by its *worlds*: for units 0 … k −
+1, each with what it contributes, a world says which distribution the output has when just the units of a set S are in the
 data. A sample mixes a world over the subsets of S. Neighbours that differ in a group of k units are D = the first i of them
-and D' = the other j, for every i + j = k. An adversary may choose the world of every next release after seeing the answers
-so far.
+and D' = the other j, for every i + j = k. An adversary may choose the world of every next event after seeing the answers so
+far.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from discreet.units import Sensitivity
 
-Law = NDArray[np.float64]
-World = dict[int, Law]
-"""From a set of units, as bits, to the law of the release; all laws are over the same outcomes."""
+Masses = NDArray[np.float64]
+World = dict[int, Masses]
+"""From a set of units, as bits, to the probabilities of the outputs, which are the same for all sets."""
 
-Pair = tuple[Law, Law]
+Pair = tuple[Masses, Masses]
 MOST_WORLDS = 40
 
 
@@ -41,13 +41,13 @@ class Mechanism:
         return iter(())
 
     def pairs(self, i: int, j: int, random: Random) -> tuple[list[Pair], list[Pair]]:
-        """The two laws of the keys, and of some or all others."""
+        """The two distributions of the keys, and of some or all others."""
         keys, others = list(self.keys(i, j)), list(self.others(i, j))
         some = others if len(others) <= MOST_WORLDS else random.sample(others, MOST_WORLDS)
         return [sides(world, i, j) for world in keys], [sides(world, i, j) for world in some]
 
     def every(self, i: int, j: int) -> list[Pair]:
-        """The two laws of all worlds."""
+        """The two distributions of all worlds."""
         return [sides(world, i, j) for world in (*self.keys(i, j), *self.others(i, j))]
 
 
@@ -70,10 +70,11 @@ def vectors(moved: Sensitivity) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Noise(Mechanism):
-    """Noise on every coordinate; `law(x, low, high)` is that of x + noise where all positions are within [low, high]."""
+    """Noise on every coordinate; `masses(x, low, high)` are those of x + noise where all positions are within [low,
+    high]."""
 
     moved: Sensitivity
-    law: Callable[[int, int, int], Law]
+    masses: Callable[[int, int, int], Masses]
     within: tuple[int, int] | None = None  # inputs are clamped to this range
 
     def keys(self, i: int, j: int) -> Iterator[World]:
@@ -98,39 +99,39 @@ class Noise(Mechanism):
         if self.within is not None:
             at = {s: [min(max(x, self.within[0]), self.within[1]) for x in place] for s, place in at.items()}
         ends = [(min(p[d] for p in at.values()), max(p[d] for p in at.values())) for d in range(dimensions)]
-        return {s: together([self.law(x, *end) for x, end in zip(p, ends, strict=True)]) for s, p in at.items()}
+        return {s: together([self.masses(x, *end) for x, end in zip(p, ends, strict=True)]) for s, p in at.items()}
 
 
-def together(laws: Sequence[Law]) -> Law:
-    return reduce(lambda a, b: np.multiply.outer(a, b).ravel(), laws, np.ones(1))
+def together(masses: Sequence[Masses]) -> Masses:
+    return reduce(lambda a, b: np.multiply.outer(a, b).ravel(), masses, np.ones(1))
 
 
-def discrete_laplace(scale: Fraction) -> Callable[[int, int, int], Law]:
+def discrete_laplace(scale: Fraction) -> Callable[[int, int, int], Masses]:
     """Everything below `low`, and everything above `high`, has one ratio for all positions: two outcomes."""
     a = exp(-1 / scale)
 
-    def law(x: int, low: int, high: int) -> Law:
+    def masses(x: int, low: int, high: int) -> Masses:
         if low == high:
             return np.ones(1)
         inside = [(1 - a) / (1 + a) * a ** abs(o - x) for o in range(low + 1, high)]
         return np.array([a ** (x - low) / (1 + a), *inside, a ** (high - x) / (1 + a)])
 
-    return law
+    return masses
 
 
-def clamped_laplace(scale: Fraction, lower: int, upper: int) -> Callable[[int, int, int], Law]:
+def clamped_laplace(scale: Fraction, lower: int, upper: int) -> Callable[[int, int, int], Masses]:
     whole = discrete_laplace(scale)
     return lambda x, low, high: whole(x, lower, upper)
 
 
-def binomial(n: int) -> Callable[[int, int, int], Law]:
-    def law(x: int, low: int, high: int) -> Law:
+def binomial(n: int) -> Callable[[int, int, int], Masses]:
+    def masses(x: int, low: int, high: int) -> Masses:
         return np.array([comb(n, o - x) / 2**n if 0 <= o - x <= n else 0.0 for o in range(low, high + n + 1)])
 
-    return law
+    return masses
 
 
-def discrete_gaussian(sigma: Fraction, reach: int) -> Callable[[int, int, int], Law]:
+def discrete_gaussian(sigma: Fraction, reach: int) -> Callable[[int, int, int], Masses]:
     """Outcomes within `reach` of some position; each has its mass under every position, however small that is."""
 
     def weight(k: int) -> float:
@@ -138,10 +139,10 @@ def discrete_gaussian(sigma: Fraction, reach: int) -> Callable[[int, int, int], 
 
     total = sum(weight(k) for k in range(-reach, reach + 1))
 
-    def law(x: int, low: int, high: int) -> Law:
+    def masses(x: int, low: int, high: int) -> Masses:
         return np.array([weight(o - x) / total for o in range(low - reach, high + reach + 1)])
 
-    return law
+    return masses
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class Response(Mechanism):
 
 @dataclass(frozen=True)
 class Private(Mechanism):
-    """The worst (ε, δ)-private release: laws M(0), …, M(k) with the optimal trade-off from each to the next.
+    """The worst (ε, δ)-private mechanism: distributions M(0), …, M(k) with the optimal trade-off from each to the next.
 
     Under M(0) outcomes are uniform on [0, 1], and [0, x] has mass g(…g(x)) (t times) under M(t), with
     g(x) = min(δ + e^ε·x, 1 − e^-ε(1 − δ − x), 1).
@@ -172,16 +173,16 @@ class Private(Mechanism):
 
     def keys(self, i: int, j: int) -> Iterator[World]:
         for counted in (i + j, 1):  # all units count, or the first one only
-            laws = self.chain(counted)
+            masses = self.chain(counted)
             signs = [1] * i + [-1] * j
             lowest = sum(sign < 0 for sign in signs[:counted])
 
             def place(s: int, signs: list[int] = signs[:counted], lowest: int = lowest) -> int:
                 return lowest + sum(sign for u, sign in enumerate(signs) if s >> u & 1)
 
-            yield {s: laws[place(s)] for s in range(1 << (i + j))}
+            yield {s: masses[place(s)] for s in range(1 << (i + j))}
 
-    def chain(self, length: int) -> list[Law]:
+    def chain(self, length: int) -> list[Masses]:
         eps, gap = float(self.epsilon), float(self.delta)
         kink = (1 - gap) / (1 + exp(eps))
 
@@ -200,11 +201,11 @@ class Private(Mechanism):
                 if y <= 0:
                     break
         points = sorted(cuts)
-        laws = []
+        masses = []
         for _ in range(length + 1):
-            laws.append(np.array([points[0], *np.diff(points)]))
+            masses.append(np.array([points[0], *np.diff(points)]))
             points = [step(x) for x in points]
-        return [np.append(law, max(0.0, 1 - float(law.sum()))) for law in laws]
+        return [np.append(one, max(0.0, 1 - float(one.sum()))) for one in masses]
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class Selection(Mechanism):
     def _world(self, held: list[tuple[int, tuple[int, ...]]], units: int) -> World:
         return {s: together([self._key(n + sum(s >> u & 1 for u in owner)) for n, owner in held]) for s in range(1 << units)}
 
-    def _key(self, n: int) -> Law:
+    def _key(self, n: int) -> Masses:
         return np.array([self.shown[n], 1 - self.shown[n]])
 
 
@@ -282,9 +283,9 @@ class Choice(Mechanism):
 
     def _world(self, start: float, moves: tuple[int, ...]) -> World:
         eps, sets = float(self.epsilon), range(1 << len(moves))
-        return {s: self._law(start + eps * sum(m for u, m in enumerate(moves) if s >> u & 1)) for s in sets}
+        return {s: self._masses(start + eps * sum(m for u, m in enumerate(moves) if s >> u & 1)) for s in sets}
 
-    def _law(self, gap: float) -> Law:
+    def _masses(self, gap: float) -> Masses:
         if self.flip:
             worse = exp(-abs(gap)) / 2
             return np.array([1 - worse, worse] if gap >= 0 else [worse, 1 - worse])
@@ -316,7 +317,7 @@ class Sampled(Mechanism):
 
 @dataclass(frozen=True)
 class Both(Mechanism):
-    """Two releases on the same sample."""
+    """Two events on the same sample."""
 
     one: Mechanism
     two: Mechanism
@@ -371,7 +372,7 @@ def _subset(s: int, members: list[int]) -> int:
 class Share(Mechanism):
     """m of n units without replacement, their values 0 … `top` added up under noise; a group of i replaces i units."""
 
-    law: Callable[[int, int, int], Law]
+    masses: Callable[[int, int, int], Masses]
     top: int
     n: int
     m: int
@@ -388,26 +389,28 @@ class Share(Mechanism):
                 yield from self._both(old + rest, new + rest, size)
 
     def _both(self, old: tuple[int, ...], new: tuple[int, ...], units: int) -> Iterator[World]:
-        """D is the data before or after; which of the two a set of units stands for is told by its first bit."""
+        """D is the data before or after; the first bit of a set of units says which of the two it stands for."""
         for one, two in ((old, new), (new, old)):
-            laws = self._release(one), self._release(two)
-            yield {s: laws[0 if s & 1 else 1] for s in range(1 << units)}
+            masses = self._output(one), self._output(two)
+            yield {s: masses[0 if s & 1 else 1] for s in range(1 << units)}
 
-    def _release(self, data: tuple[int, ...]) -> Law:
+    def _output(self, data: tuple[int, ...]) -> Masses:
         samples = list(combinations(data, self.m))
         high = self.m * self.top
-        return np.asarray(sum((self.law(sum(sample), 0, high) for sample in samples), np.zeros(1)) / len(samples))
+        return np.asarray(sum((self.masses(sum(sample), 0, high) for sample in samples), np.zeros(1)) / len(samples))
 
 
 def worst(parts: Sequence[Sequence[Pair]], epsilon: float) -> float:
     """δ(ε) if every next world is chosen after seeing the answers so far: no bound from above may be below this."""
 
-    def most(left: Sequence[Sequence[Pair]], p: Law, q: Law) -> Law:
-        if not left:
+    def most(remaining: Sequence[Sequence[Pair]], p: Masses, q: Masses) -> Masses:
+        if not remaining:
             return np.maximum(0.0, p - exp(epsilon) * q)
         found = [
-            most(left[1:], np.multiply.outer(p, a).ravel(), np.multiply.outer(q, b).ravel()).reshape(len(p), -1).sum(axis=1)
-            for a, b in left[0]
+            most(remaining[1:], np.multiply.outer(p, a).ravel(), np.multiply.outer(q, b).ravel())
+            .reshape(len(p), -1)
+            .sum(axis=1)
+            for a, b in remaining[0]
         ]
         return np.asarray(np.max(found, axis=0))
 

@@ -1,6 +1,6 @@
-"""Every reading against brute force: random small compositions of mechanisms with finitely many answers.
+"""Every guarantee against brute force: random small compositions of mechanisms with finitely many answers.
 
-For a reading's ε at δ the true δ, summed over all joint answers of an actual neighbouring pair, must not exceed δ.
+For the ε of a guarantee at δ, the true δ, summed over all joint answers of an actual neighbouring pair, must not exceed δ.
 """
 
 from fractions import Fraction
@@ -50,7 +50,7 @@ def geometrics(draw):
 
 
 @st.composite
-def leaks(draw):
+def claims_with_delta(draw):
     epsilon, delta = (
         draw(st.fractions(0, 2, max_denominator=20)),
         draw(st.fractions(0, Fraction(1, 50), max_denominator=400)),
@@ -61,24 +61,24 @@ def leaks(draw):
 
 
 def clamped(x, scale, top):
-    """The law of x + discrete Laplace noise, clamped to [0, top]."""
+    """The masses of x + discrete Laplace noise, clamped to [0, top]."""
     a = exp(-1 / scale)
-    law = np.array([a ** abs(k - x) * (1 - a) / (1 + a) for k in range(top + 1)])
-    law[0], law[top] = a**x / (1 + a), a ** (top - x) / (1 + a)
-    return law
+    masses = np.array([a ** abs(k - x) * (1 - a) / (1 + a) for k in range(top + 1)])
+    masses[0], masses[top] = a**x / (1 + a), a ** (top - x) / (1 + a)
+    return masses
 
 
 @st.composite
-def ledgers(draw, kinds):
-    """Facts, and one pair of joint laws that they must cover."""
-    facts, ps, qs = [], [], []
-    for loss, with_unit, without in draw(st.lists(kinds, min_size=1, max_size=3)):
+def compositions(draw, kinds):
+    """A composition, and one pair of joint distributions that it must cover."""
+    events, ps, qs = [], [], []
+    for event, with_unit, without in draw(st.lists(kinds, min_size=1, max_size=3)):
         rate = draw(rates)
-        facts.append(loss if rate == 1 else Subsampled(loss, rate))
+        events.append(event if rate == 1 else Subsampled(event, rate))
         ps.append((1 - float(rate)) * without + float(rate) * with_unit)
         qs.append(without)
-    joint = [reduce(np.multiply.outer, laws).ravel() for laws in (ps, qs)]
-    return compose(*facts), joint[0], joint[1]
+    joint = [reduce(np.multiply.outer, pair).ravel() for pair in (ps, qs)]
+    return compose(*events), joint[0], joint[1]
 
 
 def spent(p, q, epsilon):
@@ -91,32 +91,32 @@ def covered(p, q, epsilon, delta):
     return epsilon == inf or spent(p, q, epsilon) <= delta * (1 + 1e-9) + 1e-14
 
 
-@given(ledger=ledgers(st.one_of(responses(), geometrics())), delta=st.sampled_from([1e-9, 1e-4, 0.02, 0.2]))
+@given(composition=compositions(st.one_of(responses(), geometrics())), delta=st.sampled_from([1e-9, 1e-4, 0.02, 0.2]))
 @settings(max_examples=35, deadline=None)
-def test_readings_without_leaks_cover_the_truth(ledger, delta):
-    loss, p, q = ledger
-    assert covered(p, q, float(pure(loss)), 0)
-    rho = zcdp(loss)
+def test_guarantees_without_delta_cover_the_truth(composition, delta):
+    event, p, q = composition
+    assert covered(p, q, float(pure(event)), 0)
+    rho = zcdp(event)
     assert covered(p, q, epsilon_from_zcdp(rho, delta), delta)
     assert covered(p, q, epsilon_from_zcdp_classic(rho, delta), delta)
-    assert covered(p, q, epsilon_from_tcdp(tcdp(loss, 2), 2, delta), delta)
-    assert covered(p, q, epsilon_from_gdp(gdp(loss), delta), delta)
+    assert covered(p, q, epsilon_from_tcdp(tcdp(event, 2), 2, delta), delta)
+    assert covered(p, q, epsilon_from_gdp(gdp(event), delta), delta)
     for order in (Fraction(5, 4), 2, 7, 40):
-        divergence = renyi(loss, order)
+        divergence = renyi(event, order)
         assert covered(p, q, epsilon_from_rdp(order, divergence, delta), delta)
         assert spent(p, q, 0.3) <= delta_from_rdp(order, divergence, 0.3) * (1 + 1e-9) + 1e-14
 
 
-@given(ledger=ledgers(st.one_of(responses(), leaks(), geometrics())))
+@given(composition=compositions(st.one_of(responses(), claims_with_delta(), geometrics())))
 @settings(max_examples=40, deadline=None)
-def test_a_split_leak_covers_the_truth_in_every_currency(ledger):
-    """δ(ε) ≤ δ of the core + the leak, for the basic point, zCDP and GDP: what the filters lean on."""
-    loss, p, q = ledger
-    point = basic_composition(loss)
+def test_a_split_delta_covers_the_truth_in_every_currency(composition):
+    """δ(ε) ≤ δ of the core + the δ beside it, for the basic point, zCDP and GDP: what the filters lean on."""
+    event, p, q = composition
+    point = basic_composition(event)
     assert covered(p, q, float(point.epsilon), float(point.delta))
-    core, leak = split_delta(loss)
+    core, core_delta = split_delta(event)
     for delta in (1e-6, 0.05):
-        total = delta + float(leak)
+        total = delta + float(core_delta)
         assert covered(p, q, epsilon_from_zcdp(zcdp(core), delta), total)
         assert covered(p, q, epsilon_from_gdp(gdp(core), delta), total)
 
@@ -128,18 +128,18 @@ def test_a_split_leak_covers_the_truth_in_every_currency(ledger):
 )
 @settings(max_examples=15, deadline=None)
 def test_groups_cover_the_truth(scale, size, delta):
-    loss = Group(TruncatedGeometricEvent(scale, 0, 8, to_sensitivity(1)), size)
+    event = Group(TruncatedGeometricEvent(scale, 0, 8, to_sensitivity(1)), size)
     for start in range(9 - size):
         p, q = clamped(start, float(scale), 8), clamped(start + size, float(scale), 8)
-        assert covered(p, q, float(pure(loss)), 0)
-        assert covered(p, q, epsilon_from_gdp(gdp(loss), delta), delta)
-        assert covered(p, q, epsilon_from_rdp(3, renyi(loss, 3), delta), delta)
+        assert covered(p, q, float(pure(event)), 0)
+        assert covered(p, q, epsilon_from_gdp(gdp(event), delta), delta)
+        assert covered(p, q, epsilon_from_rdp(3, renyi(event, 3), delta), delta)
 
 
 def test_a_forgotten_multiplicity_is_noticed():
-    """Wrong twin of the composition rule."""
+    """Mutant of the composition rule."""
     truth = np.array([0.75, 0.25])
-    p, q = (reduce(np.multiply.outer, [law] * 6).ravel() for law in (truth, truth[::-1]))
+    p, q = (reduce(np.multiply.outer, [masses] * 6).ravel() for masses in (truth, truth[::-1]))
     once = RandomizedResponseEvent(Fraction(3, 4), 2)
     assert covered(p, q, epsilon_from_rdp(2, renyi(once * 6, 2), 1e-3), 1e-3)
     assert not covered(p, q, epsilon_from_rdp(2, renyi(once, 2), 1e-3), 1e-3)

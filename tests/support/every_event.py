@@ -1,4 +1,4 @@
-"""One fact of every kind, and their combinations, for laws that must hold over all of them."""
+"""One event of every kind, and their combinations, for properties that must hold for all of them."""
 
 from fractions import Fraction
 

@@ -1,13 +1,12 @@
-"""An independent truth: the two output laws of a small mechanism, outcome by outcome, in Arb's ball arithmetic.
+"""An oracle of curves: the two output distributions of a small mechanism, outcome by outcome, in Arb's ball arithmetic.
 
-Nothing here knows of privacy losses: a mechanism is a list of (P, Q) masses, composition multiplies them, sampling
-mixes them,
-and δ(ε) = Σ max(0, p − e^ε·q).
+Nothing here knows of privacy losses: a mechanism is a list of (P, Q) masses, composition multiplies them, sampling mixes
+them, and δ(ε) = Σ max(0, p − e^ε·q).
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import comb
+from math import comb, exp
 
 from flint import arb, arb_poly, fmpq
 
@@ -88,3 +87,14 @@ def lattice_power(masses: dict[int, arb], times: int) -> arb_poly:
 def misses(lower: float, upper: float, truth: arb, slack: float = 0.0) -> bool:
     """Whether [lower, upper] certainly does not hold the truth, up to what the truth itself left out."""
     return bool(truth + slack < arb(lower)) or bool(truth - slack > arb(upper))
+
+
+def adaptive_delta(pairs: list[Outcomes], times: int, epsilon: float) -> float:
+    """δ(ε) of `times` events, each of which meets any one of the pairs, chosen after seeing the answers so far."""
+
+    def most(remaining: int, p: float, q: float) -> float:
+        if remaining == 0:
+            return max(0.0, p - exp(epsilon) * q)
+        return max(sum(most(remaining - 1, p * float(a), q * float(b)) for a, b in pair) for pair in pairs)
+
+    return most(times, 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Basic (ε, δ) points, the leak that is split off, and groups."""
+"""Basic composition: (ε, δ) points, the δ that is split off, and groups."""
 
 from fractions import Fraction
 from math import exp, inf
@@ -20,12 +20,11 @@ from discreet.events import (
     ThresholdEvent,
 )
 from discreet.units import Sensitivity, to_sensitivity
-
-from .facts import EVERY
+from tests.support.every_event import EVERY
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_fact_has_a_basic_point(name):
+def test_every_event_has_a_basic_point(name):
     point = basic_composition(EVERY[name])
     assert point.epsilon >= 0
     assert 0 <= point.delta <= 1
@@ -69,7 +68,7 @@ def test_threshold_is_the_formula_of_the_hazards_table():
     point = basic_composition(ThresholdEvent(Fraction(2), 20, 3))
     assert point.epsilon == Fraction(3, 2)
     assert abs(float(point.delta) - float(1 - (1 - p) ** 3)) < 1e-15
-    assert float(point.delta) > float(p)  # wrong twin: the rule for one group used with three
+    assert float(point.delta) > float(p)  # mutant: the rule for one group used with three
 
 
 def test_threshold_by_brute_force_over_singletons_and_shared_keys():
@@ -98,17 +97,17 @@ def test_threshold_by_brute_force_over_singletons_and_shared_keys():
     assert worst > float(point.delta) / 2  # and the point is not idle
 
 
-def test_a_threshold_that_guards_nothing_leaks_for_certain():
+def test_a_threshold_that_protects_nothing_has_delta_one():
     assert singleton_probability(Fraction(1), 0) == 1
     assert basic_composition(ThresholdEvent(Fraction(1), 0, 1)).delta == 1
 
 
-def test_keep_composes_over_groups():
+def test_optimal_selection_composes_over_groups():
     point = basic_composition(OptimalPartitionSelectionEvent(Fraction(1, 2), Fraction(1, 8), 2))
     assert point == Point(Fraction(1), Fraction(15, 64))
 
 
-def test_any_of_rounds_up_for_many():
+def test_the_probability_of_any_rounds_up_for_many():
     exact = 1 - Fraction(999, 1000) ** 3
     assert exact <= probability_of_any(Fraction(1, 1000), 3) <= exact * (1 + Fraction(1, 2**100))
     assert probability_of_any(Fraction(1, 1000), 1000) >= 1 - Fraction(999, 1000) ** 1000
@@ -126,12 +125,12 @@ def test_sampling_amplifies_both():
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_core_of_a_split_leaks_no_more(name):
+def test_the_core_of_a_split_has_no_delta(name):
     core, _ = split_delta(EVERY[name])
     assert split_delta(core)[1] == 0
 
 
 def test_a_group_touches_more_coordinates():
-    """Wrong twin: keeping l0 while linf grows would forget that two units may change different cells."""
+    """Mutant: keeping l0 while linf grows would forget that two units may change different cells."""
     grouped = push_group(Group(GaussianEvent(Fraction(1), Sensitivity(l0=2, linf=1)), 3))
     assert grouped.sensitivity == Sensitivity(l1=6, l2_squared=18, linf=3)  # how many cells they change is not known

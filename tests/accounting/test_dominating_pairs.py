@@ -1,4 +1,6 @@
-"""Sensitivities with several norms: calibrations meet their target, and lower ends are changes that all norms allow."""
+"""Dominating pairs: where no single pair is both worst and attained, the lower end is a neighbour that exists; sensitivities
+with several norms meet all of them.
+"""
 
 from fractions import Fraction
 from itertools import pairwise, product
@@ -7,29 +9,143 @@ from random import Random
 
 import numpy as np
 import pytest
+from flint import arb
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, OptimalPartitionSelection, Threshold, TruncatedGeometric
+from discreet.accounting import compare_guarantees
 from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.rewrite import find_attained_change, max_squared_length
 from discreet.errors import BadParameter
 from discreet.events import (
     BinomialEvent,
+    Claim,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     Group,
     LaplaceEvent,
+    Parallel,
     PermuteAndFlipEvent,
+    RandomizedResponseEvent,
+    Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
 )
-from discreet.units import Sensitivity, to_sensitivity
+from discreet.units import Sensitivity, count, to_sensitivity
+from tests.support import neighbour_oracle as oracle
 
-from . import neighbours as truth
+GAUSSIAN, LAPLACE = GaussianEvent(Fraction(1), count()), LaplaceEvent(Fraction(1), count())
+
+
+def hockey_stick(p: list[Fraction], q: list[Fraction], eps: float) -> float:
+    e = arb(eps).exp()
+    return float(
+        sum(
+            (
+                max(arb(0), arb(a.numerator) / a.denominator - e * b.numerator / b.denominator)
+                for a, b in zip(p, q, strict=True)
+            ),
+            arb(0),
+        )
+    )
+
+
+def discrete_gaussian(sigma: float, reach: int = 40) -> list[float]:
+    from math import exp
+
+    weights = [exp(-(k**2) / (2 * sigma**2)) for k in range(-reach, reach + 1)]
+    return [w / sum(weights) for w in weights]
+
+
+@pytest.mark.parametrize(("sigma", "eps"), [(1.0, 1.0), (0.5, 5.0)])
+def test_a_discrete_gaussian_neighbour_obeys_linf_too(sigma: float, eps: float) -> None:
+    """l0 = 9, l2 = 2, linf = 1: the worst whole change is four coordinates by one, not one coordinate by two."""
+    from itertools import product
+    from math import exp
+
+    one = discrete_gaussian(sigma, 8)
+    pairs = [(a, b) for a, b in zip([0.0, *one], [*one, 0.0], strict=True) if a > 1e-15 or b > 1e-15]
+    total = 0.0
+    for combo in product(pairs, repeat=4):
+        p = q = 1.0
+        for a, b in combo:
+            p, q = p * a, q * b
+        total += max(0.0, p - exp(eps) * q)
+    found = delta(DiscreteGaussianEvent(Fraction(sigma), Sensitivity(l0=9, l2=2, linf=1)), eps)
+    assert found.lower <= total * (1 + 1e-6) + 1e-9
+    assert found.upper >= total * (1 - 1e-6) - 1e-9
+
+
+@pytest.mark.parametrize("shift", [Fraction(3, 2), Fraction(1, 2), Fraction(29, 10)])
+@pytest.mark.parametrize("kind", [DiscreteLaplaceEvent, DiscreteGaussianEvent])
+def test_integers_move_by_integers(kind, shift: Fraction) -> None:  # type: ignore[no-untyped-def]
+    found = epsilon(kind(Fraction(1), Sensitivity(l0=1, linf=shift)), 1e-5)
+    truth = epsilon(kind(Fraction(1), Sensitivity(l0=1, linf=max(1, int(shift)))), 1e-5)
+    assert found.lower <= (truth.upper if shift >= 1 else 0)
+    assert found.upper >= truth.lower
+
+
+def test_a_sample_of_what_is_distinguished_for_certain() -> None:
+    """With probability ½ the one unit is not sampled, and then nothing is revealed: δ = ½ at every ε in the removed
+    direction."""
+    found = delta(
+        Subsampled(Claim(Fraction(1), Fraction(1)) + RandomizedResponseEvent(Fraction(3, 4), 2), Fraction(1, 2)), 0.1
+    )
+    assert found.lower <= 0.5 <= found.upper
+    assert found.upper < 0.51
+
+
+GROUPS: list[Event] = [
+    Group(Parallel((GAUSSIAN, LAPLACE)), 2),
+    Group(BinomialEvent(6, Sensitivity(l0=2, linf=2)), 2),
+    Group(Subsampled(GAUSSIAN, Fraction(1, 10)), 3),
+    Group(DiscreteLaplaceEvent(Fraction(3), Sensitivity(l0=4, linf=1)), 2) * 5,
+    Parallel((Group(LaplaceEvent(Fraction(2), Sensitivity(l0=3, linf=1)), 2), GAUSSIAN)) * 3,
+]
+
+
+@pytest.mark.parametrize("event", GROUPS, ids=str)
+def test_no_guarantee_lies_below_the_lower_end_of_a_group(event: Event) -> None:
+    found = epsilon(event, 1e-6)
+    for name, value in compare_guarantees(event, 1e-6).items():
+        assert value >= found.lower * (1 - 1e-9), name
+
+
+def test_a_group_of_a_binomial_on_two_coordinates_by_brute_force() -> None:
+    from math import comb
+
+    masses = [Fraction(comb(6, k), 64) for k in range(7)]
+    zero = [Fraction(0)] * 4
+    p = [a * b for a in masses + zero for b in masses + zero]
+    q = [a * b for a in zero + masses for b in zero + masses]
+    truth = hockey_stick(p, q, 5.9)
+    found = delta(Group(BinomialEvent(6, Sensitivity(l0=2, linf=2)), 2), 5.9)
+    assert found.lower <= truth + 1e-12
+    assert found.upper >= truth - 1e-12
+
+
+ODD: list[Event] = [
+    Claim(Fraction(10**309), Fraction(0)),
+    Claim(Fraction(10**310), Fraction(0)) * 2,
+    Claim(Fraction(10**308), Fraction(0)) * 2 + LAPLACE,
+    DiscreteGaussianEvent(Fraction(1, 10**154), count()),
+    DiscreteLaplaceEvent(Fraction(1, 10**309), count()),
+    LaplaceEvent(Fraction(1, 10**300), count()),
+    GaussianEvent(Fraction(1, 10**200), count()) + LAPLACE,
+]
+
+
+@pytest.mark.parametrize("event", ODD, ids=lambda event: str(event)[:40])
+def test_ratios_beyond_the_doubles_are_never_free(event: Event) -> None:
+    """An overflow is not a zero: whatever cannot be computed is ∞ from above."""
+    assert epsilon(event, 1e-6).upper > 100
+    assert delta(event, 1).upper > 0.6
+
 
 MIXED = Sensitivity(l0=5, linf=8, l1=20)
+
 CLOSE = 1 + 1e-9
 
 
@@ -70,23 +186,23 @@ def test_every_calibration_meets_its_target(block: int) -> None:
         random = Random(seed)
         moved, eps = random_norms(random, whole=seed % 2 == 0), random.choice([0.01, 0.3, 1.0, 4.0])
         target = random.choice([1e-9, 1e-5, 1e-2, 0.3])
-        for loss, at in calibrated(random, moved, eps, target):
-            if isinstance(loss, BinomialEvent) and eps < 0.3:
+        for event, at in calibrated(random, moved, eps, target):
+            if isinstance(event, BinomialEvent) and eps < 0.3:
                 continue  # millions of coins
             exact = Fraction(target) * (1 + Fraction(1, 1 << 40)) if at else Fraction(0)  # a share of δ is rounded
-            assert epsilon(loss, exact, 1e-4).upper <= eps * CLOSE, (seed, loss, at)
+            assert epsilon(event, exact, 1e-4).upper <= eps * CLOSE, (seed, event, at)
 
 
-def test_laplace_noise_for_mixed_norms_reads_its_epsilon() -> None:
-    """It read 2, with a lower end of 1.99999, for a change of five coordinates by 8: l1 = 20 forbids it."""
-    for loss in (Laplace.for_epsilon(1, MIXED).event(MIXED), LaplaceEvent(Fraction(20), MIXED)):
-        found = epsilon(loss, 0)
+def test_laplace_noise_for_mixed_norms_has_its_epsilon() -> None:
+    """It was 2, with a lower end of 1.99999, for a change of five coordinates by 8: l1 = 20 forbids it."""
+    for event in (Laplace.for_epsilon(1, MIXED).event(MIXED), LaplaceEvent(Fraction(20), MIXED)):
+        found = epsilon(event, 0)
         assert 1 in found
         assert found.width < 1e-9
-        assert epsilon(loss, 1e-5).upper <= 1
+        assert epsilon(event, 1e-5).upper <= 1
 
 
-def test_a_discrete_gaussian_on_several_coordinates_reads_its_own_bound_once() -> None:
+def test_a_discrete_gaussian_on_several_coordinates_has_its_own_bound_once() -> None:
     """The bound by l2 was multiplied by the number of coordinates: 1.99 for 0.837."""
     for moved in (MIXED, Sensitivity(l0=4, linf=3, l2=4), Sensitivity(l2=3), Sensitivity(l0=9, l2=2, linf=1)):
         found = epsilon(DiscreteGaussian.for_epsilon(1, 1e-6, moved).event(moved), 1e-6)
@@ -94,7 +210,7 @@ def test_a_discrete_gaussian_on_several_coordinates_reads_its_own_bound_once() -
 
 
 def test_a_threshold_at_a_large_delta_meets_its_epsilon() -> None:
-    """0.68 was read for 0.01: the pair of a unit alone is (ε, p)-private for every ε, and p is below δ."""
+    """0.68 was computed for 0.01: the pair of a unit alone is (ε, p)-private for every ε, and p is below δ."""
     for eps, target in product((0.01, 0.1, 1), (0.5, 0.1, 0.9)):
         for keys in (to_sensitivity(1), Sensitivity(l0=3, linf=1)):
             assert epsilon(Threshold.for_epsilon(eps, target, keys).event(keys), target).upper <= eps * CLOSE
@@ -102,40 +218,40 @@ def test_a_threshold_at_a_large_delta_meets_its_epsilon() -> None:
 
 @pytest.mark.parametrize("threshold", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(100)])
-def test_a_threshold_alone_is_read_exactly(scale: Fraction, threshold: int) -> None:
-    pairs = truth.Selection(truth.threshold_shown(scale, threshold), 1).every(1, 0)
+def test_a_threshold_alone_is_exact(scale: Fraction, threshold: int) -> None:
+    pairs = oracle.Selection(oracle.threshold_shown(scale, threshold), 1).every(1, 0)
     for at in (0.0, 0.01, 0.3, 2.0):
-        exact = max(truth.worst([pairs], at), truth.worst([[(q, p) for p, q in pairs]], at))
+        exact = max(oracle.worst([pairs], at), oracle.worst([[(q, p) for p, q in pairs]], at))
         found = delta(ThresholdEvent(scale, threshold, 1), at)
         assert found.lower <= exact * CLOSE
         assert found.upper >= exact / CLOSE
         assert threshold == 1 or found.width <= 1e-9
 
 
-def test_a_fraction_for_whole_answers_is_read_on_the_cautious_side() -> None:
-    """`Laplace(1).event(1.5)` was read as a move by 1; `pure` says 3/2. It may be a move by 1, and is never more "
+def test_a_fractional_sensitivity_of_integers_is_rounded_outwards() -> None:
+    """`Laplace(1).event(1.5)` was taken for a move by 1; `pure` says 3/2. It may be a move by 1, and is never more "
     "than 3/2."""
-    loss = Laplace(1).event(1.5)
-    found = epsilon(loss, 0)
+    event = Laplace(1).event(1.5)
+    found = epsilon(event, 0)
     assert found.lower <= 1
-    assert pure(loss) <= found.upper <= float(pure(loss)) * CLOSE
+    assert pure(event) <= found.upper <= float(pure(event)) * CLOSE
     for at in (0.0, 0.4, 1.2):
-        assert delta(loss, at).upper >= delta(Laplace(1).event(1), at).upper
-        assert delta(loss, at).lower <= delta(Laplace(1).event(1), at).upper
-        assert delta(loss, at).upper <= delta(Laplace(1).event(2), at).upper * CLOSE
+        assert delta(event, at).upper >= delta(Laplace(1).event(1), at).upper
+        assert delta(event, at).lower <= delta(Laplace(1).event(1), at).upper
+        assert delta(event, at).upper <= delta(Laplace(1).event(2), at).upper * CLOSE
 
 
 def test_a_truncated_range_cannot_be_left() -> None:
     """Values within [0, 2] move by 2 at most, whatever the sensitivity says."""
-    loss = TruncatedGeometricEvent(Fraction(1), 0, 2, to_sensitivity(5))
+    event = TruncatedGeometricEvent(Fraction(1), 0, 2, to_sensitivity(5))
     for at in (0.0, 1.0, 3.0):
-        assert delta(loss, at).lower <= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)), at).upper
-        assert delta(loss, at).upper >= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(5)), at).lower
-    assert delta(Group(loss, 3), 1).lower <= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)), 1).upper
+        assert delta(event, at).lower <= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)), at).upper
+        assert delta(event, at).upper >= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(5)), at).lower
+    assert delta(Group(event, 3), 1).lower <= delta(DiscreteLaplaceEvent(Fraction(1), to_sensitivity(2)), 1).upper
 
 
 @pytest.mark.parametrize("kind", [DiscreteLaplaceEvent, DiscreteGaussianEvent])
-def test_a_group_of_fractional_shifts_moves_by_whole_numbers(
+def test_a_group_of_fractional_shifts_moves_by_integers(
     kind: type[DiscreteLaplaceEvent | DiscreteGaussianEvent],
 ) -> None:
     """Two units that move a whole answer by at most 3/2 each move it by 2, not by 3."""
@@ -159,8 +275,8 @@ def test_gaussian_noise_for_norms_that_forbid_its_l2() -> None:
 def test_permute_and_flip_is_not_randomised_response() -> None:
     """Enumerated over two candidates, δ(0) is below that of randomised response, which dominates it."""
     found = delta(PermuteAndFlipEvent(Fraction(1)), 0)
-    pairs = truth.Choice(Fraction(1), True, 0.0).every(1, 0)
-    assert found.lower <= truth.worst([pairs], 0.0) < found.upper
+    pairs = oracle.Choice(Fraction(1), True, 0.0).every(1, 0)
+    assert found.lower <= oracle.worst([pairs], 0.0) < found.upper
     assert 1 in epsilon(PermuteAndFlipEvent(Fraction(1)), 0)
 
 
@@ -183,28 +299,28 @@ def test_changes_are_within_all_norms(seed: int) -> None:
 
 
 def binned_laplace(shift: float, scale: float, bins: int) -> tuple[list[float], list[float]]:
-    """Continuous Laplace noise about 0 and about `shift`, told only up to bins: what is told then is less."""
+    """Continuous Laplace noise about 0 and about `shift`, known only up to bins, which reveals less."""
     edges = [shift * (k - bins) / bins for k in range(3 * bins + 1)]
 
     def below(x: float) -> float:
         return exp(x / scale) / 2 if x < 0 else 1 - exp(-x / scale) / 2
 
-    def law(centre: float) -> list[float]:
+    def masses(centre: float) -> list[float]:
         marks = [0.0, *(below(edge - centre) for edge in edges), 1.0]
         return [b - a for a, b in pairwise(marks)]
 
-    return law(0.0), law(shift)
+    return masses(0.0), masses(shift)
 
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 0.8])
 def test_continuous_laplace_noise_covers_every_change_within_its_norms(at: float) -> None:
     """l1 = 3 and linf = 2 on two coordinates: (2, 1) is the longest change, and no shape."""
-    loss = LaplaceEvent(Fraction(2), Sensitivity(l0=2, l1=3, linf=2))
-    found = delta(loss, at)
+    event = LaplaceEvent(Fraction(2), Sensitivity(l0=2, l1=3, linf=2))
+    found = delta(event, at)
     least = 0.0
     for shift in ((2.0, 1.0), (1.5, 1.5), (2.0, 0.5)):
         pairs = [binned_laplace(by, 2.0, 60) for by in shift]
-        p, q = (np.multiply.outer(*laws).ravel() for laws in zip(*pairs, strict=True))
+        p, q = (np.multiply.outer(*pair).ravel() for pair in zip(*pairs, strict=True))
         least = max(least, float(np.maximum(0, p - exp(at) * q).sum()))
     assert least <= found.upper
-    assert found.lower <= least + 2e-3  # bins tell a little less
+    assert found.lower <= least + 2e-3  # bins reveal a little less
