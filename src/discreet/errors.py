@@ -226,7 +226,7 @@ class EngineFailed(DiscreetError):
 class LedgerUnavailable(DiscreetError):
     """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded."""
 
-    see = "docs/ledger.md#pay-look-record"
+    see = "docs/ledger.md#reserve-run-record"
 
     def __init__(self, where: str, reason: str, hint: str) -> None:
         self.where, self.reason, self.hint = where, reason, hint
