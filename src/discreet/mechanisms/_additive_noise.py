@@ -240,19 +240,12 @@ def max_error(tail: Callable[[int], float], confidence: Number, size: int, grid:
 
 def tail_per_error(confidence: Number, size: int) -> float:
     """Return how often one error may be too large if all of `size` hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
-    missed = failure_probability(confidence)
-    # Each logarithm is the accurate one where it is used.
-    logarithm = log1p(-missed) if missed < 0.5 else log(ceil_float(read_decimal(confidence)))
-    return -expm1(logarithm / check_int(size, "size", 1)) / SAFETY_FACTOR
-
-
-def failure_probability(confidence: Number) -> float:
-    """Return 1 − confidence as a double above 0; refuse a confidence that is not strictly between 0 and 1."""
     exact = read_decimal(confidence, "confidence")
-    missed = float(1 - exact) if 0 < exact < 1 else 0.0
-    if missed == 0:
+    failure = float(1 - exact) if 0 < exact < 1 else 0.0
+    if failure == 0:
         raise BadParameter("confidence", format_rational(exact), "must lie strictly between 0 and 1", "give 0.95, say")
-    return missed
+    logarithm = log1p(-failure) if failure < 0.5 else log(ceil_float(exact))  # each is the accurate one there
+    return -expm1(logarithm / check_int(size, "size", 1)) / SAFETY_FACTOR
 
 
 def max_error_by_table(weights_at: WeightFunction, confidence: Number, size: int, grid: Fraction = Fraction(1)) -> float:
