@@ -131,7 +131,7 @@ def test_edges_are_multiples_of_the_width_that_cover_the_bounds(bounds: Any, wid
 
 
 MISTAKES: dict[str, Callable[[], Any]] = {
-    "use &, | and ~": lambda: (col("a") > 1) and (col("a") < 3),
+    "Use &, | and ~": lambda: (col("a") > 1) and (col("a") < 3),
     "in place of and": lambda: 1 if (col("a") > 1) | (col("b") > 1) else 2,
     "between": lambda: 1 < col("a") < 3,
     "for if": lambda: 1 if col("a") else 2,

@@ -9,7 +9,7 @@ import pytest
 from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Column, Kind, Table
-from discreet.query.statistics import CellCounts, CentredSum, RowCount, Statistic
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, Statistic
 from discreet.units import Neighbours, Sensitivity
 from tests.query.law import as_stated, breaches, broken
 from tests.query.oracle import Oracle, Row, reference
@@ -82,6 +82,19 @@ class FloatSum(Oracle):
         return sum(min(max(float(v), float(column.lower)), float(column.upper)) for v in values if v is not None) / float(
             grid
         )
+
+
+class AllValues(Oracle):
+    """Every distinct value of a unit counts, however many it has."""
+
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        unlimited = Oracle(replace(self.bounded, max_rows=10**6))
+        return unlimited.kept_values(rows, unit, key, measure)
+
+
+def test_a_mutant_that_counts_all_values_of_a_unit_breaks_it() -> None:
+    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    assert "of DistinctCount(" in breach
 
 
 @pytest.mark.parametrize("twin", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])

@@ -133,8 +133,8 @@ def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json =
 
 def resolve_key_path(place: str, key: str | None) -> Path:
     """The file of the ledger's secret key."""
-    from discreet.addresses import is_postgres
     from discreet.ledger.keys import default_key_path
+    from discreet.paths import is_postgres
 
     if key is not None:
         return Path(key)

@@ -1,6 +1,7 @@
-"""A question, as a frozen value: what is counted or added up, of which rows, per which keys.
+"""A query as a frozen value: aggregates, of which rows, per which group keys; and as SQL text for people to read.
 
-Expressions are total functions. Nothing in this vocabulary can raise, divide by zero or depend on the order of rows.
+Expressions are total functions of a row. Nothing in this vocabulary can raise, divide by zero or depend on the order of
+rows.
 """
 
 from abc import ABC, abstractmethod
@@ -26,32 +27,38 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant."""
+    """A constant number."""
 
     value: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class Plus:
+    """left + right"""
+
     left: "Value"
     right: "Value"
 
 
 @dataclass(frozen=True, slots=True)
 class Minus:
+    """left - right"""
+
     left: "Value"
     right: "Value"
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
+    """left * right"""
+
     left: "Value"
     right: "Value"
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """⌊value/width⌋ for a width above 0; what an analyst writes has a whole one."""
+    """⌊value/width⌋ for a width above 0. An analyst's width is an integer."""
 
     value: "Value"
     width: int | Fraction
@@ -59,7 +66,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The value of the first branch whose condition holds; else the default, which may be missing (NULL)."""
+    """The value of the first branch with a condition that holds; else the default, which may be NULL."""
 
     branches: "tuple[tuple[Condition, Value], ...]"
     default: "Value | None"
@@ -81,7 +88,7 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A column against a constant, or two numeric values against each other. Unknown if either is missing."""
+    """A column compared with a constant, or one numeric expression with another. Unknown if either is NULL."""
 
     order: Order
     left: Value
@@ -97,7 +104,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Whether a column's value is among these."""
+    """The condition that a column's value is among these."""
 
     value: Ref
     among: "tuple[Number | Constant, ...]"
@@ -105,23 +112,29 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Whether a column's value is NULL (or NaN, which counts as NULL)."""
+    """The condition that a column's value is NULL (or NaN, which counts as NULL)."""
 
     value: Ref
 
 
 @dataclass(frozen=True, slots=True)
 class All:
+    """The condition that all these hold."""
+
     parts: "tuple[Condition, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Any:
+    """The condition that one of these holds."""
+
     parts: "tuple[Condition, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The condition that this does not hold."""
+
     part: "Condition"
 
 
@@ -180,18 +193,18 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """A column of the answer that rows are grouped by: a column of the table or a binned value."""
+    """What rows are grouped by: a column of the table, or a bin; and its name in the answer."""
 
     name: str
     value: "Ref | Bin"
-    keys: tuple[Key, ...] | None = None  # None: as declared, or unknown
+    keys: tuple[Key, ...] | None = None  # given with the query; None: the declared ones, if there are any
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Each row gets the columns of the row of a public table whose `there` equals its `here`: there is at most one.
+    """A join to a public table: each row gets the columns of the at most one public row with `there` equal to its `here`.
 
-    A row without a match is dropped, or with `left` kept, its new columns being missing. The new columns are called
+    A row without a match is dropped; with `left` it stays, with NULL in the new columns. The new columns are called
     "table.column".
     """
 
@@ -203,7 +216,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The whole question."""
+    """What is asked of a table."""
 
     table: str
     aggregates: tuple[tuple[str, Aggregate], ...]
@@ -212,11 +225,11 @@ class Query:
     joins: tuple[Join, ...] = ()
 
 
-# A question as SQL text, for people to read. The engine never sees it.
+# -- a query as SQL text, which no engine sees -----------------------------------------------------------------------------
 
 
 def to_sql(query: Query, unit: str = "unit") -> str:
-    """The text of a question about a table with this unit.
+    """Return a query as SQL about a table with this privacy unit.
 
     >>> from discreet.query.aggregates import CountRows
     >>> older = Compare(Order.AT_LEAST, Ref("age"), Number(Fraction(18)))
@@ -235,6 +248,7 @@ def to_sql(query: Query, unit: str = "unit") -> str:
 
 
 def quote_name(name: str) -> str:
+    """Return a name as SQL, in double quotes where it is not a plain word."""
     plain = name.isidentifier() and name.upper() not in ("TRUE", "FALSE", "NULL")
     return name if plain else '"' + name.replace('"', '""') + '"'
 
@@ -246,10 +260,12 @@ def _format_join(join: Join, table: str) -> str:
 
 
 def format_number(number: Fraction) -> str:
+    """Return a number as SQL."""
     return str(number.numerator) if number.denominator == 1 else f"{float(number)!r}"
 
 
 def format_value(value: Value) -> str:
+    """Return an expression as SQL."""
     match value:
         case Ref(column=column):
             return ".".join(quote_name(part) for part in column.split("."))
@@ -273,8 +289,8 @@ def format_value(value: Value) -> str:
 def _format_constant(constant: "Value | Constant") -> str:
     if not isinstance(constant, Constant):
         return format_value(constant)
-    shown = constant.value
-    return str(shown).upper() if isinstance(shown, bool) else "'" + str(shown).replace("'", "''") + "'"
+    value = constant.value
+    return str(value).upper() if isinstance(value, bool) else "'" + str(value).replace("'", "''") + "'"
 
 
 def _format_condition(condition: Condition) -> str:

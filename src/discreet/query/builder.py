@@ -1,12 +1,15 @@
-"""Questions written in Python. They become the same `Query` as the SQL text, and nothing but that.
+"""Queries written in Python. They become the same `Query` as SQL text does.
+
+Operators build parts of a `Query` and compute nothing. Names are resolved, and the query is checked, when it meets a table
+(`Select.to_query`).
 
 >>> from discreet import col, count, select, when
->>> grown_up = (col("age") >= 18) & col("dept").is_in(["a", "b"])
->>> asked = select(n=count(), mean=col("pay").mean(), p90=col("pay").quantile("0.9")).where(grown_up)
->>> asked = asked.group_by("dept", decade=col("age") // 10)
->>> asked = asked.select(late=when(col("age") > 60).then(1).otherwise(0).sum())
->>> [name for name, _ in asked.aggregates], [group.name for group in asked.groups]
-(['n', 'mean', 'p90', 'late'], ['dept', 'decade'])
+>>> adults = (col("age") >= 18) & col("dept").is_in(["a", "b"])
+>>> query = select(n=count(), mean=col("pay").mean(), p90=col("pay").quantile("0.9")).where(adults)
+>>> query = query.group_by("dept", decade=col("age") // 10)
+>>> query = query.select(seniors=when(col("age") > 60).then(1).otherwise(0).sum())
+>>> [name for name, _ in query.aggregates], [group.name for group in query.groups]
+(['n', 'mean', 'p90', 'seniors'], ['dept', 'decade'])
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +23,9 @@ from discreet.query import aggregates, ast
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, MAX_DEPTH, Scope, check_edges, compute_edges
 
-# Constants that are given in Python, as a question holds them.
-
 
 def to_constant(value: Any) -> ast.Number | ast.Constant:
-    """A constant to compare with."""
+    """Return a constant to compare with."""
     if any(accepts(kind, value) for kind in Kind if kind is not Kind.INTEGER):
         return ast.Constant(value)
     if value is None:
@@ -33,7 +34,7 @@ def to_constant(value: Any) -> ast.Number | ast.Constant:
 
 
 def to_number(value: Any) -> Fraction:
-    """An exact number. A float means the decimal that it is shown as: 0.1 is one tenth, as in SQL."""
+    """Return an exact number. A float means the decimal that Python prints for it: 0.1 is one tenth, as in SQL."""
     try:
         exact = parse_rational(value) if isinstance(value, str) else read_decimal(value)
     except BadParameter:
@@ -43,12 +44,9 @@ def to_number(value: Any) -> Fraction:
     return exact
 
 
-# Columns and conditions in Python: operators build pieces of a plan and compute nothing.
-
-
 @dataclass(frozen=True, slots=True)
 class EvenHistogram:
-    """A histogram whose edges are the multiples of a width; how many there are depends on the declared bounds."""
+    """A histogram with cells of one width. Its edges follow from the declared bounds, so it waits for a table."""
 
     value: ast.Value
     width: Fraction
@@ -77,8 +75,8 @@ class Condition:
         return Condition(ast.Not(self.node))
 
     def _chain(self, make: type[ast.All] | type[ast.Any], other: Any) -> "Condition":
-        before = self.node.parts if self.is_chain and isinstance(self.node, make) else (self.node,)
-        return Condition(make((*before, to_condition(other).node)), is_chain=True)
+        parts = self.node.parts if self.is_chain and isinstance(self.node, make) else (self.node,)
+        return Condition(make((*parts, to_condition(other).node)), is_chain=True)
 
     def __bool__(self) -> NoReturn:
         raise QueryRefused(
@@ -153,31 +151,31 @@ class Expression:
         return Condition(ast.Compare(order, self.node, to_constant(other)))
 
     def between(self, low: Any, high: Any) -> Condition:
-        """Whether low ≤ value ≤ high."""
+        """Return the condition low ≤ value ≤ high."""
         return Condition(ast.All(((self >= low).node, (self <= high).node)))
 
     def is_in(self, among: Iterable[Any]) -> Condition:
-        """Whether a column's value is one of these constants."""
+        """Return the condition that a column's value is one of these constants."""
         if isinstance(among, str) or not isinstance(among, Iterable):
             raise QueryRefused(
                 f"is_in takes a list of constants, not a {type(among).__name__}", 'write col("dept").is_in(["a", "b"])'
             )
-        listed = tuple(to_constant(each) for each in among)
-        if not listed:
+        constants = tuple(to_constant(each) for each in among)
+        if not constants:
             raise QueryRefused("is_in takes at least one constant", 'write col("dept").is_in(["a", "b"])')
-        return Condition(ast.OneOf(self._ref("is_in"), listed))
+        return Condition(ast.OneOf(self._ref("is_in"), constants))
 
     def is_null(self) -> Condition:
-        """Whether a column's value is missing."""
+        """Return the condition that a column's value is NULL."""
         return Condition(ast.Missing(self._ref("is_null")))
 
     def is_not_null(self) -> Condition:
-        """Whether a column's value is there."""
+        """Return the condition that a column's value is not NULL."""
         return ~self.is_null()
 
-    def _ref(self, what: str) -> ast.Ref:
+    def _ref(self, method: str) -> ast.Ref:
         if not isinstance(self.node, ast.Ref):
-            raise QueryRefused(f"{what} works on a column, not on an expression", f'write col("name").{what}(…)')
+            raise QueryRefused(f"{method} works on a column, not on an expression", f'write col("name").{method}(…)')
         return self.node
 
     def __and__(self, other: Any) -> Condition:
@@ -199,11 +197,11 @@ class Expression:
         raise QueryRefused("A column has no truth value in Python", "use &, | and ~ in place of and, or, not; when() for if")
 
     def when(self, condition: "Condition | Expression") -> "When":
-        """Another case, for rows where no condition before it holds."""
+        """Add a case for the rows where no condition before it holds."""
         return When(to_condition(condition), self._open_cases())
 
     def otherwise(self, value: Any) -> "Expression":
-        """The value where no condition holds."""
+        """Give the value of the rows where no condition holds."""
         return Expression(ast.Case(self._open_cases(), to_expression(value).node))
 
     def _open_cases(self) -> tuple[tuple[ast.Condition, ast.Value], ...]:
@@ -212,80 +210,78 @@ class Expression:
         return self.node.branches
 
     def count(self) -> aggregates.CountValues:
-        """How many rows have a value."""
+        """Count the rows where the value is not NULL."""
         return aggregates.CountValues(self.node)
 
+    def count_distinct(self) -> aggregates.CountDistinct:
+        """Count the distinct values of a column, or of bins of one.
+
+        >>> str(type(col("dept").count_distinct()).__name__)
+        'CountDistinct'
+        """
+        if not isinstance(self.node, ast.Ref | ast.Bin):
+            raise QueryRefused(
+                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
+            )
+        return aggregates.CountDistinct(self.node)
+
     def sum(self) -> aggregates.Sum:
-        """The sum of the values."""
+        """Add the values up."""
         return aggregates.Sum(self.node)
 
     def mean(self) -> aggregates.Mean:
-        """The average."""
+        """Average the values."""
         return aggregates.Mean(self.node)
 
     def variance(self) -> aggregates.Variance:
-        """The population's variance."""
+        """Compute the population variance."""
         return aggregates.Variance(self.node)
 
     def std(self) -> aggregates.Variance:
-        """The population's standard deviation."""
+        """Compute the population standard deviation."""
         return aggregates.Variance(self.node, root=True)
 
     def median(self) -> aggregates.Quantile:
-        """The middle value."""
+        """Find the middle value."""
         return aggregates.Quantile(self.node, Fraction(1, 2))
 
     def quantile(self, q: Number | str) -> aggregates.Quantile:
-        """The value below which a share q of the rows lies. As a text, "0.9" is exactly nine tenths; so is the float 0.9."""
+        """Find the value below which a share q of the rows lies, 0 < q < 1. Both "0.9" and 0.9 are exactly nine tenths."""
         share = to_number(q)
         if not 0 < share < 1:
             raise QueryRefused(f"A quantile takes a share between 0 and 1, not {q}", "write .quantile(0.9)")
         return aggregates.Quantile(self.node, share)
 
     def min(self) -> aggregates.Quantile:
-        """The 1% quantile: a true minimum is one person's value."""
+        """Find the 1% quantile: a true minimum is one person's value."""
         return aggregates.Quantile(self.node, aggregates.MIN_QUANTILE)
 
     def max(self) -> aggregates.Quantile:
-        """The 99% quantile: a true maximum is one person's value."""
+        """Find the 99% quantile: a true maximum is one person's value."""
         return aggregates.Quantile(self.node, aggregates.MAX_QUANTILE)
 
     def histogram(self, *edges: Number | str) -> "aggregates.Histogram | EvenHistogram":
-        """Counts in cells of one width over the declared bounds, or between two or more edges."""
+        """Count in cells of one width over the declared bounds, or between two or more edges."""
         numbers = [to_number(edge) for edge in edges]
-        return (
-            EvenHistogram(self.node, numbers[0])
-            if len(numbers) == 1
-            else aggregates.Histogram(self.node, check_edges(numbers))
-        )
+        if len(numbers) == 1:
+            return EvenHistogram(self.node, numbers[0])
+        return aggregates.Histogram(self.node, check_edges(numbers))
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition that waits for its value."""
+    """A condition that waits for its value: when(…)."""
 
     condition: Condition
     earlier_branches: tuple[tuple[ast.Condition, ast.Value], ...] = ()
 
     def then(self, value: Any) -> Expression:
-        """The value where the condition holds; missing elsewhere, unless another when() or otherwise() follows."""
+        """Give the value where the condition holds; NULL elsewhere, unless another when() or otherwise() follows."""
         return Expression(ast.Case((*self.earlier_branches, (self.condition.node, to_expression(value).node)), None))
 
 
-def col(name: str) -> Expression:
-    """A column by its name; one of a joined table as "cities.region"."""
-    if not isinstance(name, str) or not name:
-        raise QueryRefused(f"col takes the name of a column, not {name!r}", 'write col("age")')
-    return Expression(ast.Ref(name))
-
-
-def when(condition: Condition | Expression) -> When:
-    """The beginning of a CASE: when(…).then(…).otherwise(…)."""
-    return When(to_condition(condition))
-
-
 def to_condition(condition: Any) -> Condition:
-    """A condition; a column by itself must be true."""
+    """Return a condition. A column alone is the condition that it is true."""
     if isinstance(condition, Condition):
         return condition
     if isinstance(condition, Expression) and isinstance(condition.node, ast.Ref):
@@ -297,26 +293,16 @@ def to_condition(condition: Any) -> Condition:
 
 
 def to_expression(value: Any) -> Expression:
-    """An expression, or a number as one."""
+    """Return an expression, or a number as one."""
     return value if isinstance(value, Expression) else Expression(ast.Number(to_number(value)))
 
 
 AggregateLike: TypeAlias = ast.Aggregate | EvenHistogram
 
 
-def count() -> aggregates.CountRows:
-    """How many rows."""
-    return aggregates.CountRows()
-
-
-def count_units() -> aggregates.CountUnits:
-    """How many people: COUNT(DISTINCT unit)."""
-    return aggregates.CountUnits()
-
-
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A question in the making. Every step returns a new one."""
+    """A query under construction. Each method returns a new one."""
 
     aggregates: tuple[tuple[str, AggregateLike], ...] = ()
     condition: Condition | None = None
@@ -324,7 +310,7 @@ class Select:
     joins: tuple[ast.Join, ...] = ()
 
     def select(self, **aggregates: AggregateLike) -> "Select":
-        """More columns of the answer, each by its name."""
+        """Add aggregates, each by the name of its column in the answer."""
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, AggregateLike):
                 raise QueryRefused(
@@ -333,30 +319,28 @@ class Select:
         return replace(self, aggregates=(*self.aggregates, *aggregates.items()))
 
     def where(self, *conditions: Condition | Expression) -> "Select":
-        """Only rows of which all these conditions are true."""
-        found = self.condition
+        """Keep only the rows where all these conditions are true."""
+        combined = self.condition
         for condition in conditions:
-            found = to_condition(condition) if found is None else found & condition
-        return replace(self, condition=found)
+            combined = to_condition(condition) if combined is None else combined & condition
+        return replace(self, condition=combined)
 
     def group_by(
         self, *columns: str | Expression, keys: Mapping[str, Sequence[Key]] | None = None, **named: Expression
     ) -> "Select":
-        """One row of the answer per key. `keys` lists, by the grouping's name, the keys that everybody knows."""
-        found = [(_bare_name(_to_group_value(column, None)), column) for column in columns]
-        new = [ast.Grouping(name, _to_group_value(value, name)) for name, value in (*found, *named.items())]
+        """Group the rows by columns and, under a name, by bins. `keys` lists public keys, by the name of their grouping."""
+        groups = [ast.Grouping(value.column.rpartition(".")[2], value) for value in map(_to_column, columns)]
+        groups += [ast.Grouping(name, _to_group_value(value)) for name, value in named.items()]
         for name, listed in (keys or {}).items():
             if isinstance(listed, str) or not isinstance(listed, Sequence):
                 raise QueryRefused(f"The keys of `{name}` are not a list", f'write keys={{"{name}": ["a", "b"]}}')
-            if name not in [group.name for group in new]:
-                raise QueryRefused(
-                    f"The keys are given for `{name}`, which is not grouped by", "name a grouping of this call"
-                )
-        new = [replace(group, keys=tuple(keys[group.name])) if keys and group.name in keys else group for group in new]
-        return replace(self, groups=(*self.groups, *new))
+            if name not in [group.name for group in groups]:
+                raise QueryRefused(f"Keys are given for `{name}`, which is not grouped by", "name a grouping of this call")
+        groups = [replace(each, keys=tuple(keys[each.name])) if keys and each.name in keys else each for each in groups]
+        return replace(self, groups=(*self.groups, *groups))
 
     def join(self, table: str, *, on: str | tuple[str, str], left: bool = False) -> "Select":
-        """Add the columns of a public table: `on` is the column that both have, or (the one here, the one there)."""
+        """Join a public table: `on` is a column of both tables, or (the one here, the one there)."""
         ends = (on, on) if isinstance(on, str) else on
         if not isinstance(ends, tuple) or [type(end) for end in ends] != [str, str] or not isinstance(table, str):
             raise QueryRefused(
@@ -378,8 +362,50 @@ class Select:
 
 
 def select(**aggregates: AggregateLike) -> Select:
-    """What is to be counted or added up, each by the name of its column in the answer."""
+    """Begin a query with its aggregates, each by the name of its column in the answer.
+
+    >>> [name for name, _ in select(n=count(), mean=col("pay").mean()).aggregates]
+    ['n', 'mean']
+    """
     return Select().select(**aggregates)
+
+
+def count() -> aggregates.CountRows:
+    """Count the rows: COUNT(*).
+
+    >>> select(n=count()).aggregates
+    (('n', CountRows()),)
+    """
+    return aggregates.CountRows()
+
+
+def count_units() -> aggregates.CountUnits:
+    """Count the privacy units: COUNT(DISTINCT unit).
+
+    >>> select(people=count_units()).aggregates
+    (('people', CountUnits()),)
+    """
+    return aggregates.CountUnits()
+
+
+def col(name: str) -> Expression:
+    """Name a column; one of a joined table as "cities.region".
+
+    >>> (col("age") + 1).sum()
+    Sum(value=Plus(left=Ref(column='age'), right=Number(value=Fraction(1, 1))))
+    """
+    if not isinstance(name, str) or not name:
+        raise QueryRefused(f"col takes the name of a column, not {name!r}", 'write col("age")')
+    return Expression(ast.Ref(name))
+
+
+def when(condition: Condition | Expression) -> When:
+    """Begin a CASE: when(…).then(…).otherwise(…).
+
+    >>> when(col("age") >= 65).then(1).otherwise(0).sum().to_sql("id")
+    'SUM(CASE WHEN age >= 65 THEN 1 ELSE 0 END)'
+    """
+    return When(to_condition(condition))
 
 
 def _resolve_aggregate(aggregate: AggregateLike, scope: Scope) -> ast.Aggregate:
@@ -414,15 +440,15 @@ def _resolve_name(name: str, scope: Scope) -> str:
     return found[0]
 
 
-def _to_group_value(column: object, name: str | None) -> ast.Ref | ast.Bin:
-    value = ast.Ref(column) if isinstance(column, str) else column.node if isinstance(column, Expression) else None
-    if name is None and isinstance(value, ast.Bin):
-        raise QueryRefused("A bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
-    if not isinstance(value, ast.Ref | ast.Bin):
+def _to_group_value(value: object) -> ast.Ref | ast.Bin:
+    node = ast.Ref(value) if isinstance(value, str) else value.node if isinstance(value, Expression) else None
+    if not isinstance(node, ast.Ref | ast.Bin):
         raise QueryRefused("Rows can be grouped by columns and bins only", 'write group_by("dept")')
-    return value
+    return node
 
 
-def _bare_name(value: ast.Ref | ast.Bin) -> str:
-    assert isinstance(value, ast.Ref)
-    return value.column.rpartition(".")[2]
+def _to_column(value: object) -> ast.Ref:
+    node = _to_group_value(value)
+    if not isinstance(node, ast.Ref):
+        raise QueryRefused("A bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
+    return node

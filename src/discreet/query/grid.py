@@ -30,6 +30,7 @@ REAL_BITS = 20  # a real column is cut into about a million steps over its bound
 SMALLEST_REAL = Fraction(1, 1 << 900)  # scaling by the grid then stays far from the ends of a double's range
 CONSTANT_BITS = 30  # a constant that is not a dyadic fraction is rounded to this many bits after the point
 
+MAX_QUOTED = 60  # characters of an expression in a message
 MAX_CACHED_RANGES = 1_000
 """How many ranges are remembered per table: calibrating a query looks at each of its own many times."""
 
@@ -69,7 +70,10 @@ def grid_range_of(value: ast.Value, table: Table) -> GridRange:
     if found is None:
         found = _compute_range(value, table)
         if found.magnitude >= MAX_STEPS:
-            raise QueryRefused("An expression can exceed 2^51 steps of its grid", "declare tighter bounds, or multiply less")
+            raise QueryRefused(
+                f"The expression {_quote(value)} can exceed 2^51 steps of its grid",
+                "declare tighter bounds, or multiply less",
+            )
         if len(table.grid_ranges) >= MAX_CACHED_RANGES:
             table.grid_ranges.clear()
         table.grid_ranges[value] = found
@@ -94,7 +98,7 @@ def _compute_range(value: ast.Value, table: Table) -> GridRange:
             products = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
             return GridRange(min(products), max(products), a.exponent + b.exponent)
         case ast.Bin(value=inner, width=width):
-            return _bin_range(grid_range_of(inner, table), width)
+            return _bin_range(grid_range_of(inner, table), width, inner)
         case ast.Case(branches=branches, default=default):
             values = [branch for _, branch in branches] + ([] if default is None else [default])
             ranges = [grid_range_of(each, table) for each in values]
@@ -139,12 +143,12 @@ def _constant_range(constant: Fraction) -> GridRange:
     return GridRange(steps, steps, exponent)
 
 
-def _bin_range(inner: GridRange, width: int | Fraction) -> GridRange:
+def _bin_range(inner: GridRange, width: int | Fraction, value: ast.Value) -> GridRange:
     """Return the range of ⌊value/width⌋, refused if the integers that compute it have no room."""
     factor, divisor = bin_factors(inner, width)
     if inner.magnitude * factor + divisor >= MAX_PRODUCT:
         raise QueryRefused(
-            "The width of a bin is far too small or too large for its values", "choose a width nearer to the bounds"
+            f"The width of the bins of {_quote(value)} is far too small or too large", "choose a width nearer to the bounds"
         )
     return GridRange(floor(inner.lower * inner.grid / width), floor(inner.upper * inner.grid / width))
 
@@ -165,4 +169,12 @@ def check_comparable(left: ast.Value, right: ast.Value, table: Table) -> None:
     """Refuse to compare two expressions if no common grid has room for both."""
     a, b = align(grid_range_of(left, table), grid_range_of(right, table))
     if max(a.magnitude, b.magnitude) >= MAX_PRODUCT:
-        raise QueryRefused("Two expressions are too different in size to be compared", "compare each with a number")
+        raise QueryRefused(
+            f"The expressions {_quote(left)} and {_quote(right)} are too different in size to be compared",
+            "compare each with a number",
+        )
+
+
+def _quote(value: ast.Value) -> str:
+    text = ast.format_value(value)
+    return f"`{text}`" if len(text) <= MAX_QUOTED else f"`{text[:MAX_QUOTED]}…`"

@@ -42,7 +42,7 @@ MAX_CHARACTERS = 20_000
 MAX_TOKENS = 10_000
 MAX_SQL_DEPTH = 60
 MAX_QUOTED = 60  # characters of the query in a message
-HIDDEN_CATEGORIES = ("Cc", "Cs", "Cf", "Cn", "Co")
+HIDDEN = ("Cc", "Cs", "Cf", "Cn", "Co")
 """Control characters, halves of pairs, invisible and bidirectional formatting, unassigned and private characters."""
 
 NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
@@ -86,6 +86,559 @@ AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
     exp.Median: partial(aggregates.Quantile, q=Fraction(1, 2)),
 }
 """Aggregates of one value."""
+
+
+def read_query(query: QueryLike, table: Table) -> ast.Query:
+    """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
+    if isinstance(query, Select):
+        query = query.to_query(table)
+    if not isinstance(query, ast.Query):
+        return parse_sql(query, table)
+    check_types(query)
+    return query
+
+
+def parse_sql(text: str, table: Table) -> ast.Query:
+    """Return the query that a text asks of a table.
+
+    >>> from discreet.query.schema import Column
+    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER)})
+    >>> parse_sql("SELECT COUNT(*) AS n FROM people", people).aggregates
+    (('n', CountRows()),)
+    """
+    if not isinstance(text, str):
+        raise QueryRefused(
+            f"A query is a text, a select(…) or a Query, not {type(text).__name__}",
+            "write 'SELECT … FROM …', or select(n=count())",
+        )
+    if len(text) > MAX_CHARACTERS:
+        raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
+    hidden = [] if text.isprintable() else [each for each in text if category(each) in HIDDEN and each not in "\n\r\t"]
+    if hidden:
+        raise QueryRefused(f"The query holds the invisible character U+{ord(hidden[0]):04X}", "delete it")
+    return _Reader(Scope(table)).read_query(_parse_select(text))
+
+
+def _parse_select(text: str) -> exp.Select:
+    """Return the tree of the one SELECT statement that a text holds."""
+    try:
+        tokens = DUCKDB.tokenize(text)
+        if len(tokens) > MAX_TOKENS:
+            raise QueryRefused(f"The query has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
+        kinds = [token.token_type for token in tokens]
+        is_select = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
+        statements: list[exp.Expr | None] = []
+        # Seen before parsing, because sqlglot writes a statement that it does not know to a log.
+        if is_select and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens):
+            parser = DUCKDB.parser()
+            try:
+                parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
+            except AttributeError:
+                raise QueryRefused(
+                    "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
+                    "pip uninstall sqlglotc",
+                ) from None
+            statements = parser.parse(tokens, text)
+    except QueryRefused:
+        raise
+    except Exception as error:  # the text is at fault, however sqlglot fails on it
+        first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+        near = f" near `{_shorten(first['highlight'])}`" if first.get("highlight") else ""
+        raise QueryRefused(
+            f"The SQL cannot be parsed{near}",
+            "check commas, parentheses and quotes",
+            first.get("line"),
+            first.get("col"),
+        ) from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        raise QueryRefused(
+            "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
+        )
+    statements[0].meta["text"] = text  # so that a refusal can quote it
+    return statements[0]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one statement. `room` is how much deeper values and conditions may be nested."""
+
+    scope: Scope
+
+    # -- the statement -----------------------------------------------------------------------------------------------------
+
+    def read_query(self, select: exp.Select) -> ast.Query:
+        """Return the query of a statement."""
+        _allow_only(select, "expressions", "from_", "joins", "where", "group")
+        self._check_source(select)
+        for join in select.args.get("joins") or ():
+            self._read_join(join)
+        groups = self._read_groups(select)
+        shown: list[ast.Ref | ast.Bin] = []
+        aggregates: dict[str, ast.Aggregate] = {}
+        for item in select.expressions:
+            node = item
+            if isinstance(item, exp.Alias):
+                _allow_only(item, "this", "alias")
+                node = item.this
+            is_aggregate = isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
+            value = self.read_aggregate(node) if is_aggregate else self.read_value(node)
+            if not is_aggregate and value not in groups:
+                raise _make_refusal(
+                    node,
+                    f"`{_quote(node)}` is neither in GROUP BY nor aggregated",
+                    "add it to GROUP BY, or aggregate it, for example with AVG(…)",
+                )
+            # only what has been understood is written out again: writing out anything else may fail
+            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="duckdb").lower()
+            if name in aggregates or name in [other for group, other in groups.items() if group != value]:
+                raise _make_refusal(
+                    item, f"Two columns of the answer are called `{name}`", "give one of them another name with AS"
+                )
+            if value in shown:
+                raise _make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
+            if isinstance(value, ast.Ref | ast.Bin):
+                shown.append(value)
+                groups[value] = name
+            elif isinstance(value, ast.Aggregate):
+                aggregates[name] = value
+        if not aggregates:
+            raise _make_refusal(
+                select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
+            )
+        where = select.args.get("where")
+        if where is not None:
+            _allow_only(where, "this")
+        return ast.Query(
+            self.scope.table.name,
+            tuple(aggregates.items()),
+            None if where is None else self.read_condition(where.this),
+            tuple(ast.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
+            self.scope.joins,
+        )
+
+    def _check_source(self, select: exp.Select) -> None:
+        """Refuse a statement that is not about the table."""
+        name, source = self.scope.table.name, select.args.get("from_")
+        if source is None:
+            raise _make_refusal(select, "The query has no FROM", f"write FROM {_format_name(name)}")
+        _allow_only(source, "this")
+        if not isinstance(source.this, exp.Table):
+            raise _make_refusal(source, "FROM takes the name of one table", f"write FROM {_format_name(name)}")
+        _allow_only(source.this, "this")
+        if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
+            written = source.this.name or _quote(source.this.this)
+            raise _make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
+
+    def _read_groups(self, select: exp.Select) -> dict[ast.Ref | ast.Bin, str]:
+        """Return what rows are grouped by, with the name of each: a column, a bin, or the alias of one."""
+        group = select.args.get("group")
+        if group is None:
+            return {}
+        _allow_only(group, "expressions")
+        if not group.expressions:
+            raise _make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
+        aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        groups: dict[ast.Ref | ast.Bin, str] = {}
+        for node in group.expressions:
+            is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
+            value = self.read_value(aliases.get(node.name, node) if is_alias else node)
+            if not isinstance(value, ast.Ref | ast.Bin):
+                raise _make_refusal(
+                    node, "Rows can be grouped by columns and bins only", "write GROUP BY column, or column // 10"
+                )
+            groups[value] = node.name or node.sql()
+        return groups
+
+    # -- joins: to a public table by its name, where one column equals another ---------------------------------------------
+
+    def _read_join(self, node: exp.Expr) -> None:
+        """Add a JOIN to the scope."""
+        _allow_only(node, "this", "on", "using", "side", "kind")
+        public, side = self._find_public_table(node), node.args.get("side") or ""
+        if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
+            raise _make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
+        here, there = self._read_join_columns(node, public)
+        try:
+            self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
+        except QueryRefused as refusal:
+            raise _make_refusal(node, refusal.reason, refusal.hint) from None
+
+    def _find_public_table(self, join: exp.Expr) -> PublicTable:
+        tables = self.scope.table.public
+        if not isinstance(join.this, exp.Table):
+            raise _make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
+        _allow_only(join.this, "this")
+        if isinstance(join.this.this, exp.Identifier):
+            for public in tables.values():
+                if public.name.lower() == join.this.name.lower():
+                    return public
+        name = join.this.name or _quote(join.this.this)
+        raise _make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
+
+    def _read_join_columns(self, join: exp.Expr, public: PublicTable) -> tuple[str, str]:
+        """Return the columns here and there that must be equal."""
+        on, using = join.args.get("on"), join.args.get("using") or []
+        if (on is None) == (not using):
+            raise _make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
+        if on is None:
+            if len(using) != 1 or not isinstance(using[0], exp.Identifier):
+                raise _make_refusal(join, "USING takes one column", JOIN_HINT)
+            column = exp.Column(this=using[0].copy())
+            return self._find_own_column(column), _find_public_column(column, public)
+        equal = _strip_parentheses(on)
+        if not isinstance(equal, exp.EQ):
+            raise _make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
+        _allow_only(equal, "this", "expression")
+        left, right = _strip_parentheses(equal.this), _strip_parentheses(equal.expression)
+        left_is_public, right_is_public = (self._is_public_column(each, public) for each in (left, right))
+        if left_is_public == right_is_public:
+            raise _make_refusal(
+                join, f"ON must compare a column of `{self.scope.table.name}` with one of `{public.name}`", JOIN_HINT
+            )
+        own, other = (right, left) if left_is_public else (left, right)
+        return self._find_own_column(own), _find_public_column(other, public)
+
+    def _is_public_column(self, node: exp.Expr, public: PublicTable) -> bool:
+        """Return whether it names a column of the public table: by its prefix, or because no other is called so."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            raise _make_refusal(node, f"ON takes columns, and `{_quote(node)}` is none", JOIN_HINT)
+        _allow_only(node, "this", "table")
+        if node.table:
+            return bool(node.table.lower() == public.name.lower())
+        return not self.scope.find_columns(node.name, exact=False)
+
+    def _find_own_column(self, node: exp.Expr) -> str:
+        found = self.scope.find_columns(node.name, node.text("table") or None, exact=bool(node.this.args.get("quoted")))
+        if len(found) != 1:
+            raise _make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
+        return found[0]
+
+    # -- aggregates --------------------------------------------------------------------------------------------------------
+
+    def read_aggregate(self, node: exp.Expr) -> ast.Aggregate:
+        """Return an aggregate."""
+        if type(node) in AGGREGATES:
+            _allow_only(node, "this")
+            return AGGREGATES[type(node)](self.read_value(node.this))
+        match node:
+            case exp.Count():
+                _allow_only(node, "this", "big_int")
+                return self._read_count(node)
+            case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
+                _allow_only(node, "this", "quantile")
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
+            case exp.PercentileCont() | exp.PercentileDisc():
+                _allow_only(node, "this", "expression")
+                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
+            case exp.WithinGroup():
+                return self._read_within_group(node)
+            case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
+                return self._read_histogram(node)
+        raise _refuse_node(node, AGGREGATES_HINT)
+
+    def _read_count(self, node: exp.Count) -> ast.Aggregate:
+        if isinstance(node.this, exp.Star):
+            _allow_only(node.this)
+            return aggregates.CountRows()
+        if not isinstance(node.this, exp.Distinct):
+            return aggregates.CountValues(self.read_value(node.this))
+        _allow_only(node.this, "expressions")
+        values = [self.read_value(part) for part in node.this.expressions]
+        if values == [ast.Ref(self.scope.table.unit)]:
+            return aggregates.CountUnits()
+        if len(values) != 1 or not isinstance(values[0], ast.Ref | ast.Bin):
+            raise _make_refusal(
+                node,
+                "COUNT(DISTINCT …) takes one column, or bins of one",
+                "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
+            )
+        return aggregates.CountDistinct(values[0])
+
+    def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
+        """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
+        _allow_only(node, "this", "expression")
+        order = node.expression
+        if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
+            raise _make_refusal(
+                node,
+                "WITHIN GROUP goes with PERCENTILE_CONT and PERCENTILE_DISC only",
+                "write QUANTILE(column, 0.9) or MEDIAN(column)",
+            )
+        _allow_only(node.this, "this")
+        _allow_only(order, "expressions")
+        if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
+            raise _make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
+        _allow_only(order.expressions[0], "this")
+        return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
+
+    def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
+        _allow_only(node, "this", "expressions")
+        if len(node.expressions) < 2:
+            raise _make_refusal(
+                node, "HISTOGRAM needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
+            )
+        value = self.read_value(node.expressions[0])
+        numbers = [_read_number(part) for part in node.expressions[1:]]
+        try:
+            edges = check_edges(numbers) if len(numbers) > 1 else compute_edges(value, numbers[0], self.scope.table)
+        except QueryRefused as refusal:
+            raise _make_refusal(node, refusal.reason, refusal.hint) from None
+        return aggregates.Histogram(value, edges)
+
+    # -- values ------------------------------------------------------------------------------------------------------------
+
+    def read_value(self, node: exp.Expr | None, room: int = MAX_SQL_DEPTH) -> ast.Value:
+        """Return a number, a column, or an expression of them."""
+        if node is None:
+            raise _make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
+        if room == 0:
+            raise _make_refusal(node, "The expression is nested too deeply", "simplify it")
+        match node:
+            case exp.Paren():
+                _allow_only(node, "this")
+                return self.read_value(node.this, room - 1)
+            case exp.Column():
+                return self._read_column(node)
+            case exp.Literal() if not node.is_string:
+                return ast.Number(_read_number(node))
+            case exp.Neg():
+                _allow_only(node, "this")
+                return ast.Minus(ast.Number(Fraction(0)), self.read_value(node.this, room - 1))
+            case exp.Add() | exp.Sub() | exp.Mul():
+                _allow_only(node, "this", "expression")
+                left, right = self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1)
+                return ARITHMETIC[type(node)](left, right)
+            case exp.IntDiv():
+                _allow_only(node, "this", "expression")
+                return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
+            case exp.Case():
+                return self._read_case(node, room)
+            case exp.Literal():
+                name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                raise _make_refusal(
+                    node,
+                    f"{_quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
+                    f"write {name}, without single quotes",
+                )
+            case exp.AggFunc():
+                raise _make_refusal(
+                    node,
+                    f"The aggregate `{_quote(node)}` stands inside of an expression",
+                    "ask for the aggregate alone, and compute with the answer: post-processing is free",
+                )
+        raise _refuse_node(node, VALUES_HINT)
+
+    def _read_column(self, node: exp.Column) -> ast.Ref:
+        _allow_only(node, "this", "table")
+        table, joins = self.scope.table, self.scope.joins
+        tables = (table.name, *(join.table for join in joins))
+        if node.table and node.table.lower() not in [name.lower() for name in tables]:
+            raise _make_refusal(
+                node,
+                f"The table `{node.table}` is not known here",
+                f"write {' or '.join(f'{name}.{node.name}' for name in tables)}, or {node.name} alone",
+            )
+        if not isinstance(node.this, exp.Identifier):
+            raise _refuse_node(node, VALUES_HINT)
+        is_quoted = bool(node.this.args.get("quoted"))
+        found = self.scope.find_columns(node.name, node.table or None, exact=is_quoted)
+        if len(found) == 1:
+            return ast.Ref(found[0])
+        reason, hint = self.scope.explain_name(f"{node.table}.{node.name}".strip("."), found)
+        if is_quoted and not found and not node.table:
+            reason = f'"{node.name}" is in double quotes, which name a column, and no such column is declared'
+            hint = f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
+        raise _make_refusal(node, reason, hint)
+
+    def _read_case(self, node: exp.Case, room: int) -> ast.Case:
+        _allow_only(node, "ifs", "default")
+        branches = []
+        for branch in node.args["ifs"]:
+            _allow_only(branch, "this", "true")
+            condition = self.read_condition(branch.this, room - 1)
+            branches.append((condition, self.read_value(branch.args["true"], room - 1)))
+        default = node.args.get("default")
+        if default is None or isinstance(default, exp.Null):
+            return ast.Case(tuple(branches), None)
+        return ast.Case(tuple(branches), self.read_value(default, room - 1))
+
+    # -- conditions --------------------------------------------------------------------------------------------------------
+
+    def read_condition(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Condition:
+        """Return something that is true, false or unknown of a row."""
+        if room == 0:
+            raise _make_refusal(node, "The condition is nested too deeply", "simplify it")
+        match node:
+            case exp.Paren():
+                _allow_only(node, "this")
+                return self.read_condition(node.this, room - 1)
+            case exp.And():
+                return ast.All(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
+            case exp.Or():
+                return ast.Any(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
+            case exp.Not():
+                _allow_only(node, "this")
+                return ast.Not(self.read_condition(node.this, room - 1))
+            case exp.Is():
+                _allow_only(node, "this", "expression")
+                if not isinstance(node.expression, exp.Null):
+                    raise _make_refusal(
+                        node,
+                        f"IS takes NULL only, not `{_quote(node.expression)}`",
+                        "write column IS NULL, or column = value",
+                    )
+                return ast.Missing(self._read_ref(node.this, room))
+            case exp.In():
+                _allow_only(node, "this", "expressions")
+                column = self._read_ref(node.this, room)
+                if not node.expressions:
+                    raise _make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
+                return ast.OneOf(column, tuple(self._read_constant(part, column) for part in node.expressions))
+            case exp.Between():
+                _allow_only(node, "this", "low", "high")
+                low = self._read_comparison(ast.Order.AT_LEAST, node.this, node.args["low"], room)
+                return ast.All((low, self._read_comparison(ast.Order.AT_MOST, node.this, node.args["high"], room)))
+            case exp.Column():
+                column = self._read_ref(node, room)
+                if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
+                    raise _make_refusal(
+                        node, f"The column `{column.column}` is not true or false", f"compare it: {_quote(node)} = …"
+                    )
+                return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
+        if type(node) in COMPARISONS:
+            _allow_only(node, "this", "expression")
+            return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+            raise _make_refusal(node, f"`{_quote(node)}` is not a condition", "compare a column with it: column = …")
+        raise _refuse_node(node, CONDITIONS_HINT)
+
+    def _read_ref(self, node: exp.Expr, room: int) -> ast.Ref:
+        value = self.read_value(node, room - 1)
+        if not isinstance(value, ast.Ref):
+            raise _make_refusal(node, "IS NULL and IN take a column, not an expression", "write column IS NULL")
+        return value
+
+    def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
+        left, right = _strip_parentheses(left), _strip_parentheses(right)
+        if _is_constant(left):
+            order, left, right = MIRRORED_ORDERS.get(order, order), right, left
+        value = self.read_value(left, room - 1)
+        if isinstance(value, ast.Ref) and _is_constant(right):
+            return ast.Compare(order, value, self._read_constant(right, value))
+        return ast.Compare(order, value, self.read_value(right, room - 1))
+
+    def _read_constant(self, node: exp.Expr, column: ast.Ref) -> ast.Number | ast.Constant:
+        """Return a constant of the column's own kind: nothing is cast."""
+        kind = self.scope.table.columns[column.column].kind
+        is_text = isinstance(node, exp.Literal) and node.is_string
+        if kind in (Kind.INTEGER, Kind.REAL) and isinstance(node, exp.Neg | exp.Literal) and not is_text:
+            return ast.Number(_read_number(node))
+        if kind is Kind.BOOLEAN and isinstance(node, exp.Boolean):
+            _allow_only(node, "this")
+            return ast.Constant(bool(node.this))
+        if is_text and kind in (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
+            _allow_only(node, "this", "is_string")
+            moment = None if kind is Kind.TEXT else _read_moment(node.this, kind)
+            if kind is Kind.TEXT or moment is not None:
+                return ast.Constant(node.this if kind is Kind.TEXT else moment)
+        raise _make_refusal(
+            node,
+            f"The column `{column.column}` holds {kind.value} values, and `{_quote(node)}` is not one",
+            f"write a constant such as {EXAMPLES[kind]}",
+        )
+
+
+# -- parts of nodes --------------------------------------------------------------------------------------------------------
+
+
+def _allow_only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse a node that carries any argument besides the allowed ones."""
+    for name, value in node.args.items():
+        if value not in (None, False, [], "") and name not in allowed:
+            clause, hint = CLAUSES.get(name, (f"`{_quote(node)}` with {name.rstrip('_').upper()}", "leave it out"))
+            raise _make_refusal(node, f"{clause} is not supported", hint)
+
+
+def _strip_parentheses(node: exp.Expr) -> exp.Expr:
+    """Return what stands inside parentheses."""
+    while isinstance(node, exp.Paren):
+        _allow_only(node, "this")
+        node = node.this
+    return node
+
+
+def _read_number(node: exp.Expr | None) -> Fraction:
+    """Return a number with or without a sign, exactly as it is written."""
+    if isinstance(node, exp.Neg):
+        _allow_only(node, "this")
+        return -_read_numeral(node.this)
+    return _read_numeral(node)
+
+
+def _read_numeral(node: exp.Expr | None) -> Fraction:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        written = "Nothing" if node is None else f"`{_quote(node)}`"
+        raise _make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
+    _allow_only(node, "this", "is_string")
+    value = Fraction(node.this) if NUMERAL.fullmatch(node.this) else None
+    if value is None or abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
+        raise _make_refusal(
+            node, f"The number `{_quote(node)}` is too large or too fine", "write at most 10^15, with at most 15 decimals"
+        )
+    return value
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Return whether it is written as a constant: a number with or without a sign, a text, a truth value."""
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
+
+
+def _list_operands(node: exp.Expr) -> list[exp.Expr]:
+    """Return the operands of a chain of ANDs, or of ORs, from left to right."""
+    operands, rest = [], [node]
+    while rest:
+        part = rest.pop()
+        if type(part) is type(node):
+            _allow_only(part, "this", "expression")
+            rest += (part.expression, part.this)
+        else:
+            operands.append(_strip_parentheses(part))
+    return operands
+
+
+def _read_width(node: exp.Expr) -> int:
+    width = _read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
+    if width is None or width.denominator != 1 or not 1 <= width < MAX_BIN_WIDTH:
+        raise _make_refusal(node, f"The width `{_quote(node)}` of a bin is not an integer above 0", "write column // 10")
+    return int(width)
+
+
+def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
+    share = _read_number(literal) if isinstance(literal, exp.Literal) else None
+    if share is None or not 0 < share < 1:
+        written = "nothing" if literal is None else f"`{_quote(literal)}`"
+        raise _make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
+    return share
+
+
+def _read_moment(text: str, kind: Kind) -> date | datetime | None:
+    """Return a date, or a time without a time zone; None if the text is neither."""
+    try:
+        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+
+
+def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
+    alike = [name for name in public.columns if name == node.name]
+    alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
+    if len(alike) != 1:
+        raise _make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
+    return alike[0]
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------------
 
 FUNCTION_NAMES = [
     *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
@@ -188,80 +741,7 @@ EXAMPLES = {
 """How a constant of each kind is written."""
 
 
-def read_query(query: QueryLike, table: Table) -> ast.Query:
-    """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
-    if isinstance(query, Select):
-        query = query.to_query(table)
-    if not isinstance(query, ast.Query):
-        return parse_sql(query, table)
-    check_types(query)
-    return query
-
-
-def parse_sql(text: str, table: Table) -> ast.Query:
-    """Return the query that a text asks of a table.
-
-    >>> from discreet.query.schema import Column
-    >>> people = Table("people", "id", {"id": Column(Kind.INTEGER)})
-    >>> parse_sql("SELECT COUNT(*) AS n FROM people", people).aggregates
-    (('n', CountRows()),)
-    """
-    if not isinstance(text, str):
-        raise QueryRefused(
-            f"A query is a text, a select(…) or a Query, not {type(text).__name__}",
-            "write 'SELECT … FROM …', or select(n=count())",
-        )
-    if len(text) > MAX_CHARACTERS:
-        raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
-    if not text.isprintable() and any(category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t" for each in text):
-        hidden = next(each for each in text if category(each) in HIDDEN_CATEGORIES and each not in "\n\r\t")
-        raise QueryRefused(f"The query holds the invisible character U+{ord(hidden):04X}", "delete it")
-    return _Reader(Scope(table)).read_query(_parse_select(text))
-
-
-def _parse_select(text: str) -> exp.Select:
-    """Return the tree of the one SELECT statement that a text holds."""
-    try:
-        tokens = DUCKDB.tokenize(text)
-        if len(tokens) > MAX_TOKENS:
-            raise QueryRefused(f"The query has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
-        kinds = [token.token_type for token in tokens]
-        is_select = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
-        statements: list[exp.Expr | None] = []
-        # Seen before parsing, because sqlglot writes a statement that it does not know to a log.
-        if is_select and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens):
-            parser = DUCKDB.parser()
-            try:
-                parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
-            except AttributeError:
-                raise QueryRefused(
-                    "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
-                    "pip uninstall sqlglotc",
-                ) from None
-            statements = parser.parse(tokens, text)
-    except QueryRefused:
-        raise
-    except Exception as error:  # the text is at fault, however sqlglot fails on it
-        first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-        near = f" near `{_shorten(first['highlight'])}`" if first.get("highlight") else ""
-        raise QueryRefused(
-            f"The SQL cannot be parsed{near}",
-            "check commas, parentheses and quotes",
-            first.get("line"),
-            first.get("col"),
-        ) from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QueryRefused(
-            "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
-        )
-    statements[0].meta["text"] = text  # so that a refusal can quote it
-    return statements[0]
-
-
-# -- what all readers of nodes share ---------------------------------------------------------------------------------------
-
-
-def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
+def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
     """Return a refusal with the place of a node, or of the first part of it that has one."""
     for part in node.walk() if node is not None else ():
         if "line" in part.meta:
@@ -270,17 +750,17 @@ def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
     return QueryRefused(reason, hint)
 
 
-def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
+def _refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
     """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
-    written = quote(node)
+    written = _quote(node)
     instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
     if instead is None and isinstance(node, exp.Anonymous):
         close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
         instead = f"did you mean {close[0]}?" if close else None
-    return make_refusal(node, f"`{written}` is not supported", instead or hint)
+    return _make_refusal(node, f"`{written}` is not supported", instead or hint)
 
 
-def quote(node: exp.Expr) -> str:
+def _quote(node: exp.Expr) -> str:
     """Return what was written: a name, a constant, the name of a function, or a sign."""
     text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
     places = [part.meta for part in named if "start" in part.meta]
@@ -295,482 +775,6 @@ def quote(node: exp.Expr) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
-
-
-def allow_only(node: exp.Expr, *allowed: str) -> None:
-    """Refuse a node that carries any argument besides the allowed ones."""
-    for name, value in node.args.items():
-        if value not in (None, False, [], "") and name not in allowed:
-            clause, hint = CLAUSES.get(name, (f"`{quote(node)}` with {name.rstrip('_').upper()}", "leave it out"))
-            raise make_refusal(node, f"{clause} is not supported", hint)
-
-
-def strip_parentheses(node: exp.Expr) -> exp.Expr:
-    """Return what stands inside parentheses."""
-    while isinstance(node, exp.Paren):
-        allow_only(node, "this")
-        node = node.this
-    return node
-
-
-def read_number(node: exp.Expr | None) -> Fraction:
-    """Return a number with or without a sign, exactly as it is written."""
-    if isinstance(node, exp.Neg):
-        allow_only(node, "this")
-        return -_read_numeral(node.this)
-    return _read_numeral(node)
-
-
-def _read_numeral(node: exp.Expr | None) -> Fraction:
-    if not isinstance(node, exp.Literal) or node.is_string:
-        written = "Nothing" if node is None else f"`{quote(node)}`"
-        raise make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
-    allow_only(node, "this", "is_string")
-    value = Fraction(node.this) if NUMERAL.fullmatch(node.this) else None
-    if value is None or abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
-        raise make_refusal(
-            node, f"The number `{quote(node)}` is too large or too fine", "write at most 10^15, with at most 15 decimals"
-        )
-    return value
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads one statement. `room` is how much deeper values and conditions may be nested."""
-
-    scope: Scope
-
-    # -- the statement -----------------------------------------------------------------------------------------------------
-
-    def read_query(self, select: exp.Select) -> ast.Query:
-        """Return the query of a statement."""
-        allow_only(select, "expressions", "from_", "joins", "where", "group")
-        self._check_source(select)
-        for join in select.args.get("joins") or ():
-            self._read_join(join)
-        groups = self._read_groups(select)
-        shown: list[ast.Ref | ast.Bin] = []
-        aggregates: dict[str, ast.Aggregate] = {}
-        for item in select.expressions:
-            node = item
-            if isinstance(item, exp.Alias):
-                allow_only(item, "this", "alias")
-                node = item.this
-            is_aggregate = isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
-            value = self.read_aggregate(node) if is_aggregate else self.read_value(node)
-            if not is_aggregate and value not in groups:
-                raise make_refusal(
-                    node,
-                    f"`{quote(node)}` is neither in GROUP BY nor aggregated",
-                    "add it to GROUP BY, or aggregate it, for example with AVG(…)",
-                )
-            # only what has been understood is written out again: writing out anything else may fail
-            name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="duckdb").lower()
-            if name in aggregates or name in [other for group, other in groups.items() if group != value]:
-                raise make_refusal(
-                    item, f"Two columns of the answer are called `{name}`", "give one of them another name with AS"
-                )
-            if value in shown:
-                raise make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
-            if isinstance(value, ast.Ref | ast.Bin):
-                shown.append(value)
-                groups[value] = name
-            elif isinstance(value, ast.Aggregate):
-                aggregates[name] = value
-        if not aggregates:
-            raise make_refusal(
-                select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
-            )
-        where = select.args.get("where")
-        if where is not None:
-            allow_only(where, "this")
-        return ast.Query(
-            self.scope.table.name,
-            tuple(aggregates.items()),
-            None if where is None else self.read_condition(where.this),
-            tuple(ast.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
-            self.scope.joins,
-        )
-
-    def _check_source(self, select: exp.Select) -> None:
-        """Refuse a statement that is not about the table."""
-        name, source = self.scope.table.name, select.args.get("from_")
-        if source is None:
-            raise make_refusal(select, "The query has no FROM", f"write FROM {_format_name(name)}")
-        allow_only(source, "this")
-        if not isinstance(source.this, exp.Table):
-            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {_format_name(name)}")
-        allow_only(source.this, "this")
-        if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
-            written = source.this.name or quote(source.this.this)
-            raise make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
-
-    def _read_groups(self, select: exp.Select) -> dict[ast.Ref | ast.Bin, str]:
-        """Return what rows are grouped by, with the name of each: a column, a bin, or the alias of one."""
-        group = select.args.get("group")
-        if group is None:
-            return {}
-        allow_only(group, "expressions")
-        if not group.expressions:
-            raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
-        aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
-        groups: dict[ast.Ref | ast.Bin, str] = {}
-        for node in group.expressions:
-            is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
-            value = self.read_value(aliases.get(node.name, node) if is_alias else node)
-            if not isinstance(value, ast.Ref | ast.Bin):
-                raise make_refusal(
-                    node, "Rows can be grouped by columns and bins only", "write GROUP BY column, or column // 10"
-                )
-            groups[value] = node.name or node.sql()
-        return groups
-
-    # -- joins: to a public table by its name, where one column equals another ---------------------------------------------
-
-    def _read_join(self, node: exp.Expr) -> None:
-        """Add a JOIN to the scope."""
-        allow_only(node, "this", "on", "using", "side", "kind")
-        public, side = self._find_public_table(node), node.args.get("side") or ""
-        if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
-            raise make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
-        here, there = self._read_join_columns(node, public)
-        try:
-            self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
-        except QueryRefused as refusal:
-            raise make_refusal(node, refusal.reason, refusal.hint) from None
-
-    def _find_public_table(self, join: exp.Expr) -> PublicTable:
-        tables = self.scope.table.public
-        if not isinstance(join.this, exp.Table):
-            raise make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
-        allow_only(join.this, "this")
-        if isinstance(join.this.this, exp.Identifier):
-            for public in tables.values():
-                if public.name.lower() == join.this.name.lower():
-                    return public
-        name = join.this.name or quote(join.this.this)
-        raise make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
-
-    def _read_join_columns(self, join: exp.Expr, public: PublicTable) -> tuple[str, str]:
-        """Return the columns here and there that must be equal."""
-        on, using = join.args.get("on"), join.args.get("using") or []
-        if (on is None) == (not using):
-            raise make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
-        if on is None:
-            if len(using) != 1 or not isinstance(using[0], exp.Identifier):
-                raise make_refusal(join, "USING takes one column", JOIN_HINT)
-            column = exp.Column(this=using[0].copy())
-            return self._find_own_column(column), _find_public_column(column, public)
-        equal = strip_parentheses(on)
-        if not isinstance(equal, exp.EQ):
-            raise make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
-        allow_only(equal, "this", "expression")
-        left, right = strip_parentheses(equal.this), strip_parentheses(equal.expression)
-        left_is_public, right_is_public = (self._is_public_column(each, public) for each in (left, right))
-        if left_is_public == right_is_public:
-            raise make_refusal(
-                join, f"ON must compare a column of `{self.scope.table.name}` with one of `{public.name}`", JOIN_HINT
-            )
-        own, other = (right, left) if left_is_public else (left, right)
-        return self._find_own_column(own), _find_public_column(other, public)
-
-    def _is_public_column(self, node: exp.Expr, public: PublicTable) -> bool:
-        """Return whether it names a column of the public table: by its prefix, or because no other is called so."""
-        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise make_refusal(node, f"ON takes columns, and `{quote(node)}` is none", JOIN_HINT)
-        allow_only(node, "this", "table")
-        if node.table:
-            return bool(node.table.lower() == public.name.lower())
-        return not self.scope.find_columns(node.name, exact=False)
-
-    def _find_own_column(self, node: exp.Expr) -> str:
-        found = self.scope.find_columns(node.name, node.text("table") or None, exact=bool(node.this.args.get("quoted")))
-        if len(found) != 1:
-            raise make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
-        return found[0]
-
-    # -- aggregates --------------------------------------------------------------------------------------------------------
-
-    def read_aggregate(self, node: exp.Expr) -> ast.Aggregate:
-        """Return an aggregate."""
-        if type(node) in AGGREGATES:
-            allow_only(node, "this")
-            return AGGREGATES[type(node)](self.read_value(node.this))
-        match node:
-            case exp.Count():
-                allow_only(node, "this", "big_int")
-                return self._read_count(node)
-            case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
-                allow_only(node, "this", "quantile")
-                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
-            case exp.PercentileCont() | exp.PercentileDisc():
-                allow_only(node, "this", "expression")
-                return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
-            case exp.WithinGroup():
-                return self._read_within_group(node)
-            case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
-                return self._read_histogram(node)
-        raise refuse_node(node, AGGREGATES_HINT)
-
-    def _read_count(self, node: exp.Count) -> ast.Aggregate:
-        if isinstance(node.this, exp.Star):
-            allow_only(node.this)
-            return aggregates.CountRows()
-        if not isinstance(node.this, exp.Distinct):
-            return aggregates.CountValues(self.read_value(node.this))
-        allow_only(node.this, "expressions")
-        unit = self.scope.table.unit
-        if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(unit)]:
-            raise make_refusal(
-                node, "COUNT(DISTINCT …) counts privacy units only", f"write COUNT(DISTINCT {_format_name(unit)})"
-            )
-        return aggregates.CountUnits()
-
-    def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
-        """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
-        allow_only(node, "this", "expression")
-        order = node.expression
-        if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
-            raise make_refusal(
-                node,
-                "WITHIN GROUP goes with PERCENTILE_CONT and PERCENTILE_DISC only",
-                "write QUANTILE(column, 0.9) or MEDIAN(column)",
-            )
-        allow_only(node.this, "this")
-        allow_only(order, "expressions")
-        if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
-            raise make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
-        allow_only(order.expressions[0], "this")
-        return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
-
-    def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
-        allow_only(node, "this", "expressions")
-        if len(node.expressions) < 2:
-            raise make_refusal(
-                node, "HISTOGRAM needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
-            )
-        value = self.read_value(node.expressions[0])
-        numbers = [read_number(part) for part in node.expressions[1:]]
-        try:
-            edges = check_edges(numbers) if len(numbers) > 1 else compute_edges(value, numbers[0], self.scope.table)
-        except QueryRefused as refusal:
-            raise make_refusal(node, refusal.reason, refusal.hint) from None
-        return aggregates.Histogram(value, edges)
-
-    # -- values ------------------------------------------------------------------------------------------------------------
-
-    def read_value(self, node: exp.Expr | None, room: int = MAX_SQL_DEPTH) -> ast.Value:
-        """Return a number, a column, or an expression of them."""
-        if node is None:
-            raise make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
-        if room == 0:
-            raise make_refusal(node, "The expression is nested too deeply", "simplify it")
-        match node:
-            case exp.Paren():
-                allow_only(node, "this")
-                return self.read_value(node.this, room - 1)
-            case exp.Column():
-                return self._read_column(node)
-            case exp.Literal() if not node.is_string:
-                return ast.Number(read_number(node))
-            case exp.Neg():
-                allow_only(node, "this")
-                return ast.Minus(ast.Number(Fraction(0)), self.read_value(node.this, room - 1))
-            case exp.Add() | exp.Sub() | exp.Mul():
-                allow_only(node, "this", "expression")
-                left, right = self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1)
-                return ARITHMETIC[type(node)](left, right)
-            case exp.IntDiv():
-                allow_only(node, "this", "expression")
-                return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
-            case exp.Case():
-                return self._read_case(node, room)
-            case exp.Literal():
-                name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
-                raise make_refusal(
-                    node,
-                    f"{quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
-                    f"write {name}, without single quotes",
-                )
-            case exp.AggFunc():
-                raise make_refusal(
-                    node,
-                    f"The aggregate `{quote(node)}` stands inside of an expression",
-                    "ask for the aggregate alone, and compute with the answer: post-processing is free",
-                )
-        raise refuse_node(node, VALUES_HINT)
-
-    def _read_column(self, node: exp.Column) -> ast.Ref:
-        allow_only(node, "this", "table")
-        table, joins = self.scope.table, self.scope.joins
-        tables = (table.name, *(join.table for join in joins))
-        if node.table and node.table.lower() not in [name.lower() for name in tables]:
-            raise make_refusal(
-                node,
-                f"The table `{node.table}` is not known here",
-                f"write {' or '.join(f'{name}.{node.name}' for name in tables)}, or {node.name} alone",
-            )
-        if not isinstance(node.this, exp.Identifier):
-            raise refuse_node(node, VALUES_HINT)
-        is_quoted = bool(node.this.args.get("quoted"))
-        found = self.scope.find_columns(node.name, node.table or None, exact=is_quoted)
-        if len(found) == 1:
-            return ast.Ref(found[0])
-        reason, hint = self.scope.explain_name(f"{node.table}.{node.name}".strip("."), found)
-        if is_quoted and not found and not node.table:
-            reason = f'"{node.name}" is in double quotes, which name a column, and no such column is declared'
-            hint = f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
-        raise make_refusal(node, reason, hint)
-
-    def _read_case(self, node: exp.Case, room: int) -> ast.Case:
-        allow_only(node, "ifs", "default")
-        branches = []
-        for branch in node.args["ifs"]:
-            allow_only(branch, "this", "true")
-            condition = self.read_condition(branch.this, room - 1)
-            branches.append((condition, self.read_value(branch.args["true"], room - 1)))
-        default = node.args.get("default")
-        if default is None or isinstance(default, exp.Null):
-            return ast.Case(tuple(branches), None)
-        return ast.Case(tuple(branches), self.read_value(default, room - 1))
-
-    # -- conditions --------------------------------------------------------------------------------------------------------
-
-    def read_condition(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Condition:
-        """Return something that is true, false or unknown of a row."""
-        if room == 0:
-            raise make_refusal(node, "The condition is nested too deeply", "simplify it")
-        match node:
-            case exp.Paren():
-                allow_only(node, "this")
-                return self.read_condition(node.this, room - 1)
-            case exp.And():
-                return ast.All(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
-            case exp.Or():
-                return ast.Any(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
-            case exp.Not():
-                allow_only(node, "this")
-                return ast.Not(self.read_condition(node.this, room - 1))
-            case exp.Is():
-                allow_only(node, "this", "expression")
-                if not isinstance(node.expression, exp.Null):
-                    raise make_refusal(
-                        node,
-                        f"IS takes NULL only, not `{quote(node.expression)}`",
-                        "write column IS NULL, or column = value",
-                    )
-                return ast.Missing(self._read_ref(node.this, room))
-            case exp.In():
-                allow_only(node, "this", "expressions")
-                column = self._read_ref(node.this, room)
-                if not node.expressions:
-                    raise make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
-                return ast.OneOf(column, tuple(self._read_constant(part, column) for part in node.expressions))
-            case exp.Between():
-                allow_only(node, "this", "low", "high")
-                low = self._read_comparison(ast.Order.AT_LEAST, node.this, node.args["low"], room)
-                return ast.All((low, self._read_comparison(ast.Order.AT_MOST, node.this, node.args["high"], room)))
-            case exp.Column():
-                column = self._read_ref(node, room)
-                if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
-                    raise make_refusal(
-                        node, f"The column `{column.column}` is not true or false", f"compare it: {quote(node)} = …"
-                    )
-                return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
-        if type(node) in COMPARISONS:
-            allow_only(node, "this", "expression")
-            return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
-        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
-            raise make_refusal(node, f"`{quote(node)}` is not a condition", "compare a column with it: column = …")
-        raise refuse_node(node, CONDITIONS_HINT)
-
-    def _read_ref(self, node: exp.Expr, room: int) -> ast.Ref:
-        value = self.read_value(node, room - 1)
-        if not isinstance(value, ast.Ref):
-            raise make_refusal(node, "IS NULL and IN take a column, not an expression", "write column IS NULL")
-        return value
-
-    def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
-        left, right = strip_parentheses(left), strip_parentheses(right)
-        if _is_constant(left):
-            order, left, right = MIRRORED_ORDERS.get(order, order), right, left
-        value = self.read_value(left, room - 1)
-        if isinstance(value, ast.Ref) and _is_constant(right):
-            return ast.Compare(order, value, self._read_constant(right, value))
-        return ast.Compare(order, value, self.read_value(right, room - 1))
-
-    def _read_constant(self, node: exp.Expr, column: ast.Ref) -> ast.Number | ast.Constant:
-        """Return a constant of the column's own kind: nothing is cast."""
-        kind = self.scope.table.columns[column.column].kind
-        is_text = isinstance(node, exp.Literal) and node.is_string
-        if kind in (Kind.INTEGER, Kind.REAL) and isinstance(node, exp.Neg | exp.Literal) and not is_text:
-            return ast.Number(read_number(node))
-        if kind is Kind.BOOLEAN and isinstance(node, exp.Boolean):
-            allow_only(node, "this")
-            return ast.Constant(bool(node.this))
-        if is_text and kind in (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
-            allow_only(node, "this", "is_string")
-            moment = None if kind is Kind.TEXT else _read_moment(node.this, kind)
-            if kind is Kind.TEXT or moment is not None:
-                return ast.Constant(node.this if kind is Kind.TEXT else moment)
-        raise make_refusal(
-            node,
-            f"The column `{column.column}` holds {kind.value} values, and `{quote(node)}` is not one",
-            f"write a constant such as {EXAMPLES[kind]}",
-        )
-
-
-# -- parts of nodes --------------------------------------------------------------------------------------------------------
-
-
-def _is_constant(node: exp.Expr) -> bool:
-    """Return whether it is written as a constant: a number with or without a sign, a text, a truth value."""
-    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
-
-
-def _list_operands(node: exp.Expr) -> list[exp.Expr]:
-    """Return the operands of a chain of ANDs, or of ORs, from left to right."""
-    operands, rest = [], [node]
-    while rest:
-        part = rest.pop()
-        if type(part) is type(node):
-            allow_only(part, "this", "expression")
-            rest += (part.expression, part.this)
-        else:
-            operands.append(strip_parentheses(part))
-    return operands
-
-
-def _read_width(node: exp.Expr) -> int:
-    width = read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
-    if width is None or width.denominator != 1 or not 1 <= width < MAX_BIN_WIDTH:
-        raise make_refusal(node, f"The width `{quote(node)}` of a bin is not an integer above 0", "write column // 10")
-    return int(width)
-
-
-def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
-    share = read_number(literal) if isinstance(literal, exp.Literal) else None
-    if share is None or not 0 < share < 1:
-        written = "nothing" if literal is None else f"`{quote(literal)}`"
-        raise make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
-    return share
-
-
-def _read_moment(text: str, kind: Kind) -> date | datetime | None:
-    """Return a date, or a time without a time zone; None if the text is neither."""
-    try:
-        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
-
-
-def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
-    alike = [name for name in public.columns if name == node.name]
-    alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
-    if len(alike) != 1:
-        raise make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
-    return alike[0]
 
 
 def _format_name(name: str) -> str:

@@ -1,7 +1,7 @@
-"""A table's declarations as TOML: what a steward writes once and everybody may read.
+"""The policy: a table's declarations as TOML, which the steward writes and anyone may read.
 
-Whatever is not listed cannot be asked about. Bounds are decimals, read exactly; keys are texts, whole numbers, truth
-values or dates.
+A column that is not listed cannot be queried. Bounds are decimals, read exactly; keys are texts, integers, truth values or
+dates.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet._numbers import check_int, check_positive
 from discreet.errors import BadParameter
-from discreet.query.schema import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table
+from discreet.query.schema import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table, suggest_name
 
 TABLE_FIELDS = {
     "table",
@@ -26,19 +26,20 @@ TABLE_FIELDS = {
     "public",
 }
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
+POLICY_HINT = "see docs/asking.md, or write a new one with `discreet policy init`"
 
 
 def read_policy(text: str) -> Table:
-    """The declared table.
+    """Return the table that a policy declares.
 
     >>> read_policy('table = "people"\\nunit = "id"\\n[columns.id]\\nkind = "integer"').max_groups
     1
     """
     policy = _load_toml(text)
-    _check_fields(policy, TABLE_FIELDS, "the policy")
+    _check_fields(policy, TABLE_FIELDS, "")
     columns = policy.get("columns", {})
     if not isinstance(columns, dict) or not columns:
-        raise make_policy_error("columns", "no column is declared")
+        raise make_policy_error("columns", "no column is declared", "add a table for each, such as [columns.id]")
     return Table(
         _read_text(policy, "table"),
         _read_text(policy, "unit"),
@@ -53,14 +54,14 @@ def read_policy(text: str) -> Table:
 
 
 def read_public(text: str) -> dict[str, str]:
-    """Where the policy says that public tables to join to are, by name; a path is relative to the policy.
+    """Return the paths of the public tables that a policy names; a path is relative to the policy.
 
     >>> read_public('[public]\\ncities = "cities.csv"')
     {'cities': 'cities.csv'}
     """
     public = _load_toml(text).get("public", {})
     if not isinstance(public, dict):
-        raise make_policy_error("public", "not a table of names and paths")
+        raise make_policy_error("public", "not a table of names and paths", 'write [public] and cities = "cities.csv"')
     return {name: _read_text(public, name) for name in public}
 
 
@@ -69,18 +70,18 @@ def _load_toml(text: str) -> dict[str, Any]:
 
     try:
         return tomllib.loads(text, parse_float=Decimal)
-    except (ValueError, ArithmeticError) as mistake:  # not TOML, or a number that Python does not read
-        raise make_policy_error("text", f"not TOML ({mistake})") from None
+    except (ValueError, ArithmeticError) as error:  # not TOML, or a number that Python does not read
+        raise make_policy_error("text", f"not TOML ({error})") from None
 
 
 def write_policy(table: Table, *, template: bool = False) -> str:
-    """The same as text. As a template it has comments that show what may still be declared."""
+    """Return the policy of a table as text. As a template it has comments that show what else can be declared."""
     lines = [f"table = {_format_string(table.name)}", f"unit = {_format_string(table.unit)}"]
-    lines += ["# How much one unit may count for: in how many groups, and by how many rows in each."] * template
+    lines += ["# Contribution bounds: in how many groups one unit counts, and with how many rows in each."] * template
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
-    lines += ["# true only if no unit ever has two rows: nothing is bounded then."] * template
+    lines += ["# true only if no unit ever has two rows: contributions are not bounded then."] * template
     lines += [f"unique = {json.dumps(table.unique)}", f"salt = {_format_string(table.salt)}"]
-    lines += ["# The least ε of a query. How long a query runs depends on the data, so none may be nearly free."] * template
+    lines += ["# The least ε of a query: how long a query runs depends on the data, so none may be nearly free."] * template
     lines += [f"least_epsilon = {_format_number(table.least_epsilon, 'least_epsilon')}"]
     if template or table.adjusted_after_looking:
         lines += ["# true if bounds, keys or limits were changed because of what the data hold."] * template
@@ -93,9 +94,9 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make_policy_error(field: str, reason: str) -> BadParameter:
-    """What is wrong with a policy."""
-    return BadParameter("policy", field, reason, "see docs/asking.md, or write a new one with `discreet policy init`")
+def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT) -> BadParameter:
+    """Return the error of a wrong field in a policy."""
+    return BadParameter("policy", field, reason, hint)
 
 
 def _format_bounds(column: Column) -> list[str]:
@@ -111,71 +112,74 @@ def _format_bounds(column: Column) -> list[str]:
 def _format_hints(column: Column) -> list[str]:
     hints = []
     if column.kind in (Kind.INTEGER, Kind.REAL) and column.lower is None:
-        hints += ["# lower = 0     # values are clamped to these; never read them off the data", "# upper = 100"]
+        hints += ["# lower = 0     # values are clipped to the bounds; never take them from the data", "# upper = 100"]
     if column.kind is Kind.TEXT and column.keys is None:
-        hints.append('# keys = ["a", "b"]     # every key that may be shown')
+        hints.append('# keys = ["a", "b"]     # every key that an answer may show')
     return hints
 
 
 def _read_column(name: str, fields: Any) -> Column:
     if not isinstance(fields, dict):
-        raise make_policy_error(f"columns.{name}", "not a table of fields")
-    _check_fields(fields, COLUMN_FIELDS, f"column {name}")
+        raise make_policy_error(f"columns.{name}", "not a table of fields", f"write [columns.{name}] and its kind below it")
+    _check_fields(fields, COLUMN_FIELDS, f"columns.{name}.")
     try:
         column = Column(Kind(fields.get("kind")))
     except ValueError:
-        raise make_policy_error(f"columns.{name}.kind", f"not one of {', '.join(kind.value for kind in Kind)}") from None
+        kinds, given = [kind.value for kind in Kind], fields.get("kind")
+        raise make_policy_error(f"columns.{name}.kind", f"{given!r} is not a kind", suggest_name(given, kinds)) from None
     if ("lower" in fields) != ("upper" in fields):
-        raise make_policy_error(f"columns.{name}", "one bound without the other")
+        raise make_policy_error(f"columns.{name}", "one bound without the other", "declare both, or none")
     if "lower" in fields:
         column = column.with_bounds(fields["lower"], fields["upper"])
     keys = fields.get("keys")
     if keys is None:
         return column
     if not isinstance(keys, list):
-        raise make_policy_error(f"columns.{name}.keys", f"not a list of {column.kind.value} values")
+        raise make_policy_error(
+            f"columns.{name}.keys", f"not a list of {column.kind.value} values", 'write keys = ["a", "b"]'
+        )
     return column.with_keys((*keys, None) if _read_bool(fields, "null_key") else tuple(keys))
 
 
-def _check_fields(found: dict[str, Any], allowed: set[str], where: str) -> None:
-    for field in found:
+def _check_fields(fields: dict[str, Any], allowed: set[str], prefix: str) -> None:
+    for field in fields:
         if field not in allowed:
-            raise make_policy_error(field, f"{where} has no such field (it may have {', '.join(sorted(allowed))})")
+            raise make_policy_error(f"{prefix}{field}", "no such field", suggest_name(field, sorted(allowed)))
 
 
-def _read_text(found: dict[str, Any], field: str) -> str:
-    value = found.get(field)
+def _read_text(fields: dict[str, Any], field: str) -> str:
+    value = fields.get(field)
     if not isinstance(value, str) or not value:
-        raise make_policy_error(field, "a text is needed here")
+        raise make_policy_error(field, "missing, or not a text", f'write {field} = "…"')
     return value
 
 
-def _read_positive(found: dict[str, Any], field: str) -> Fraction:
-    value = found[field]
+def _read_positive(fields: dict[str, Any], field: str) -> Fraction:
+    value = fields[field]
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise make_policy_error(field, "a number above 0 is needed here")
+        raise make_policy_error(field, "not a number above 0", f"write {field} = 0.001")
     return check_positive(value, field)
 
 
-def _read_bool(found: dict[str, Any], field: str) -> bool:
-    value = found.get(field, False)
+def _read_bool(fields: dict[str, Any], field: str) -> bool:
+    value = fields.get(field, False)
     if not isinstance(value, bool):
-        raise make_policy_error(field, "true or false is needed here")
+        raise make_policy_error(field, "neither true nor false", f"write {field} = true, or leave it out")
     return value
 
 
 def _format_string(text: str) -> str:
-    """A basic string of TOML, which JSON's strings are, but for the character 127."""
+    """Return a basic string of TOML. JSON's strings are such, but for the character 127."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _format_number(exact: Fraction, field: str) -> str:
-    """Exactly, as a decimal; a number that is no short decimal was not typed by anybody, and is refused."""
+    """Return the exact decimal; a number that has none of 28 digits is refused."""
     if exact.denominator == 1:
         return str(exact.numerator)
     decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
     if Fraction(decimal) != exact:
-        raise make_policy_error(field, f"{exact} is no decimal of at most 28 digits")
+        raise make_policy_error(field, f"{exact} is not a decimal of at most 28 digits", "declare a shorter decimal")
     return f"{decimal:f}"
 
 

@@ -1,6 +1,7 @@
-"""What the steward declares about a table: whose data it is, what each column may hold, and how much one person may add.
+"""What the steward declares about a table: its privacy unit, its columns with bounds and keys, its contribution bounds.
 
-Nothing here is read off the data. Bounds and keys are public statements; values outside them are clamped or dropped.
+Declarations are public and never taken from the data. Values outside the declared bounds are clipped to them, rows with a
+key that is not declared are dropped, and what a unit has beyond the contribution bounds does not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from discreet._numbers import Number, check_int, format_rational, read_positive,
 from discreet.errors import BadParameter
 
 Key: TypeAlias = str | int | bool | date | datetime | None
-"""A value that rows are grouped by. Floats are no keys: engines do not agree on their text."""
+"""A group key. Reals are none: engines do not agree on their text."""
 
 
 class Kind(Enum):
@@ -33,12 +34,11 @@ class Kind(Enum):
 LARGEST_KEY = 1 << 63
 MAX_LISTED = 20  # names in a message
 DEFAULT_SALT = "discreet"
-"""Of the hash that decides which groups of a unit count, unless the steward chose another."""
-
+"""The salt of the hash that decides which groups of a unit count, unless the policy has its own."""
 
 DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
-"""The least ε that a debit may have, unless the steward chose another: how long a query runs depends on the rows that match,
-so no query is answered for next to nothing."""
+"""The least ε of a debit, unless the policy has its own. How long a query runs depends on the rows that match, so no query
+may cost next to nothing."""
 
 
 def suggest_name(name: object, known: Iterable[str]) -> str:
@@ -62,7 +62,7 @@ def suggest_name(name: object, known: Iterable[str]) -> str:
 
 
 def accepts(kind: Kind, key: Key) -> bool:
-    """Whether a column of this kind can be compared with this constant without a cast: a cast may raise on a row."""
+    """Return whether a column of this kind can be compared with this constant without a cast, which may raise on a row."""
     match kind:
         case Kind.INTEGER:
             return isinstance(key, int) and not isinstance(key, bool) and -LARGEST_KEY <= key < LARGEST_KEY
@@ -82,7 +82,7 @@ def accepts(kind: Kind, key: Key) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its kind, the bounds that its values are clamped to, and the keys that may be shown."""
+    """One column: its kind, the bounds that its values are clipped to, and its declared keys."""
 
     kind: Kind
     lower: Fraction | None = None
@@ -90,7 +90,11 @@ class Column:
     keys: tuple[Key, ...] | None = None
 
     def with_bounds(self, lower: Number, upper: Number) -> "Column":
-        """The same column with declared bounds."""
+        """Return the same column with declared bounds.
+
+        >>> Column(Kind.INTEGER).with_bounds(18, 65).upper
+        Fraction(65, 1)
+        """
         low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
         if low >= high:
             raise BadParameter(
@@ -104,7 +108,11 @@ class Column:
         return Column(self.kind, low, high, self.keys)
 
     def with_keys(self, keys: "tuple[Key, ...]") -> "Column":
-        """The same column with the keys that everybody knows."""
+        """Return the same column with declared keys, which are public.
+
+        >>> Column(Kind.TEXT).with_keys(("a", "b")).keys
+        ('a', 'b')
+        """
         if self.kind is Kind.REAL:
             raise BadParameter("keys", "real", "a real column has no keys", "group by bins: column // 10")
         for key in keys:
@@ -117,15 +125,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PublicTable:
-    """A public table to join to. It is about nobody, so its keys and bounds may be read off it.
+    """A public table to join to. It holds no private data, so its keys and bounds are taken from its rows.
 
-    No value occurs twice in a column of `unique`, which was checked on the copy that questions will use.
+    No value occurs twice in a column of `unique`, which was checked on the copy that queries use.
     """
 
     name: str
     columns: Mapping[str, Column]
     unique: frozenset[str] = frozenset()
-    digest: str = ""  # of what is in it
+    digest: str = ""  # of its rows
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -133,7 +141,7 @@ class PublicTable:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table about people. Undeclared contribution bounds are 1: one group, one row in it."""
+    """A table with private rows. Contribution bounds that are not declared are 1: one group per unit, one row in it."""
 
     name: str
     unit: str
@@ -141,13 +149,11 @@ class Table:
     max_groups: int = 1
     max_rows: int = 1
     unique: bool = False
-    salt: str = field(default=DEFAULT_SALT, repr=False)  # the owner's secret: no message and no answer shows it
+    salt: str = field(default=DEFAULT_SALT, repr=False)  # a secret of the owner: no message and no answer shows it
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
-    adjusted_after_looking: bool = False  # whether the owner changed what is declared because of what the data hold
-    grid_ranges: dict[Any, Any] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )  # that were computed lately
+    adjusted_after_looking: bool = False  # whether declarations were changed because of what the data hold
+    grid_ranges: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # cache of query.grid
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
@@ -162,7 +168,7 @@ class Table:
             )
         check_int(self.max_groups, "max_groups", 1)
         check_int(self.max_rows, "max_rows", 1)
-        for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a person unbounded
+        for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a unit unbounded
             if not isinstance(value := getattr(self, name), bool):
                 raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")
         names = [self.name.lower(), *(name.lower() for name in self.public)]
