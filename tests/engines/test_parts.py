@@ -19,7 +19,7 @@ from discreet.query.schema import Table
 from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
-from tests.query.worlds import World, stored
+from tests.support.random_tables import World, stored
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"

@@ -20,7 +20,7 @@ from discreet.query.record import from_record, to_record
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
-from tests.query.people import BY_DEPARTMENT, COUNTS, people
+from tests.support.people import BY_DEPARTMENT, COUNTS, people
 
 ANSWERS = [
     BY_DEPARTMENT,

@@ -21,7 +21,7 @@ from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publis
 from discreet.workload.execution import execute_plan
 from discreet.workload.guarantee import format_guarantee
 from tests.publisher.plans import workload
-from tests.query.people import people
+from tests.support.people import people
 
 COUNTS = WorkloadQuery(name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept")
 TAKES_PART, CHANGED = (1, 0), (1, -1)

@@ -27,7 +27,7 @@ from discreet.workload import Publication, WorkloadPlan, WorkloadQuery, plan_wor
 from discreet.workload.execution import execute_plan
 from discreet.workload.publishing import _create_folder
 from tests.publisher.plans import HEADS, TOML, workload, written
-from tests.query.people import session
+from tests.support.people import session
 
 LEDGER = 'ledger = "hr.ledger"\naccount = "hr"'
 

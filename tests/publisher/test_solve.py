@@ -20,7 +20,7 @@ from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
 from discreet.workload.forecast import forecast_budgets
 from tests.publisher.plans import AGES, HEADS, PAY, QUESTIONS, workload
-from tests.query.people import COUNTS
+from tests.support.people import COUNTS
 
 ACCOUNTS: list[dict[str, Any]] = [
     {}, {"delta": Fraction(1, 10**6)}, *({"delta": Fraction(1, 10**6), "currency": c} for c in ("zcdp", "gdp", "rdp(16)")),
