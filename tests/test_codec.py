@@ -1,4 +1,4 @@
-"""Facts on the wire: every kind comes back as it was, and the form of version 1 is kept for ever."""
+"""Events on the wire: every kind is decoded as it was encoded, and the form of version 1 never changes."""
 
 import json
 from fractions import Fraction
@@ -13,14 +13,13 @@ from discreet.codec import decode, encode
 from discreet.errors import BadEventEncoding
 from discreet.events import Claim, Composition, DiscreteLaplaceEvent, GaussianEvent, PrivacyEvent, compose
 from discreet.units import Sensitivity, to_sensitivity
+from tests.support.every_event import EVERY
 
-from .accounting.facts import EVERY
-
-GOLDEN = Path(__file__).with_name("golden_facts.json")
+GOLDEN = Path(__file__).with_name("golden_events.json")
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_fact_comes_back_as_it_was(name):
+def test_every_event_is_decoded_as_it_was_encoded(name):
     again = decode(encode(EVERY[name]))
     assert again == EVERY[name]
     assert hash(again) == hash(EVERY[name])
@@ -28,7 +27,7 @@ def test_every_fact_comes_back_as_it_was(name):
 
 def test_the_examples_hold_every_kind():
     kinds = {kind.__struct_config__.tag for kind in PrivacyEvent.__subclasses__()}
-    written = b"".join(encode(fact) for fact in EVERY.values()).decode()
+    written = b"".join(encode(event) for event in EVERY.values()).decode()
     shown = {kind for kind in kinds if f'"type":"{kind}"' in written}
     assert shown == kinds
 
@@ -48,9 +47,9 @@ def test_the_wire_form_is_the_golden_one():
     times=st.integers(1, 10**15),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_parameters_come_back(sigma, l2, times):
-    loss = compose(GaussianEvent(sigma, Sensitivity(l2_squared=l2)) * times, DiscreteLaplaceEvent(sigma, to_sensitivity(3)))
-    assert decode(encode(loss)) == loss
+def test_any_parameters_are_decoded(sigma, l2, times):
+    event = compose(GaussianEvent(sigma, Sensitivity(l2_squared=l2)) * times, DiscreteLaplaceEvent(sigma, to_sensitivity(3)))
+    assert decode(encode(event)) == event
 
 
 GOOD = encode(GaussianEvent(Fraction(1), to_sensitivity(1))).decode()
@@ -95,10 +94,10 @@ def test_what_this_version_would_not_write_is_refused(stored):
         decode(stored)
 
 
-def test_a_fact_too_long_to_read_back_is_not_written():
+def test_an_event_too_long_to_decode_is_not_encoded():
     with pytest.raises(BadEventEncoding):
         encode(Claim(Fraction(1, 1 << 20_000), Fraction(0)))
 
 
-def test_an_empty_composition_is_a_fact():
+def test_an_empty_composition_is_an_event():
     assert decode(encode(Composition())) == events.NO_EVENT

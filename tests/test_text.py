@@ -167,7 +167,7 @@ def test_the_guarantee_card(text: str, tmp_path: Path) -> None:
     assert harmless(card)
     outside = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", card)  # in code it only says so
     assert "<script>" not in "".join(_unescaped(outside))
-    assert f"# {escape_markdown(text)}: what is promised" in card
+    assert f"# {escape_markdown(text)}: privacy guarantee" in card
 
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "\n=1")

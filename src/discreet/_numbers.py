@@ -1,11 +1,14 @@
-"""Exact rationals until someone reads them; then a double, rounded in a stated direction.
+"""Exact rationals until a person reads them; then a double or a decimal, rounded in a stated direction.
 
-Parameters may be an int, a Fraction, a Decimal or a float. What a float means depends on what it is:
-- an ε, a δ, a budget, a cost, a wanted error or a weight is what somebody wrote, so it is read at its shortest decimal:
-  `0.1` is 1/10 (`read_decimal`). This defines what was asked for, so no soundness is lost: the noise and its charge are
-  computed from the same rational, and ten times 0.1 is exactly 1;
+Parameters may be an int, a Fraction, a Decimal or a float. What a float means depends on the parameter:
+- an ε, a δ, a budget, a cost, an allowed error, a confidence or a weight is what a person wrote, so it is read at its
+  shortest decimal: `0.1` is 1/10 (`read_decimal`). This defines the request, so no soundness is lost: the noise and its
+  cost are computed from the same rational, and ten times 0.1 is exactly 1;
 - a value, a scale, a sensitivity, or a bound that was computed and rounded in a stated direction is taken exactly:
   `0.1` is 3602879701896397/2⁵⁵ (`to_rational`), because its decimal may lie on the wrong side of it.
+
+The functions stand in this order: reading and checking, rounding and formatting, certified `Bounds`, and the search for the
+smallest number that meets a condition.
 """
 
 from collections.abc import Callable
@@ -25,7 +28,7 @@ MAX_DECIMAL_EXPONENT = 350
 
 
 def to_rational(value: Number, name: str = "value") -> Fraction:
-    """The exact rational that `value` stands for.
+    """Return the exact rational that `value` stands for.
 
     >>> to_rational(0.5), to_rational(Decimal("0.1"))
     (Fraction(1, 2), Fraction(1, 10))
@@ -38,7 +41,7 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
         raise BadParameter(name, value, f"beyond 1e±{MAX_DECIMAL_EXPONENT}", "give a number of a size that noise can have")
     try:
         if isinstance(value, Integral | Decimal):
-            return Fraction(value if isinstance(value, Decimal) else int(value))  # NumPy's integers are no Python ones
+            return Fraction(value if isinstance(value, Decimal) else int(value))  # NumPy's integers are not Python's
         exact = Fraction(float(value))
     except (ValueError, OverflowError):
         raise BadParameter(name, value, "not a finite number", "give a finite one") from None
@@ -48,22 +51,22 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
 
 
 def parse_rational(text: str, name: str = "value") -> Fraction:
-    """Exactly the number that is written: a decimal, or one divided by another.
+    """Read a text as a decimal, or as one decimal divided by another, exactly.
 
     >>> parse_rational("1e-2"), parse_rational("1/3")
     (Fraction(1, 100), Fraction(1, 3))
     """
     if len(text) > 4 * MAX_DECIMAL_EXPONENT:
         raise BadParameter(name, f"{text[:16]!r}…", "too long for a number", "write a decimal such as 0.5 or 1e-6")
-    top, divided, bottom = text.partition("/")
+    top, slash, bottom = text.partition("/")
     try:
-        return to_rational(Decimal(top), name) / to_rational(Decimal(bottom if divided else 1), name)
+        return to_rational(Decimal(top), name) / to_rational(Decimal(bottom if slash else 1), name)
     except (InvalidOperation, ZeroDivisionError):
         raise BadParameter(name, repr(text), "not a number", "write a decimal such as 0.5 or 1e-6") from None
 
 
 def read_decimal(value: Number, name: str = "value") -> Fraction:
-    """Read a number as somebody wrote it: a float at the shortest decimal that is read as it.
+    """Read a number as a person wrote it: a float at the shortest decimal that rounds to it.
 
     >>> read_decimal(0.1), read_decimal(1e-6), to_rational(0.1) == read_decimal(0.1)
     (Fraction(1, 10), Fraction(1, 1000000), False)
@@ -83,7 +86,7 @@ def read_probability(value: Number, name: str) -> Fraction:
 
 
 def check_positive(value: Number, name: str) -> Fraction:
-    """`value` as a rational, refused unless it is above zero."""
+    """Return `value` as a rational; refuse it unless it is above zero."""
     exact = to_rational(value, name)
     if exact.numerator <= 0:
         raise BadParameter(name, format_rational(exact), "must be positive", "give one above 0")
@@ -91,7 +94,7 @@ def check_positive(value: Number, name: str) -> Fraction:
 
 
 def check_probability(value: Number, name: str) -> Fraction:
-    """`value` as a rational, refused unless it lies strictly between 0 and 1."""
+    """Return `value` as a rational; refuse it unless it lies strictly between 0 and 1."""
     exact = to_rational(value, name)
     if not 0 < exact < 1:
         raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", "give one that does")
@@ -99,9 +102,9 @@ def check_probability(value: Number, name: str) -> Fraction:
 
 
 def check_int(value: int, name: str, minimum: int = 0) -> int:
-    """`value` as an int of at least `least`; bools and floats are refused."""
+    """Return `value` as an int of at least `minimum`; refuse bools and floats."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise BadParameter(name, type(value).__name__, "not a whole number", "give an int")
+        raise BadParameter(name, type(value).__name__, "not an integer", "give an int")
     number = value.__index__()
     if number < minimum:
         raise BadParameter(name, format_rational(Fraction(number)), f"must be at least {minimum}", "give a larger one")
@@ -134,14 +137,14 @@ def check_confidence(confidence: Number) -> float:
 
 
 def format_rational(exact: Fraction) -> str:
-    """A rational for a message: short when it is short, a double otherwise."""
+    """Format a rational for a message: as it is while that is short, else as the nearest double."""
     short = max(exact.numerator.bit_length(), exact.denominator.bit_length()) < 64  # Python writes out no 5000 digits
     text = str(exact) if short else ""
     return text if 0 < len(text) <= 16 else repr(nearest_float(exact))
 
 
 def nearest_float(exact: Fraction) -> float:
-    """The nearest double; ±∞ past the largest one."""
+    """Return the nearest double; ±∞ past the largest one."""
     try:
         return float(exact)
     except OverflowError:
@@ -149,7 +152,7 @@ def nearest_float(exact: Fraction) -> float:
 
 
 def ceil_float(exact: Fraction | float) -> float:
-    """The smallest double that is not below `exact`.
+    """Return the smallest double that is not below `exact`.
 
     >>> ceil_float(Fraction(1, 10)) >= Fraction(1, 10)
     True
@@ -163,12 +166,12 @@ def ceil_float(exact: Fraction | float) -> float:
 
 
 def floor_float(exact: Fraction | float) -> float:
-    """The largest double that is not above `exact`."""
+    """Return the largest double that is not above `exact`."""
     return -ceil_float(-exact) + 0.0  # no zero with a sign
 
 
 def decimal_up(exact: Fraction | float) -> float:
-    """The least double whose shortest decimal, which is what JSON shows, is not below a rational; a double stays as it is.
+    """Return the least double whose shortest decimal, which JSON shows, is not below a rational; leave a double as it is.
 
     >>> decimal_up(Fraction(3, 10)), decimal_up(Fraction(2, 3)), ceil_float(Fraction(3, 10))
     (0.3, 0.6666666666666667, 0.30000000000000004)
@@ -182,21 +185,21 @@ def decimal_up(exact: Fraction | float) -> float:
 
 
 def decimal_down(exact: Fraction | float) -> float:
-    """The mirror image."""
+    """Return the largest double whose shortest decimal is not above a rational; leave a double as it is."""
     return -decimal_up(-exact) + 0.0
 
 
 def format_up(exact: Fraction | float, digits: int = 4) -> str:
-    """For "at most": so many leading digits, rounded up.
+    """Format a number for "at most": so many leading digits, rounded up.
 
     >>> format_up(0.13261), format_up(Fraction(1, 10)), format_up(Fraction(2, 3), 3), format_up(1.9e-5, 1)
-    ('0.1327', '0.1', '0.667', '2e-05')
+    ('0.1327', '0.1', '0.667', '2e-5')
     """
     return _format_digits(exact, digits, ROUND_CEILING)
 
 
 def format_down(exact: Fraction | float, digits: int = 4) -> str:
-    """For "at least": the mirror image.
+    """Format a number for "at least": so many leading digits, rounded down.
 
     >>> format_down(Fraction(2, 3)), format_down(1), format_down(0.0)
     ('0.6666', '1', '0')
@@ -205,17 +208,17 @@ def format_down(exact: Fraction | float, digits: int = 4) -> str:
 
 
 def _format_digits(exact: Fraction | float, digits: int, rounding: str) -> str:
-    """A double means the shortest decimal that is read as it, so that 0.1 is shown as 0.1 and not as 0.1001."""
+    """Round to so many digits. A double means its shortest decimal, so that 0.1 is shown as 0.1 and not as 0.1001."""
     near = nearest_float(exact) if isinstance(exact, Fraction) else float(exact)
     if not isfinite(near):
         return str(near)
     top, bottom = (Decimal(repr(near)), 1) if near == exact else Fraction(exact).as_integer_ratio()
-    found = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
-    return f"{float(found):.{digits}g}"
+    rounded = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom))
+    return f"{float(rounded):.{digits}g}".replace("e-0", "e-").replace("e+0", "e+")
 
 
 def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
-    """A rational at or just above √exact: relative excess below 2^-bits; exact for squares of rationals.
+    """Return a rational at or just above √exact: relative excess below 2^-bits; exact for squares of rationals.
 
     >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2)) ** 2 >= 2
     (Fraction(3, 2), True)
@@ -229,7 +232,7 @@ def sqrt_up(exact: Fraction, bits: int = 96) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A proven interval around a number that nobody can write down. `float()` is its upper end.
+    """A proven interval around an exact value that has no finite decimal. `float()` is its upper end.
 
     >>> bounds = Bounds(0.25, 0.5)
     >>> float(bounds), 0.3 in bounds
@@ -255,20 +258,17 @@ class Bounds:
         return 0.0 if self.lower == self.upper else self.upper - self.lower if isfinite(self.lower) else inf
 
 
-# The only search: where a monotone condition on a positive number begins to hold.
-
-
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
 def smallest_where(
     holds: Callable[[float], bool], start: float = 1.0, tolerance: float = 2.0**-50, guess: float | None = None
 ) -> float:
-    """A number where `holds` is true, at most about `nearness` (relative) above the least such; ∞ if there is none.
+    """Find a positive number where `holds` is true, at most about `tolerance` (relative) above the least; ∞ if none is.
 
-    `holds` must stay true once it is true. The answer is one that was tried, so a condition that bounds something from
-    above is met for certain, whatever the search missed. `near` is a guess at the answer: a good one saves most of the
-    looks, and no guess changes what is found.
+    `holds` must stay true once it is true. The result is a number that was tried, so a condition that bounds something from
+    above is certainly met there, whatever the search missed. `guess` is a guess at the result: a good one saves most of the
+    evaluations, and no guess changes the result.
 
     >>> smallest_where(lambda x: x * x >= 2)
     1.4142135623730958
@@ -296,7 +296,7 @@ def smallest_where(
 
 
 def _narrow_to_bracket(holds: Callable[[float], bool], guess: float, width: float) -> Callable[[float], bool]:
-    """The same condition, answered outside a bracket around `near` by what it was at the ends."""
+    """Return the same condition, decided outside a bracket around `guess` by its values at the ends."""
     low, high = 0.0, inf
 
     def known(x: float) -> bool:
@@ -315,6 +315,36 @@ def _narrow_to_bracket(holds: Callable[[float], bool], guess: float, width: floa
 
 
 def largest_where(holds: Callable[[float], bool], start: float = 1.0) -> float:
-    """The mirror image: a number where `holds` is true, just below the largest such; 0 if there is none."""
+    """Find a positive number where `holds` is true, just below the largest; 0 if none is."""
     inverse = smallest_where(lambda x: holds(1 / x), 1 / start)
     return 0.0 if inverse == inf else 1 / inverse
+
+
+def invert_falling(
+    bounds: Callable[[float], tuple[float, float]], level: float, guess: float, margin: float, tries: int = 60
+) -> tuple[float, float]:
+    """Bracket the x ≥ 0 at which a falling function, known between two bounds, meets a level.
+
+    Both ends were tried: the upper bound is at most `level` at the right end, the lower bound above it at the left one.
+    Where no such end is found in `tries` doublings of the step, which begins at `margin` times the guess, it is ∞ or 0.
+
+    >>> invert_falling(lambda x: (1 / (1 + x), 1 / (1 + x)), 0.5, 0.9, 0.05)
+    (0.855, 1.0350000000000001)
+    """
+    right, step = guess, max(guess, 1e-9) * margin
+    for _ in range(tries):
+        right += step
+        if bounds(right)[1] <= level:
+            break
+        step *= 2
+    else:
+        right = inf
+    left, step = guess, max(guess, 1e-9) * margin
+    for _ in range(tries):
+        left -= step
+        if left <= 0 or bounds(left)[0] > level:
+            break
+        step *= 2
+    else:
+        left = 0.0
+    return max(0.0, left), 0.0 if bounds(0.0)[1] <= level else right

@@ -1,8 +1,8 @@
-"""Facts as JSON, in a form that stays readable for as long as there are ledgers.
+"""Events as JSON, in a form that every later version can read.
 
-A fact is an object tagged with its name; a rational is the text "n/d" in lowest terms; a sensitivity is an object of its
-four norms. What this version would not have written itself (an unknown field, an unreduced rational, a scale of zero) is
-refused: to ignore part of a fact is to misjudge it.
+An event is an object with the tag of its kind; a rational is the text "n/d" in lowest terms; a sensitivity is an object of
+its four norms. What this version would not have written itself (an unknown field, an unreduced rational, a scale of zero) is
+refused: an event of which a part is ignored would be charged wrongly.
 """
 
 import json
@@ -23,11 +23,11 @@ from discreet.events import (
 from discreet.units import Sensitivity
 
 MAX_RATIONAL_BITS = 12_000
-"""How long a rational may be: far more than any parameter has, and short enough to read without a pause."""
+"""The longest rational that is stored: far more than any parameter has, and short enough to parse at once."""
 
 
 def encode(event: Event) -> bytes:
-    """The fact as one line of JSON.
+    """Return the event as one line of JSON.
 
     >>> from discreet.events import Claim
     >>> encode(Claim(Fraction(1, 2), Fraction(0)))
@@ -37,33 +37,36 @@ def encode(event: Event) -> bytes:
 
 
 def decode(stored: bytes | str) -> Event:
-    """The fact that was encoded; `decode(encode(loss)) == loss` for every loss.
+    """Return the event that was encoded: `decode(encode(event)) == event` for every event.
+
+    Raises:
+        BadEventEncoding: the bytes are not what `encode` writes for some event.
 
     >>> decode(b'{"type":"Claim","epsilon":"1/2","delta":"0/1"}')
     Claim(epsilon=Fraction(1, 2), delta=Fraction(0, 1))
     """
     try:
-        loss = _DECODER.decode(stored)
-        same = msgspec.json.decode(encode(loss)) == json.loads(stored, object_pairs_hook=_reject_duplicate_keys)
-        _check_sensitivities(loss)
+        event = _DECODER.decode(stored)
+        same = msgspec.json.decode(encode(event)) == json.loads(stored, object_pairs_hook=_reject_duplicate_keys)
+        _check_sensitivities(event)
     except (msgspec.MsgspecError, BadParameter, ArithmeticError, RecursionError, ValueError) as error:
         raise BadEventEncoding(str(error), "read it with the version that wrote it") from None
     if not same:
         raise BadEventEncoding("it holds more, or other, than its fields", "read it with the version that wrote it")
-    return loss
+    return event
 
 
 def to_wire(value: Any) -> Any:
-    """What msgspec asks of a value that it does not know: rationals are the text "n/d"."""
+    """Encode a value that msgspec does not know: a rational is the text "n/d"."""
     if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MAX_RATIONAL_BITS:
         return f"{value.numerator}/{value.denominator}"
     raise BadEventEncoding(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
 
 
 def from_wire(kind: type, text: Any) -> Any:
-    """The way back."""
+    """Decode what `to_wire` encoded."""
     if kind is not Fraction or not isinstance(text, str) or len(text) > MAX_RATIONAL_BITS // 3:
-        raise msgspec.ValidationError(f"no {kind.__name__} is written like this")
+        raise msgspec.ValidationError(f"this is no {kind.__name__}")
     top, slash, bottom = text.partition("/")
     if not slash or not top.removeprefix("-").isdecimal() or not bottom.isdecimal() or not int(bottom):
         raise msgspec.ValidationError('a rational is written "n/d"')
@@ -71,15 +74,15 @@ def from_wire(kind: type, text: Any) -> Any:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields as a dict; one that is stated twice could be read either way."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise msgspec.ValidationError("a field is stated twice")
-    return found
+    """Return the fields as a dict; refuse one that is given twice, which could be read either way."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise msgspec.ValidationError("a field is given twice")
+    return fields
 
 
 def _check_sensitivities(event: Event) -> None:
-    """`PrivacyEvent` has refused what could not have run; the checks of `Sensitivity` must be run again by hand."""
+    """Check the norms of every sensitivity: msgspec builds a `Sensitivity` without the checks of its `__init__`."""
     match event:
         case Composition(parts=parts):
             for part, _ in parts:
@@ -96,7 +99,7 @@ def _check_sensitivities(event: Event) -> None:
 
 
 def rebuild_sensitivity(stored: Sensitivity) -> Sensitivity:
-    """The same norms, checked against each other as if a person had typed them."""
+    """Return a sensitivity of the same norms, checked against each other."""
     return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
 
 

@@ -69,7 +69,7 @@ class BadParameter(DiscreetError, ValueError):
 class TheoremNotApplicable(DiscreetError, ValueError):
     """A textbook rule was used where the hypothesis of its theorem does not hold."""
 
-    see = "docs/readings.md#from-one-notion-to-another"
+    see = "docs/guarantees.md#from-one-notion-to-another"
 
     def __init__(self, theorem: str, hypothesis: str, hint: str) -> None:
         self.theorem, self.hypothesis, self.hint = theorem, hypothesis, hint
@@ -226,7 +226,7 @@ class EngineFailed(DiscreetError):
 class LedgerUnavailable(DiscreetError):
     """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded."""
 
-    see = "docs/ledger.md#pay-look-record"
+    see = "docs/ledger.md#reserve-run-record"
 
     def __init__(self, where: str, reason: str, hint: str) -> None:
         self.where, self.reason, self.hint = where, reason, hint

@@ -1,7 +1,10 @@
-"""Facts: which noise ran, at which scale, against which sensitivity. What they mean is read in `accounting`.
+"""Privacy events: which noise ran, at which scale, against which sensitivity. `accounting` computes what they guarantee.
 
-A fact holds the noise law and the shape of the sensitivity, both in grid steps, because the worst pair of
-neighbours depends on both. The union `Event` is closed: `match` on it and end with `assert_never`.
+An event holds the distribution of the noise and the norms of the sensitivity, both in grid steps, because the dominating
+pair of neighbours depends on both. The union `Event` is closed: `match` on it and end with `assert_never`, so that no notion
+of privacy can overlook one. Training with DP-SGD, for example, is the event
+`subsample(Gaussian(sigma).event(Sensitivity(l2=C)), rate) * steps`, where C is the l2 norm to which each person's gradient
+is clipped.
 """
 
 from fractions import Fraction
@@ -15,13 +18,13 @@ from discreet.units import Sensitivity
 
 
 class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
-    """What all facts share: they are frozen and comparable, compose with + and *, and none can state the impossible.
+    """The base of all events: frozen, comparable, composed with + and *, and checked when they are made.
 
-    Ledgers hold facts by their `tag` and the names of their fields: neither changes, whatever the class is called.
+    Ledgers store an event by its `tag` and the names of its fields: neither ever changes, whatever the class is called.
     """
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no release can have; the events inside were checked when they were made."""
+        """Refuse parameters that no mechanism can have; the events inside were checked when they were made."""
         event, wrong = cast("Event", self), ""
         match event:
             case Composition(parts=parts):
@@ -61,7 +64,7 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
             case _:
                 assert_never(event)
         if wrong:
-            raise BadParameter(type(self).__name__, wrong, "no release could have been like that", "state what ran")
+            raise BadParameter(type(self).__name__, wrong, "no mechanism has such parameters", "state those that ran")
 
     def __add__(self, other: "Event") -> "Composition":
         return compose(cast("Event", self), other) if isinstance(other, PrivacyEvent) else NotImplemented
@@ -73,21 +76,21 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
 
 
 class LaplaceEvent(PrivacyEvent, frozen=True, tag="LaplaceLoss"):
-    """Continuous Laplace noise of this scale on every coordinate (on paper: discreet itself draws the discrete law)."""
+    """Continuous Laplace noise of this scale on every coordinate. discreet accounts for it, and draws the discrete one."""
 
     scale: Fraction
     sensitivity: Sensitivity
 
 
 class DiscreteLaplaceEvent(PrivacyEvent, frozen=True, tag="DiscreteLaplaceLoss"):
-    """P(k) ∝ e^{-|k|/scale} on every coordinate of whole answers."""
+    """Discrete Laplace noise, P(k) ∝ e^{-|k|/scale}, on every coordinate of integers."""
 
     scale: Fraction
     sensitivity: Sensitivity
 
 
 class TruncatedGeometricEvent(PrivacyEvent, frozen=True, tag="TruncatedGeometricLoss"):
-    """Discrete Laplace noise, then clamped to [lower, upper]."""
+    """Discrete Laplace noise, the sum clamped to [lower, upper]."""
 
     scale: Fraction
     lower: int
@@ -96,35 +99,35 @@ class TruncatedGeometricEvent(PrivacyEvent, frozen=True, tag="TruncatedGeometric
 
 
 class GaussianEvent(PrivacyEvent, frozen=True, tag="GaussianLoss"):
-    """N(0, σ²) on every coordinate, possibly rounded afterwards (which is post-processing)."""
+    """Gaussian noise N(0, σ²) on every coordinate, possibly rounded afterwards (which is post-processing)."""
 
     sigma: Fraction
     sensitivity: Sensitivity
 
 
 class DiscreteGaussianEvent(PrivacyEvent, frozen=True, tag="DiscreteGaussianLoss"):
-    """P(k) ∝ e^{-k²/2σ²} on every coordinate of whole answers."""
+    """Discrete Gaussian noise, P(k) ∝ e^{-k²/2σ²}, on every coordinate of integers."""
 
     sigma: Fraction
     sensitivity: Sensitivity
 
 
 class BinomialEvent(PrivacyEvent, frozen=True, tag="BinomialLoss"):
-    """The number of heads in n fair coins, less n/2, on every coordinate of whole answers."""
+    """Binomial noise, the number of heads in n fair coins less n/2, on every coordinate of integers."""
 
     n: int
     sensitivity: Sensitivity
 
 
 class RandomizedResponseEvent(PrivacyEvent, frozen=True, tag="ResponseLoss"):
-    """The true one of `choices` answers with probability `truth`, each other one with equal probability."""
+    """Randomized response: the true one of `choices` answers with probability `truth`, else one of the others at random."""
 
     truth: Fraction
     choices: int
 
 
 class ExponentialEvent(PrivacyEvent, frozen=True, tag="ExponentialLoss"):
-    """Choice with P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`."""
+    """The exponential mechanism, P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`."""
 
     epsilon: Fraction
 
@@ -136,8 +139,11 @@ class PermuteAndFlipEvent(PrivacyEvent, frozen=True, tag="PermuteAndFlipLoss"):
 
 
 class ThresholdEvent(PrivacyEvent, frozen=True, tag="ThresholdLoss"):
-    """A key is shown if its number of distinct units plus discrete Laplace noise reaches `threshold`; one unit is
-    counted in at most `groups` keys."""
+    """Partition selection by a noisy threshold.
+
+    A group key is shown if its number of distinct units plus discrete Laplace noise reaches `threshold`; one unit is counted
+    in at most `groups` keys.
+    """
 
     scale: Fraction
     threshold: int
@@ -145,8 +151,10 @@ class ThresholdEvent(PrivacyEvent, frozen=True, tag="ThresholdLoss"):
 
 
 class OptimalPartitionSelectionEvent(PrivacyEvent, frozen=True, tag="KeepLoss"):
-    """A key is shown with the largest probability that (epsilon, delta) per key allows; one unit is counted in at most
-    `groups` keys."""
+    """Partition selection with the largest probabilities that (epsilon, delta) per group key allows.
+
+    One unit is counted in at most `groups` keys.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -154,43 +162,49 @@ class OptimalPartitionSelectionEvent(PrivacyEvent, frozen=True, tag="KeepLoss"):
 
 
 class Claim(PrivacyEvent, frozen=True, tag="Claim"):
-    """Somebody's word that a release was (epsilon, delta)-private."""
+    """A statement by others that a release was (epsilon, delta)-private; it is accounted for as stated."""
 
     epsilon: Fraction
     delta: Fraction
 
 
 class Composition(PrivacyEvent, frozen=True, tag="Composition"):
-    """Several releases about the same people. Each part ran as often as its number says; no part is a Composition."""
+    """Several events about the same units. Each part ran as often as its number says; no part is a Composition."""
 
     parts: "tuple[tuple[Event, int], ...]" = ()
 
 
 class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
-    """Releases about disjoint parts of the *units*: add or remove one unit and only one branch changes. The partition may
-    have been chosen after earlier answers."""
+    """Parallel composition: events about disjoint parts of the *units*.
+
+    Adding or removing one unit changes one branch only. The partition may have been chosen after earlier answers.
+    """
 
     branches: "tuple[Event, ...]"
 
 
 class Group(PrivacyEvent, frozen=True, tag="Group"):
-    """The same release seen by neighbours that differ in up to `size` units, each of which only one of them has."""
+    """Group privacy: an event between data sets that differ in up to `size` units, each of which only one of them has."""
 
     event: "Event" = msgspec.field(name="loss")
     size: int
 
 
 class Subsampled(PrivacyEvent, frozen=True, tag="Subsampled"):
-    """The release ran on a sample that each unit joined independently with probability `rate` (Poisson), and who was
-    sampled is secret. Neighbours add or remove one unit."""
+    """An event on a secret Poisson sample: each unit joined it independently with probability `rate`.
+
+    Neighbours add or remove one unit.
+    """
 
     event: "Event" = msgspec.field(name="loss")
     rate: Fraction
 
 
 class SampledWithoutReplacement(PrivacyEvent, frozen=True, tag="SampledWithoutReplacement"):
-    """The release ran on m of the n units, every set of m equally likely, and who was sampled is secret; `rate` is m/n.
-    Neighbours replace one unit, n is public, and the inner loss is stated for such neighbours too."""
+    """An event on a secret sample of m of the n units, all sets of m being equally likely; `rate` is m/n.
+
+    Neighbours replace one unit, n is public, and the inner event is stated for such neighbours too.
+    """
 
     event: "Event" = msgspec.field(name="loss")
     rate: Fraction
@@ -215,11 +229,11 @@ Event: TypeAlias = (
     | Subsampled
     | SampledWithoutReplacement
 )
-"""Every kind of fact there is."""
+"""Every kind of event."""
 
 
 def check_event(value: object, name: str = "event") -> None:
-    """Refuse what is no event: a mechanism alone does not say how far one unit moves what it released.
+    """Refuse what is no event. A mechanism alone is none: it does not say how far one unit moves what it released.
 
     >>> from discreet import Gaussian
     >>> check_event(Gaussian(2))
@@ -239,17 +253,21 @@ with the sensitivity of what it released.
 
 
 def compose(*events: Event) -> Composition:
-    """All of these happened. Equal facts are counted, not listed twice; the order of first appearance is kept."""
+    """Compose events. Equal ones are counted, not listed twice, in the order of their first appearance.
+
+    >>> compose(Claim(Fraction(1), Fraction(0)), Claim(Fraction(1), Fraction(0))).parts
+    ((Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), 2),)
+    """
     counts: dict[Event, int] = {}
-    for loss in events:
-        check_event(loss)
-        for part, times in loss.parts if isinstance(loss, Composition) else ((loss, 1),):
+    for event in events:
+        check_event(event)
+        for part, times in event.parts if isinstance(event, Composition) else ((event, 1),):
             counts[part] = counts.get(part, 0) + times
     return Composition(tuple(counts.items()))
 
 
 def repeat(event: Event, times: int) -> Composition:
-    """The same release, `times` times with fresh noise."""
+    """Compose an event with itself: it ran `times` times with fresh noise."""
     check_event(event)
     check_int(times, "times")
     parts = event.parts if isinstance(event, Composition) else ((event, 1),)
@@ -257,41 +275,41 @@ def repeat(event: Event, times: int) -> Composition:
 
 
 def parallel(*branches: Event) -> Parallel:
-    """Releases about disjoint parts of the units."""
+    """Compose events about disjoint parts of the units in parallel."""
     return Parallel(branches)
 
 
 def group(event: Event, size: int) -> Event:
-    """The same release, for neighbours that differ in up to `size` units; a group of one is the release itself.
+    """Return the event for data sets that differ in up to `size` units; a group of one is the event itself.
 
-    The units are any that one of the two data sets has and the other has not: a group of two is also a replaced pair.
+    The units are any that one of the two data sets has and the other does not: a replaced unit is a group of two.
     """
     check_event(event)
     return event if check_int(size, "size", 1) == 1 else Group(event, size)
 
 
 def subsample(event: Event, rate: Number) -> Event:
-    """The same release on a Poisson sample; at rate 1 it is the release itself, at rate 0 nothing happened."""
+    """Return the event on a Poisson sample; at rate 1 it is the event itself, at rate 0 none."""
     check_event(event)
-    share = to_rational(rate, "rate")
-    if share in (0, 1):
-        return event if share else NO_EVENT
-    return Subsampled(event, share)
+    exact = to_rational(rate, "rate")
+    if exact in (0, 1):
+        return event if exact else NO_EVENT
+    return Subsampled(event, exact)
 
 
 def subsample_without_replacement(event: Event, rate: Number) -> Event:
-    """The same release on a fixed share of the units, all sets of that size being equally likely, for neighbours that
-    replace one unit; at rate 1 it is the release itself, at rate 0 nothing happened.
+    """Return the event on a fixed share of the units, all sets of that size being equally likely, between neighbours that
+    replace one unit; at rate 1 it is the event itself, at rate 0 none.
 
     >>> subsample_without_replacement(Claim(Fraction(1), Fraction(0)), 1)
     Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1))
     """
     check_event(event)
-    share = to_rational(rate, "rate")
-    if share in (0, 1):
-        return event if share else NO_EVENT
-    return SampledWithoutReplacement(event, share)
+    exact = to_rational(rate, "rate")
+    if exact in (0, 1):
+        return event if exact else NO_EVENT
+    return SampledWithoutReplacement(event, exact)
 
 
 NO_EVENT = Composition()
-"""The loss of a release that looked at nobody."""
+"""The event of a release that used no unit's data."""

@@ -1,4 +1,7 @@
-"""A table of an answer in the forms that others read. Every library is imported when it is asked for."""
+"""Answers as JSON, CSV, frames, terminal tables, HTML and charts.
+
+Each function takes a header and records, or an answer. The library of a format is imported when the format is used.
+"""
 
 import csv
 import json
@@ -22,16 +25,16 @@ UNRELIABLE_NOTE = (
     "them is too small."
 )
 TableRow = Sequence[str | tuple[str, ...]]
-"""The cells of a line of a table; a tuple is a cell of several lines."""
+"""The cells of one row of a table; a tuple is a cell of several lines."""
 
 
 def missing_library_error(library: str, extra: str) -> BadParameter:
-    """The error for an extra that is not installed."""
+    """Return the error for a library that is not installed."""
     return BadParameter("format", library, f"{library} is not installed", f"pip install '{extra}'")
 
 
 def to_json_value(value: Any) -> Any:
-    """Only what JSON knows; infinity is the string "inf", dates are in ISO form."""
+    """Return the value with JSON's types only; infinity is the string "inf", dates are in ISO form."""
     if isinstance(value, dict):
         return {str(name): to_json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -42,17 +45,20 @@ def to_json_value(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """One line of JSON."""
+    """Return the value as one line of JSON."""
     return json.dumps(to_json_value(value), allow_nan=False)
 
 
 def to_csv(header: Header, records: Records, path: Any = None, *, spreadsheet: bool = False) -> str:
-    """CSV with a header; a missing key is an empty field. Texts are as they are, unless they are meant for a spreadsheet:
-    then all are quoted, and one that would be taken for a formula has an apostrophe before it."""
+    """Return CSV with a header, and write it to `path` if that is given. A missing key is an empty field.
+
+    Texts stay as they are, unless they are for a spreadsheet: then all are quoted, and one that a spreadsheet would take for
+    a formula has an apostrophe before it.
+    """
     lines: list[str] = []
     writer = csv.writer(
         SimpleNamespace(write=lines.append),
-        lineterminator=CRLF,  # for then a field with either of the two is quoted
+        lineterminator=CRLF,  # so that a field with either character is quoted
         quoting=csv.QUOTE_NONNUMERIC if spreadsheet else csv.QUOTE_MINIMAL,
     )
     for row in (header, *records):
@@ -60,13 +66,13 @@ def to_csv(header: Header, records: Records, path: Any = None, *, spreadsheet: b
         writer.writerow([escape_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
     text = "".join(f"{line.removesuffix(CRLF)}\n" for line in lines)
     if path is not None:
-        with _writing(path), open(path, "w", encoding="utf-8", newline="") as file:
+        with _refuse_unwritable(path), open(path, "w", encoding="utf-8", newline="") as file:
             file.write(text)
     return text
 
 
 @contextmanager
-def _writing(path: Any) -> Iterator[None]:
+def _refuse_unwritable(path: Any) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -75,6 +81,7 @@ def _writing(path: Any) -> Iterator[None]:
 
 
 def to_pandas(header: Header, records: Records) -> Any:
+    """Return a pandas DataFrame."""
     try:
         import pandas
     except ImportError:
@@ -83,6 +90,7 @@ def to_pandas(header: Header, records: Records) -> Any:
 
 
 def to_polars(header: Header, records: Records) -> Any:
+    """Return a Polars DataFrame."""
     try:
         import polars
     except ImportError:
@@ -91,6 +99,7 @@ def to_polars(header: Header, records: Records) -> Any:
 
 
 def to_arrow(header: Header, records: Records) -> Any:
+    """Return a table of Arrow."""
     try:
         import pyarrow
     except ImportError:
@@ -99,10 +108,11 @@ def to_arrow(header: Header, records: Records) -> Any:
 
 
 def write_parquet(header: Header, records: Records, path: Any) -> None:
+    """Write a Parquet file."""
     table = to_arrow(header, records)
     from pyarrow import parquet
 
-    with _writing(path):
+    with _refuse_unwritable(path):
         parquet.write_table(table, path)
 
 
@@ -111,21 +121,21 @@ def _columns(header: Header, records: Records) -> dict[str, list[Any]]:
 
 
 def _fit_int64(name: str, values: list[Any]) -> list[Any]:
-    """Whole numbers beyond 64 bits as doubles, lower ends rounded down and upper ones up: a frame holds no larger ones."""
+    """Turn integers beyond 64 bits, which no frame holds, into doubles: lower ends rounded down, upper ends up."""
     if not any(isinstance(value, int) and not -(1 << 63) <= value < 1 << 63 for value in values):
         return values
     return [_round_to_double(value, name) if isinstance(value, int) else value for value in values]
 
 
 def _round_to_double(value: int, name: str) -> float:
-    found = float(value)
-    if name.endswith("_lower") and found > value:
-        return nextafter(found, -inf)
-    return nextafter(found, inf) if name.endswith("_upper") and found < value else found
+    nearest = float(value)
+    if name.endswith("_lower") and nearest > value:
+        return nextafter(nearest, -inf)
+    return nextafter(nearest, inf) if name.endswith("_upper") and nearest < value else nearest
 
 
 def draw_bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:
-    """Bars with intervals."""
+    """Draw bars with their intervals; return the axes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -133,8 +143,8 @@ def draw_bars(rows: Sequence[tuple[str, float, float, float]], name: str, title:
     if axes is None:
         axes = Figure(figsize=(max(5.0, 0.6 * len(rows)), 4), layout="constrained").subplots()
     labels, values = [to_printable(label or name) for label, *_ in rows], [value for _, value, _, _ in rows]
-    reach = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
-    axes.bar(range(len(rows)), values, yerr=reach, capsize=4, color="#56B4E9", ecolor="#000000")
+    errors = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
+    axes.bar(range(len(rows)), values, yerr=errors, capsize=4, color="#56B4E9", ecolor="#000000")
     axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0, parse_math=False)  # a key may hold $
     axes.set_ylabel(to_printable(name), parse_math=False)
     axes.set_title(to_printable(title), parse_math=False)
@@ -142,7 +152,7 @@ def draw_bars(rows: Sequence[tuple[str, float, float, float]], name: str, title:
 
 
 def format_interval(value: float, lower: float, upper: float) -> str:
-    """A number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
+    """Format a number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
 
     >>> format_interval(1652, 1628, 1676), format_interval(0, 0, 6), format_interval(99.93, 98.12, 101.76)
     ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
@@ -160,32 +170,32 @@ def _decimal_exponent(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
 
 
-def _format_rows(release: Any) -> tuple[list[str], list[TableRow]]:
+def _format_rows(answer: Any) -> tuple[list[str], list[TableRow]]:
     lines: list[TableRow] = []
-    for keys, row in release.rows:
+    for keys, row in answer.rows:
         line = ["NULL" if key is None else str(key) for key in keys]
         line += [format_interval(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
         lines.append(line)
-    return [*release.groups, *release.columns], lines
+    return [*answer.groups, *answer.columns], lines
 
 
-def _format_notes(release: Any) -> list[str]:
-    doubts = any(not cell.reliable for _, row in release.rows for cell in row)
-    lines = [] if release.cost is None else [f"Price: {release.cost}."]
-    lines.append(release.explanation)
-    lines += [UNRELIABLE_NOTE] if doubts else []
-    lines += ["Made with reproducible bits: for tests, never for publication."] if release.tainted else []
+def _format_notes(answer: Any) -> list[str]:
+    unreliable = any(not estimate.reliable for _, row in answer.rows for estimate in row)
+    lines = [] if answer.cost is None else [str(answer.cost)]
+    lines.append(answer.explanation)
+    lines += [UNRELIABLE_NOTE] if unreliable else []
+    lines += ["Made with reproducible bits: for tests, never for publication."] if answer.tainted else []
     return lines
 
 
-def render_rich_answer(release: Any) -> Any:
-    """A rich table with the price and the explanation below it."""
-    header, lines = _format_rows(release)
-    return add_rich_notes(make_rich_table(None, header, lines, left=len(release.groups)), _format_notes(release))
+def render_rich_answer(answer: Any) -> Any:
+    """Return a rich table of an answer with its cost and its explanation below it."""
+    header, lines = _format_rows(answer)
+    return add_rich_notes(make_rich_table(None, header, lines, left=len(answer.groups)), _format_notes(answer))
 
 
 def add_rich_notes(table: Any, notes: Sequence[str]) -> Any:
-    """A table and what is to be said about it."""
+    """Return a rich table with notes below it."""
     from rich.console import Group
     from rich.text import Text
 
@@ -193,7 +203,7 @@ def add_rich_notes(table: Any, notes: Sequence[str]) -> Any:
 
 
 def make_rich_table(title: str | None, header: Header, lines: Sequence[TableRow], left: int = 1) -> Any:
-    """A rich table, the first `left` columns to the left."""
+    """Return a rich table, the first `left` columns aligned to the left."""
     from rich.table import Table
     from rich.text import Text
 
@@ -209,13 +219,13 @@ def _split_cell(cell: str | tuple[str, ...]) -> list[str]:
     return [to_printable(part) for part in (cell if isinstance(cell, tuple) else (cell,))]
 
 
-def render_html_answer(release: Any) -> str:
-    """The same table for a notebook."""
-    return make_html_table(*_format_rows(release), _format_notes(release))
+def render_html_answer(answer: Any) -> str:
+    """Return a table of an answer in HTML, for a notebook."""
+    return make_html_table(*_format_rows(answer), _format_notes(answer))
 
 
 def make_html_table(header: Header, lines: Sequence[TableRow], notes: Sequence[str]) -> str:
-    """A table and what is to be said about it; every text is escaped."""
+    """Return a table in HTML with notes below it; every text is escaped."""
     head = "".join(f"<th>{escape(to_printable(name))}</th>" for name in header)
     cells = ("".join(f"<td>{'<br>'.join(map(escape, _split_cell(cell)))}</td>" for cell in line) for line in lines)
     below = "".join(f"<p>{escape(to_printable(line))}</p>" for line in notes)

@@ -1,14 +1,29 @@
-"""Paths that users name: what the system refuses becomes an error of ours, which names the path and the reason."""
+"""Paths and database addresses that users name.
+
+*Paths.* What the system refuses becomes an error of discreet that names the path and the reason.
+
+*Private files.* The key of a ledger and the owner's log may be readable by their owner alone.
+
+*Addresses* as libpq reads them, `postgresql://…` or `host=… dbname=…`, may hold a password, so no message repeats one; nor
+does it repeat a text that may be an address.
+"""
 
 import errno
 import os
-from collections.abc import Callable
+import re
+import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
 from discreet.errors import DiscreetError
 
 Refuse = Callable[[str], DiscreetError]
 """Makes an error from a reason."""
+
+
+# Paths
 
 
 def reason_of(error: Exception) -> str:
@@ -21,7 +36,7 @@ def reason_of(error: Exception) -> str:
 
 
 def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
-    """Say whether there is something at a path. `Path.exists` raises in a folder without access, `os.path.exists` denies.
+    """Say whether there is something at a path. In a folder without access `Path.exists` raises, `os.path.exists` denies.
 
     Raises:
         DiscreetError: what `refuse` makes of the reason, if the system does not say.
@@ -36,7 +51,7 @@ def exists(path: str | os.PathLike[str], refuse: Refuse) -> bool:
 
 
 def resolve(path: str | os.PathLike[str], refuse: Refuse) -> Path:
-    """Follow a path to where it leads, `~` and links included.
+    """Resolve a path, `~` and links included.
 
     Raises:
         DiscreetError: what `refuse` makes of the reason, if it leads nowhere.
@@ -59,7 +74,7 @@ def _check_links(path: Path) -> None:
 
 
 def read_text(path: str | os.PathLike[str], refuse: Refuse) -> str:
-    """Read a file of text in UTF-8.
+    """Read a text file in UTF-8.
 
     Raises:
         DiscreetError: what `refuse` makes of the reason, if it cannot be read.
@@ -70,3 +85,88 @@ def read_text(path: str | os.PathLike[str], refuse: Refuse) -> str:
         raise refuse("it is no text in UTF-8") from None
     except (OSError, ValueError) as error:
         raise refuse(f"it cannot be read ({reason_of(error)})") from None
+
+
+def describe_exposure(handle: int, path: Path) -> tuple[str, str] | None:
+    """Say why other users could use an open file, and what to do about it; return None if only its owner can.
+
+    It looks at the open file, not at its name, so that no other file can be put in its place in between.
+    """
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        return "this is not a regular file", "name a regular file"
+    if os.name == "posix" and mode & 0o077:
+        return f"other users have access to it (mode {stat.S_IMODE(mode):04o})", f"run: chmod 600 {quote(str(path))}"
+    return None
+
+
+# Addresses of databases
+
+SCHEMES = ("postgresql://", "postgres://")
+LIBPQ_KEYWORDS = frozenset(
+    {
+        "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "require_auth", "channel_binding", "options",
+        "connect_timeout", "client_encoding", "application_name", "fallback_application_name", "keepalives", "replication",
+        "gssencmode", "sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert", "sslnegotiation", "krbsrvname",
+        "target_session_attrs", "load_balance_hosts", "service",
+    }
+)  # fmt: skip
+_FIRST_KEYWORD = re.compile(r"\s*(\w+)\s*=")
+_FILE_IN_PARTITION = re.compile(r"\s*\w+=[^\s']*\.(csv|tsv|parquet|duckdb|db)", re.IGNORECASE)
+_PORTS = re.compile(r"[\d\s,]*")
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
+
+
+def is_postgres(text: str) -> bool:
+    """Say whether a text is an address of PostgreSQL: by its scheme in any case, or by a first keyword of libpq's.
+
+    >>> [is_postgres(text) for text in ("PostgreSQL://db/shop", "host=db user=u", "user=7/people.parquet", "people.csv")]
+    [True, True, False, False]
+    """
+    first = _FIRST_KEYWORD.match(text)
+    by_keyword = first is not None and first[1] in LIBPQ_KEYWORDS and _FILE_IN_PARTITION.fullmatch(text) is None
+    return by_keyword or text.lower().startswith(SCHEMES)
+
+
+def to_libpq(text: str) -> str:
+    """Return the address with its scheme in lower case, which libpq requires."""
+    scheme, mark, rest = text.partition("://")
+    return f"{scheme.lower()}{mark}{rest}" if text.lower().startswith(SCHEMES) else text
+
+
+def has_unescaped_password(address: str) -> bool:
+    """Say whether an @ or / of a password ended it too early: libpq would take the rest for a host, a port or a database,
+    and its errors would name it.
+
+    >>> [has_unescaped_password(f"postgresql://u:{word}@db/shop") for word in ("hunter2", "hun@ter2", "1/2", "hun%40ter2")]
+    [False, True, True, False]
+    """
+    if not address.startswith(SCHEMES):
+        return False
+    host, _, rest = address.partition("://")[2].partition("?")[0].partition("/")
+    return host.count("@") > 1 or "@" in rest
+
+
+def is_unambiguous(address: str, parts: Mapping[str, Any]) -> bool:
+    """Say whether libpq parsed an address as it was meant, so that its errors name no password as a host or a port."""
+    return not has_unescaped_password(address) and _PORTS.fullmatch(str(parts.get("port") or "")) is not None
+
+
+def format_path(path: str) -> str:
+    """Format the path of a source for a message; a text that may be an address is not repeated.
+
+    >>> format_path("hr/region=north/people.csv"), format_path("mysql://u:hunter2@db/people.csv")
+    ("'hr/region=north/people.csv'", 'this file')
+    """
+    return "this file" if any(mark in path for mark in ("://", "@")) else repr(path)
+
+
+def format_suffix(path: str, suffix: str) -> str:
+    """Format the suffix of a file for a message; that of a text that may be an address is not repeated.
+
+    >>> format_suffix("people.xls", ".xls"), format_suffix("mysql://u:hun.ter2", ".ter2"), format_suffix("people", "")
+    ('.xls', 'this', 'no ending')
+    """
+    if not suffix:
+        return "no ending"
+    return suffix if _SUFFIX.fullmatch(suffix) and not any(mark in path for mark in ("://", "=", "@")) else "this"

@@ -1,6 +1,6 @@
-"""For tests: bits that repeat, and an assertion that nothing can be found against a claim.
+"""For tests: seeded bits that can be repeated, and an assertion that an audit finds no violation of a claim.
 
-Seeded bits are tainted, and whatever is made with them must not be published.
+Seeded bits are tainted: an answer made with them must not be published, and no ledger accepts it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,15 @@ from discreet.noise.bits import SEED_BYTES, Bits, Keystream
 
 
 def seeded_bits(seed: int) -> Bits:
-    """The same words every time, for the same seed.
+    """Return bits that are the same for the same seed.
 
     >>> bool((seeded_bits(7).words(3) == seeded_bits(7).words(3)).all()), seeded_bits(7).tainted
     (True, True)
     """
-    name, turns = check_int(seed, "seed"), count()
-    return Keystream(lambda: sha512(f"discreet test bits {name}/{next(turns)}".encode()).digest()[:SEED_BYTES], tainted=True)
+    number, keys = check_int(seed, "seed"), count()
+    return Keystream(
+        lambda: sha512(f"discreet test bits {number}/{next(keys)}".encode()).digest()[:SEED_BYTES], tainted=True
+    )
 
 
 def assert_private(
@@ -35,18 +37,20 @@ def assert_private(
     samples: int | None = None,
     seconds: float | None = None,
 ) -> Finding:
-    """Fail if the function, attacked, leaks more than (ε, δ): for pytest. A right one fails once in ten million runs.
+    """Audit a function, and fail if it is certainly not (ε, δ)-private: for pytest.
+
+    A private function fails in one of ten million runs (1 − `confidence`).
 
     >>> from discreet import Laplace
-    >>> found = assert_private(lambda xs: Laplace(1).release(len(xs)), epsilon=1, samples=4_000)
+    >>> finding = assert_private(lambda xs: Laplace(1).release(len(xs)), epsilon=1, samples=4_000)
     >>> assert_private(lambda xs: len(xs), epsilon=1, samples=4_000)
     Traceback (most recent call last):
     AssertionError: The claim of ε = 1, δ = 0 is false: ...
     """
-    found = audit(
+    finding = audit(
         function, (epsilon, delta), neighbours, domain=domain, confidence=confidence, samples=samples,
         seconds=seconds if seconds is not None or samples is not None else 10.0,
     )  # fmt: skip
-    if found.violation:
-        raise AssertionError(str(found))
-    return found
+    if finding.violation:
+        raise AssertionError(str(finding))
+    return finding

@@ -1,24 +1,24 @@
-"""Text of others on its way to a person: what a terminal, a page or a picture shows cannot do anything there.
+"""Text from data and users, made safe to show in a terminal, a page or a picture.
 
-Keys, names of columns and what a file says of itself may hold escape sequences that clear a screen, characters that turn the
-writing round, or line ends that forge a line of their own. Every text that is shown passes through here; data that is handed
-on to a program (CSV, JSON, frames) stays as it is.
+Group keys, column names and messages of engines may hold escape sequences that clear a screen, characters that reverse the
+direction of writing, or line ends that forge a line. Every text that a person sees passes through here; data that goes to a
+program (CSV, JSON, frames) stays as it is.
 """
 
 import re
 from unicodedata import category
 
 BOX = "□"
-"""Stands for one character that is not shown: controls (C0, C1, ESC, line ends), invisible and bidirectional formatting,
-halves of pairs, private and unassigned characters."""
+"""Replaces one character that is not shown: controls (C0, C1, ESC, line ends), invisible and bidirectional formatting,
+unpaired surrogates, private and unassigned characters."""
 
 MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_[]<>|~&$"})
 FORMULA_SIGNS = "=+-@＝＋－＠\t\r\n'"
-"""And the apostrophe itself, so that what had one is told from what got one."""
+"""And the apostrophe itself, so that a text that had one differs from a text that got one."""
 
 
 def to_printable(text: str) -> str:
-    """The text on one line, with a box for every character that is not to be shown.
+    """Return the text on one line, with a box for every character that must not be shown.
 
     >>> to_printable("sales \\x1b[2J\\n\\u202egnp.exe")
     'sales □[2J□□gnp.exe'
@@ -27,12 +27,12 @@ def to_printable(text: str) -> str:
 
 
 def to_printable_lines(text: str) -> str:
-    """The same for a text of several lines that are our own."""
+    """Do the same for each line of a text whose line ends are discreet's own."""
     return "\n".join(map(to_printable, text.split("\n")))
 
 
 def escape_markdown(text: str) -> str:
-    """The text as Markdown that says just that.
+    """Escape a text so that Markdown shows it literally.
 
     >>> print(escape_markdown("a|b <script> *x*"))
     a\\|b \\<script\\> \\*x\\*
@@ -41,19 +41,19 @@ def escape_markdown(text: str) -> str:
 
 
 def format_markdown_code(text: str) -> str:
-    """The text as code within a line of Markdown, whatever ticks it holds; in a table, bars are still to be escaped.
+    """Format a text as inline code of Markdown, whatever backticks it holds; in a table, bars must still be escaped.
 
     >>> print(format_markdown_code("n"), format_markdown_code("a`b"), format_markdown_code("`"))
     `n` ``a`b`` `` ` ``
     """
-    shown = to_printable(text)
-    ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    room = " " if shown[:1] == "`" or shown[-1:] == "`" else ""
-    return f"{ticks}{room}{shown}{room}{ticks}"
+    printable = to_printable(text)
+    ticks = "`" * (1 + max(map(len, re.findall("`+", printable)), default=0))
+    space = " " if printable[:1] == "`" or printable[-1:] == "`" else ""
+    return f"{ticks}{space}{printable}{space}{ticks}"
 
 
 def escape_formula(text: str) -> str:
-    """The text with an apostrophe before it if a spreadsheet would take it for a formula, or if it begins with one already.
+    """Put an apostrophe before a text that a spreadsheet would take for a formula, or that begins with an apostrophe.
 
     >>> escape_formula("=cmd|' /C calc'!A0"), escape_formula("'=x"), escape_formula("sales")
     ("'=cmd|' /C calc'!A0", "''=x", 'sales')

@@ -1,12 +1,12 @@
-"""Who counts as a neighbour, and how far one person can move an answer.
+"""Neighbouring relations, and sensitivity: how far one privacy unit can move a vector of exact statistics.
 
-A `Sensitivity` bounds, over all neighbouring data sets, the change of a vector of answers in four norms:
-how many coordinates change (l0), the sum of the changes (l1), their Euclidean length (l2), the largest (linf).
-What is not given is filled in from the inequalities between norms:
+A `Sensitivity` bounds the change over all neighbouring data sets in four norms: how many coordinates change (l0), the sum of
+the changes (l1), their Euclidean length (l2) and the largest change (linf). A norm that is not given is filled in from the
+inequalities between norms:
 
     linf ≤ l2 ≤ l1 ≤ √l0·l2,   l1 ≤ l0·linf,   l2² ≤ l1·linf.
 
-k counts that one person can all change by one have l1 = k and l2 = √k, not the other way round.
+k counts that one unit can all change by one have l1 = k and l2 = √k, not the other way round.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from discreet.errors import BadParameter
 
 
 class Neighbours(Enum):
-    """Which data sets must be hard to tell apart."""
+    """A neighbouring relation: which two data sets must be hard to tell apart."""
 
     ADD_REMOVE = "add-remove", "add or remove one unit", 1
     REPLACE = "replace", "replace one unit, the number of units being public", 2
@@ -59,7 +59,7 @@ class Neighbours(Enum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Sensitivity:
-    """Bounds on how far one unit moves a vector of answers.
+    """Bounds on how far one unit moves a vector of exact statistics.
 
     >>> Sensitivity(l0=4, linf=1)
     Sensitivity(l0=4, l1=4, l2=2, linf=1)
@@ -114,8 +114,8 @@ class Sensitivity:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        known = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
-        return f"Sensitivity({', '.join(f'{k}={_format_norm(v)}' for k, v in known.items() if v is not None)})"
+        norms = {"l0": self.l0, "l1": self.l1, "l2": self.l2, "linf": self.linf}
+        return f"Sensitivity({', '.join(f'{k}={_format_norm(v)}' for k, v in norms.items() if v is not None)})"
 
     @property
     def l2(self) -> Fraction:
@@ -123,11 +123,13 @@ class Sensitivity:
         return sqrt_up(self.l2_squared)
 
     def to_grid(self, grid: Fraction) -> "Sensitivity":
-        """The sensitivity, in grid steps, of the answers rounded to the nearest multiple of `grid`.
+        """Return the sensitivity, in grid steps, of the statistics rounded to the nearest multiple of `grid`.
 
-        ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
+        A grid of 1 is for statistics that are integers already: nothing changes.
+
+        **Proof.** ⌊a + ½⌋ and ⌊b + ½⌋ differ by at most ⌈|a − b|⌉ ≤ |a − b| + 1, and not at all where a = b. So only the
         l0 changed coordinates gain, each at most one step: linf → ⌈linf/g⌉, l1 → l1/g + l0, and by Minkowski
-        l2 → l2/g + √l0. A grid of 1 is for answers that are whole numbers already: nothing changes.
+        l2 → l2/g + √l0.
         """
         if check_grid(grid) == 1:
             return self
@@ -145,7 +147,7 @@ class Sensitivity:
         return Sensitivity(l0=self.l0, l1=sums, l2_squared=min(squares, sums * most), linf=most)
 
     def scale_by(self, factor: Number) -> "Sensitivity":
-        """The sensitivity of the same answers multiplied by `factor`."""
+        """Return the sensitivity of the same statistics multiplied by `factor`."""
         scale = check_positive(factor, "factor")
         return Sensitivity(
             l0=self.l0,
@@ -156,7 +158,7 @@ class Sensitivity:
 
 
 def to_sensitivity(bound: "Sensitivity | Number") -> Sensitivity:
-    """A plain number means one answer that moves by at most that much."""
+    """Return the sensitivity that a parameter means: a plain number is one statistic that moves by at most that much."""
     if isinstance(bound, Sensitivity):
         return bound
     return Sensitivity(l0=1, linf=check_positive(bound, "sensitivity"))
@@ -176,30 +178,36 @@ def check_grid(grid: Number) -> Fraction:
 
 
 def count(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """How many units satisfy a predicate: 1 under both relations (a replaced unit moves it by −1, 0 or 1)."""
+    """Return the sensitivity of one count of units: 1 under both relations (a replaced unit moves it by −1, 0 or 1)."""
     return Sensitivity(l0=1, linf=1)
 
 
 def counts(k: int, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """k counts over predicates that may overlap: one unit can move all of them by one: l1 = k, l2 = √k."""
+    """Return the sensitivity of k counts that may overlap: one unit can move all of them by one, so l1 = k and l2 = √k."""
     return Sensitivity(l0=check_int(k, "k", 1), linf=1)
 
 
 def histogram(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """Counts over disjoint cells, however many: 1 if a unit comes or goes; 2 cells move, l2 = √2, if it is replaced."""
+    """Return the sensitivity of counts over disjoint cells, however many.
+
+    One cell changes by 1 if a unit is added or removed; two change, l1 = 2 and l2 = √2, if a unit is replaced.
+    """
     return Sensitivity(l0=neighbours.differing_units, linf=1)
 
 
 def bounded_sum(lower: Number, upper: Number, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Sensitivity:
-    """A sum of values clamped to [lower, upper]: the largest |value| that can come or go, or the width if replaced."""
+    """Return the sensitivity of a sum of values clipped to [lower, upper].
+
+    It is the largest |value| that can be added or removed, or the width of the interval if a unit is replaced.
+    """
     low, high = _check_interval(lower, upper)
     return to_sensitivity(max(abs(low), abs(high)) if neighbours is Neighbours.ADD_REMOVE else high - low)
 
 
 def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
-    """The mean of n values clamped to [lower, upper], n public: (upper − lower)/n when one is replaced.
+    """Return the sensitivity of the mean of n values clipped to [lower, upper], n public: (upper − lower)/n.
 
-    If units come and go then n is not public, and a mean must be asked as a sum and a count.
+    If units are added or removed then n is not public, and a mean must be released as a sum and a count.
     """
     if neighbours is Neighbours.ADD_REMOVE:
         raise BadParameter(
@@ -210,7 +218,7 @@ def mean(lower: Number, upper: Number, n: int, neighbours: Neighbours = Neighbou
 
 
 def proportion(n: int, neighbours: Neighbours = Neighbours.REPLACE) -> Sensitivity:
-    """The share of n units, n public, that satisfy a predicate: 1/n."""
+    """Return the sensitivity of the share of n units, n public, that satisfy a predicate: 1/n."""
     return mean(0, 1, n, neighbours)
 
 
@@ -218,7 +226,7 @@ def _check_interval(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
     low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
     if low >= high:
         raise BadParameter(
-            "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clamp to a proper interval"
+            "lower", format_rational(low), f"must lie below upper = {format_rational(high)}", "clip to a proper interval"
         )
     return low, high
 
@@ -228,10 +236,10 @@ def _format_norm(value: int | Fraction) -> str:
 
 
 def _refuse_contradictions(l0: int | None, l1: Fraction | None, squares: Fraction | None, linf: Fraction | None) -> None:
-    """No change can have norms that break the inequalities above; whoever states them has mixed something up."""
+    """Refuse norms that break the inequalities above: no change can have them, so one of them is a mistake."""
     ascending = [("linf", None if linf is None else linf**2), ("l2", squares), ("l1", None if l1 is None else l1**2)]
-    known = [(name, square) for name, square in ascending if square is not None]
-    for (small, low), (large, high) in pairwise(known):
+    given = [(name, square) for name, square in ascending if square is not None]
+    for (small, low), (large, high) in pairwise(given):
         if low > high * _ROUNDING_TOLERANCE:
             _contradict(small, low, f"cannot exceed {large} = {_format_norm(sqrt_up(high))}")
     if linf is not None and l1 is not None and squares is not None and squares > l1 * linf * _ROUNDING_TOLERANCE:
@@ -250,6 +258,5 @@ def _contradict(name: str, square: Fraction, reason: str) -> None:
     raise BadParameter(name, _format_norm(sqrt_up(square)), reason, "state norms of one and the same change")
 
 
-_ROUNDING_TOLERANCE = 1 + Fraction(
-    1, 1 << 40
-)  # a root that somebody rounded, such as sqrt(2) as a double, is no contradiction
+_ROUNDING_TOLERANCE = 1 + Fraction(1, 1 << 40)
+"""A root that was rounded, such as sqrt(2) as a double, is no contradiction."""

@@ -1,4 +1,4 @@
-"""Conversions between notions: the rows of FACTS, and laws that tie the two directions together."""
+"""Conversions between notions: the rows of docs/facts.md, and properties that tie the two directions together."""
 
 from fractions import Fraction
 from math import inf, log, sqrt
@@ -29,7 +29,7 @@ def test_facts_rho_for_epsilon_one():
 
 
 @pytest.mark.parametrize(("k", "classic", "tight"), [(100, 0.24118, 0.17751), (500, 0.54274, 0.42332)])
-def test_facts_sigma_200_by_other_readings(k, classic, tight):
+def test_facts_sigma_200_by_other_guarantees(k, classic, tight):
     rho = Fraction(k, 2 * 200**2)
     assert round(conversions.epsilon_from_zcdp_classic(rho, 1e-5), 5) == classic
     assert round(conversions.epsilon_from_zcdp(rho, 1e-5), 5) == tight
@@ -178,5 +178,5 @@ def test_best_order_is_infinite_where_every_order_is():
     assert find_best_order(Claim(Fraction(1), MILLIONTH), 1e-5).epsilon == inf
 
 
-def test_the_curve_is_the_reading_at_each_order():
+def test_the_curve_is_the_divergence_at_each_order():
     assert [value for _, value in renyi_curve(GaussianEvent(Fraction(2), to_sensitivity(1)), [2, 8])] == [0.25, 1.0]

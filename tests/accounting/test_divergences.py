@@ -90,7 +90,7 @@ def test_lengths_must_agree():
 
 
 @pytest.mark.parametrize("distance", [Fraction(1, 10), Fraction(1), Fraction(4)])
-def test_named_laws_hold_their_integrals(distance):
+def test_named_distributions_hold_their_integrals(distance):
     p, q, d = LaplaceAt(0, 2), LaplaceAt(2 * distance, 2), mp.mpf(distance.numerator) / distance.denominator
 
     def density(x):
@@ -121,7 +121,7 @@ def test_gaussians():
     assert max_divergence(p, p).upper == 0 == hockey_stick(p, p, 0).upper
 
 
-def test_laws_of_two_widths_are_refused():
+def test_distributions_of_two_widths_are_refused():
     with pytest.raises(BadParameter):
         kl_divergence(GaussianAt(0, 1), GaussianAt(0, 2))
     with pytest.raises(BadParameter):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, round_up_bits, sqrt_down
-from discreet.accounting.subsampling import remove_moment
+from discreet.accounting.renyi import remove_moment
 
 
 @given(st.fractions(-3000, 3000, max_denominator=10**12))
@@ -64,7 +64,7 @@ def test_the_binomial_sum_is_above_its_exact_value_and_close(rate, order):
 
 
 def test_dropping_the_margin_would_be_noticed():
-    """Wrong twin: the same sum in plain doubles falls below the truth somewhere."""
+    """Mutant: the same sum in plain doubles falls below the truth somewhere."""
     below = 0
     for order in range(2, 60):
         k = np.arange(2, order + 1)

@@ -31,7 +31,7 @@ from discreet.units import Sensitivity, to_sensitivity
 ONE = to_sensitivity(1)
 
 
-def test_the_example_of_the_issue():
+def test_a_composition_of_three_events():
     text = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(gaussian(sigma=1), rate=0.01)*10000"
     assert parse(text) == compose(
         LaplaceEvent(Fraction(316, 10), ONE) * 1000,
@@ -53,7 +53,7 @@ def test_every_name():
     assert all(one.meaning for one in (*NOISE_TERMS.values(), *COMBINATORS.values()))
 
 
-def test_every_name_of_releases():
+def test_every_name_that_takes_events():
     one, two = Claim(Fraction(1), Fraction(0)), Claim(Fraction(2), Fraction(0))
     both = "claim(epsilon=1) + claim(epsilon=2)"
     assert parse(f"subsampled({both}, rate=1/3)") == Subsampled(compose(one, two), Fraction(1, 3))
@@ -154,7 +154,7 @@ def test_a_mistake_is_reported_with_its_column(text, column):
 
 @given(st.text(alphabet="gausinlpcemrdotbhz()=*+,./0123456789 _eE-'\"", max_size=60))
 @settings(max_examples=300, deadline=None)
-def test_any_text_is_read_or_refused_and_never_crashes(text):
+def test_any_text_is_parsed_or_refused_and_never_crashes(text):
     column = 1
     try:
         parse(text)

@@ -1,4 +1,4 @@
-"""Rényi readings against sums and integrals in high precision that share no code with them."""
+"""Rényi divergences against sums and integrals in high precision that share no code with them."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.pure import pure
-from discreet.accounting.renyi import renyi
+from discreet.accounting.renyi import add_moment, interpolate_moment, remove_moment, remove_moment_near_one, renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.events import (
@@ -26,8 +26,7 @@ from discreet.events import (
     compose,
 )
 from discreet.units import Sensitivity, to_sensitivity
-
-from .facts import EVERY
+from tests.support.every_event import EVERY
 
 ORDERS = [Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(7), Fraction(32)]
 
@@ -49,8 +48,8 @@ def close_above(upper, truth, slack=1e-9):
 def test_discrete_laplace_equals_its_sum(order, steps):
     scale = Fraction(3, 2)
     a = mp.e ** (-1 / big(scale))
-    law = [a ** abs(k) * (1 - a) / (1 + a) for k in range(-400, 401)]
-    truth = sum_divergence(law[steps:], law[: len(law) - steps], big(order))
+    masses = [a ** abs(k) * (1 - a) / (1 + a) for k in range(-400, 401)]
+    truth = sum_divergence(masses[steps:], masses[: len(masses) - steps], big(order))
     assert close_above(renyi(DiscreteLaplaceEvent(scale, to_sensitivity(steps)), order), truth)
 
 
@@ -77,10 +76,10 @@ def test_response_equals_its_sum(order, truth, choices):
 
 
 def test_discrete_gaussian_lies_below_its_bound():
-    law = [mp.e ** (-(mp.mpf(k) ** 2) / 2) for k in range(-60, 61)]
-    law = [w / mp.fsum(law) for w in law]
+    masses = [mp.e ** (-(mp.mpf(k) ** 2) / 2) for k in range(-60, 61)]
+    masses = [w / mp.fsum(masses) for w in masses]
     for order in (2, 5, 9):
-        assert sum_divergence(law[1:], law[:-1], order) <= big(
+        assert sum_divergence(masses[1:], masses[:-1], order) <= big(
             renyi(DiscreteGaussianEvent(Fraction(1), to_sensitivity(1)), order)
         )
 
@@ -102,12 +101,12 @@ def sampled_moment(sigma, rate, order, *, remove):
 @pytest.mark.parametrize(
     ("sigma", "rate"), [(Fraction(1), Fraction(1, 100)), (Fraction(2), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 10))]
 )
-def test_sampled_gaussian_is_above_both_directions_and_equal_at_whole_orders(order, sigma, rate):
-    reading = big(renyi(Subsampled(GaussianEvent(sigma, to_sensitivity(1)), rate), order)) * (big(order) - 1)
+def test_sampled_gaussian_is_above_both_directions_and_equal_at_integer_orders(order, sigma, rate):
+    found = big(renyi(Subsampled(GaussianEvent(sigma, to_sensitivity(1)), rate), order)) * (big(order) - 1)
     removed, added = (mp.log(sampled_moment(sigma, rate, order, remove=way)) for way in (True, False))
-    assert added <= removed * (1 + mp.mpf(10) ** -12) <= reading * (1 + mp.mpf(10) ** -11)
+    assert added <= removed * (1 + mp.mpf(10) ** -12) <= found * (1 + mp.mpf(10) ** -11)
     if order.denominator == 1:
-        assert reading <= removed * (1 + 1e-9)
+        assert found <= removed * (1 + 1e-9)
 
 
 @given(
@@ -116,7 +115,7 @@ def test_sampled_gaussian_is_above_both_directions_and_equal_at_whole_orders(ord
     order=st.fractions(Fraction(101, 100), Fraction(20)),
 )
 @settings(max_examples=150, deadline=None)
-def test_a_mirrored_pair_leaks_most_when_a_unit_is_removed(rate, mirror, order):
+def test_a_mirrored_pair_diverges_most_when_a_unit_is_removed(rate, mirror, order):
     """The lemma of `subsampling`, on random pairs that an involution (the reversal) swaps."""
     total, q, alpha = mp.mpf(sum(mirror)), big(rate), big(order)
     with_unit = [w / total for w in mirror]
@@ -132,12 +131,10 @@ def test_a_mirrored_pair_leaks_most_when_a_unit_is_removed(rate, mirror, order):
 )
 @settings(max_examples=100, deadline=None)
 def test_sampling_any_pair_is_bounded_in_both_directions(rate, weights, order):
-    """The unmirrored case of `subsampling`: any two laws, their divergences taken from sums."""
+    """The case without a mirror: any two distributions, their divergences taken from sums."""
     from math import ceil, floor
 
     import numpy as np
-
-    from discreet.accounting import subsampling
 
     p = [mp.mpf(a) / sum(a for a, _ in weights) for a, _ in weights]
     q = [mp.mpf(b) / sum(b for _, b in weights) for _, b in weights]
@@ -148,42 +145,42 @@ def test_sampling_any_pair_is_bounded_in_both_directions(rate, weights, order):
         return float(max(sum_divergence(p, q, n), sum_divergence(q, p, n))) * (1 + 1e-12)
 
     def removed(n):
-        return subsampling.remove_moment(rate, n, np.array([both(k) for k in range(2, n + 1)])) if n > 1 else 0.0
+        return remove_moment(rate, n, np.array([both(k) for k in range(2, n + 1)])) if n > 1 else 0.0
 
     real = float(order)
-    remove = subsampling.interpolate_moment(real, floor(real), removed(floor(real)), removed(ceil(real)))
-    add = subsampling.add_moment(rate, real, both(2), both(alpha))
+    remove = interpolate_moment(real, floor(real), removed(floor(real)), removed(ceil(real)))
+    add = add_moment(rate, real, both(2), both(alpha))
     slack = mp.mpf(10) ** -12
     assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= remove * (1 + slack) + slack
     assert sum_divergence(q, mixed, alpha) * (alpha - 1) <= add * (1 + slack) + slack
     if real <= 2:
-        near = subsampling.remove_moment_near_one(rate, real, both(2))
+        near = remove_moment_near_one(rate, real, both(2))
         assert sum_divergence(mixed, q, alpha) * (alpha - 1) <= near * (1 + slack) + slack
 
 
 def test_a_dropped_direction_would_be_noticed():
-    """Wrong twin: the add direction alone understates a sampled Gaussian."""
+    """Mutant: the add direction alone understates a sampled Gaussian."""
     added = mp.log(sampled_moment(Fraction(1, 2), Fraction(1, 10), 16, remove=False)) / 15
     assert added < big(renyi(Subsampled(GaussianEvent(Fraction(1, 2), to_sensitivity(1)), Fraction(1, 10)), 16)) / 2
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_fact_has_a_reading_at_every_order_and_it_grows(name):
-    readings = [renyi(EVERY[name], order) for order in (Fraction(3, 2), 2, Fraction(5, 2), 8, 64)]
-    readings.append(renyi(EVERY[name], inf))
-    assert all(r >= 0 for r in readings)
-    assert all(float(b) >= float(a) * (1 - 1e-9) for a, b in pairwise(readings))
+def test_every_event_has_a_divergence_at_every_order_and_it_grows(name):
+    divergences = [renyi(EVERY[name], order) for order in (Fraction(3, 2), 2, Fraction(5, 2), 8, 64)]
+    divergences.append(renyi(EVERY[name], inf))
+    assert all(r >= 0 for r in divergences)
+    assert all(float(b) >= float(a) * (1 - 1e-9) for a, b in pairwise(divergences))
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_renyi_is_never_above_what_zcdp_or_pure_says(name):
-    loss = EVERY[name]
+def test_renyi_is_never_above_what_zcdp_or_pure_imply(name):
+    event = EVERY[name]
     for order in (Fraction(3, 2), Fraction(4)):
-        assert float(renyi(loss, order)) <= float(pure(loss)) * (1 + 1e-12) + 1e-30
-        assert float(renyi(loss, order)) <= float(order * zcdp(loss)) * (1 + 1e-12) + 1e-30
+        assert float(renyi(event, order)) <= float(pure(event)) * (1 + 1e-12) + 1e-30
+        assert float(renyi(event, order)) <= float(order * zcdp(event)) * (1 + 1e-12) + 1e-30
 
 
-def test_catastrophes_read_infinity():
+def test_catastrophes_are_infinite():
     """FACTS, catastrophes: a leak with probability δ has no finite divergence."""
     assert renyi(Claim(Fraction(0), Fraction(1, 10**9)), 2) == inf == zcdp(Claim(Fraction(0), Fraction(1, 10**9)))
 
@@ -199,10 +196,10 @@ def test_multiplicity_counts():
 
 
 def test_group_of_one_and_sample_of_all_are_nothing_new_and_sample_of_none_is_free():
-    for loss in EVERY.values():
-        assert renyi(Group(loss, 1), 3) <= renyi(loss, 3)
-        assert renyi(Subsampled(loss, Fraction(1)), 3) == renyi(loss, 3)
-        assert renyi(Subsampled(loss, Fraction(0)), 3) == 0
+    for event in EVERY.values():
+        assert renyi(Group(event, 1), 3) <= renyi(event, 3)
+        assert renyi(Subsampled(event, Fraction(1)), 3) == renyi(event, 3)
+        assert renyi(Subsampled(event, Fraction(0)), 3) == 0
 
 
 def test_a_sample_of_a_sample_is_a_sample():
@@ -215,7 +212,7 @@ def test_bounded_range_is_used_for_the_exponential_mechanism_only():
     assert renyi(ExponentialEvent(Fraction(1, 10)), 2) == Fraction(2, 800)
 
 
-def test_the_smaller_of_two_shapes_is_read():
+def test_the_smaller_of_two_shapes_is_taken():
     spread = LaplaceEvent(Fraction(10), Sensitivity(l0=100, linf=1))
     assert float(renyi(spread, 2)) < float(renyi(LaplaceEvent(Fraction(10), to_sensitivity(100)), 2)) / 5
 

@@ -93,7 +93,7 @@ def test_optimal_meets_delta_by_brute_force(epsilon, k, delta):
 
 
 def test_dropped_multiplicity_is_noticed():
-    """Wrong twin: 1,000 responses accounted as one."""
+    """Mutant: 1,000 responses accounted as one."""
     assert (
         optimal_composition(Fraction(5, 100), 1, Fraction(1, 10**6)).epsilon
         < 0.051
@@ -101,13 +101,13 @@ def test_dropped_multiplicity_is_noticed():
     )
 
 
-def test_optimal_with_leaks():
+def test_optimal_composition_with_deltas():
     clean, leaky = (
         optimal_composition(Fraction(1, 10), 50, 1e-5).epsilon,
         optimal_composition(Fraction(1, 10), 50, 1e-5, each=1e-7).epsilon,
     )
     assert clean < leaky < clean * 1.2
-    assert optimal_composition(Fraction(1, 10), 50, 1e-5, each=1e-6).epsilon == inf  # the leaks alone exceed δ
+    assert optimal_composition(Fraction(1, 10), 50, 1e-5, each=1e-6).epsilon == inf  # their δ alone exceed δ
 
 
 def test_optimal_at_the_edges():
@@ -121,7 +121,7 @@ def test_optimal_at_the_edges():
         advanced_composition(-1, 5, 1e-5)
 
 
-def test_advanced_counts_the_leaks_of_the_parts():
+def test_advanced_composition_counts_the_deltas_of_the_parts():
     assert advanced_composition(Fraction(1, 10), 100, Fraction(1, 10**5), each=Fraction(1, 10**7)).delta == Fraction(
         2, 10**5
     )
@@ -149,8 +149,8 @@ def test_parallel_under_replace_pays_twice_for_a_unit_that_changes_inside_its_pa
     points = [Point(Fraction(3), Fraction(0)), Point(Fraction(2), Fraction(0))]
     seen = max_divergence(LaplaceAt(-1, Fraction(1, 3)), LaplaceAt(1, Fraction(1, 3)))
     assert seen.lower == 6 == parallel_composition(*points, neighbours=Neighbours.REPLACE).epsilon
-    twin = sum(point.epsilon for point in points)  # wrong twin: the two largest parts, whatever happens inside them
-    assert twin < seen.lower
+    mutant = sum(point.epsilon for point in points)  # mutant: the two largest parts, whatever happens inside them
+    assert mutant < seen.lower
 
 
 def test_pure_sequential_composition_is_tight():

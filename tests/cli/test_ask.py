@@ -24,13 +24,13 @@ def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
     out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
     assert out.returncode == 0, out.stderr
     shown = json.loads(out.stdout)
-    assert list(shown) == ["rows", "price", "explanation", "pipeline"]
+    assert list(shown) == ["rows", "cost", "explanation", "pipeline"]
     for row in shown["rows"]:
         assert list(row) == ["dept", "n", "mean"]
         assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5
         assert row["n"]["lower"] <= row["n"]["value"] <= row["n"]["upper"]
-    assert shown["price"] == {
-        "epsilon": {"lower": 100.0, "upper": 100.0}, "delta": 0.0, "currency": "pure", "amount": 100.0, "left": 0.0,
+    assert shown["cost"] == {
+        "epsilon": {"lower": 100.0, "upper": 100.0}, "delta": 0.0, "currency": "pure", "amount": 100.0, "remaining": 0.0,
     }  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
     assert [row["dept"] for row in rows] == ["a", "b", "c"]
     assert {"n", "n_lower", "n_upper", "n_reliable"} <= set(rows[0])
     shown = run("ask", source, SQL, *OPTIONS, "--error", "5%", "--size", "100", "--delta", "1e-6").stdout
-    for word in ("dept", "±", "Price: ε = ", "Adding or removing one id"):
+    for word in ("dept", "±", "Cost: ε = ", "Adding or removing one id"):
         assert word in shown
 
 
@@ -79,14 +79,14 @@ def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: I
     shown = json.loads(out)
     assert code == 0
     assert "found privately" in shown["explanation"]
-    assert shown["price"]["amount"] > 0.5
-    assert shown["price"]["amount"] + shown["price"]["left"] == pytest.approx(2)
+    assert shown["cost"]["amount"] > 0.5
+    assert shown["cost"]["amount"] + shown["cost"]["remaining"] == pytest.approx(2)
 
 
 def test_currencies_and_neighbours(source: str, inside: Inside) -> None:
     options = (*OPTIONS, "--epsilon", "1", "--delta", "1e-6", "--neighbours", "replace", "--simultaneous", "--json")
     shown = json.loads(inside("ask", source, SQL, *options, "--currency", "pure")[1])
-    assert shown["price"]["currency"] == "pure"
+    assert shown["cost"]["currency"] == "pure"
     assert "Replacing one id" in shown["explanation"]
     assert "All intervals together" in shown["explanation"]
 
@@ -172,7 +172,7 @@ def test_an_answer_is_shown_where_the_terminal_has_no_greek(source: str, tmp_pat
     foreign.write_text(Path(source).read_text(encoding="utf-8").replace(",a,", ",å,"), encoding="utf-8")
     options = ("--unit", "id", "--keys", "dept=å,b", "--unique", "--epsilon", "1")
     counted = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
-    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Price: \\u03b5 = 1")):
+    for form, shown in (("--csv", "\\xe5,"), ("--json", "\\u00e5"), ("--integers", "Cost: \\u03b5 = 1")):
         out = subprocess.run(
             [DISCREET, "ask", str(foreign), counted, *options, form],
             capture_output=True, check=False, timeout=60, env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},

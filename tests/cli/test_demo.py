@@ -12,14 +12,14 @@ def test_it_shows_answers_error_bars_and_the_cost() -> None:
         "north",
         "islands",
         "±",
-        "ε = 1.5",
-        "δ = 1e-06",
+        "ε ≈ 1.5 of 1.5",
+        "δ = 1e-6",
         "quote SELECT",
         "ask SELECT",
         "mean_paid",
         "would fit",
         "zCDP ρ = ",
-        "left",
+        "remaining",
     ):
         assert word in out.stdout
     assert len(out.stdout.splitlines()) <= 40
@@ -30,12 +30,12 @@ def test_json_is_json_only_and_near_the_truth() -> None:
     shown = json.loads(out.stdout)
     before, after = shown["budget"]["before"], shown["budget"]["after"]
     assert before["amount"] == 0
-    assert after["left"] < before["left"]
+    assert after["remaining"] < before["remaining"]
     counts, mean = shown["answers"]
     assert [row["region"] for row in counts["rows"]] == ["north", "east", "south", "west", "islands"]
     assert all(row["visits"]["reliable"] for row in counts["rows"])
     assert abs(mean["rows"][0]["mean_paid"]["value"] - 79) < 2
-    assert mean["price"]["epsilon"]["upper"] <= 2
+    assert mean["cost"]["epsilon"]["upper"] <= 2
     assert out.stderr == ""
 
 

@@ -52,7 +52,7 @@ CASES = {
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
     f"discreet ask people.csv {COUNTS} {DECLARED} --epsilon 9 --json": "rows",
-    f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows left",
+    f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows remaining",
     "discreet audit builtins:callable --epsilon 1 --seconds 2 --json":
         "certified_epsilon pair event likelier resolution not_seen samples seconds",
     "discreet audit builtins:len --epsilon 1 --seconds 60 --json":
@@ -78,7 +78,7 @@ CASES = {
     "discreet plan mean --bounds 0:100 --error 2 --n 1000 --json": "",
     "discreet policy check people.csv policy.toml --json": "",
     "discreet publish publish.toml --dry-run --json": "",
-    "discreet publish publish.toml --to published --yes --json": "folder left",
+    "discreet publish publish.toml --to published --yes --json": "folder remaining",
     f"discreet quote people.csv {COUNTS} {DECLARED} --error 5% --size 1000 --json": "",
     f"discreet quote people.csv {SELECTED} --epsilon 1 --json": "",
     "discreet source lift broken.csv --ledger hr.ledger --json": "",

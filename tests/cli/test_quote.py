@@ -13,7 +13,7 @@ def test_it_shows_the_cost_and_the_error(source: str) -> None:
     assert {column["column"] for column in quoted["columns"]} == {"n", "mean"}
     assert quoted["columns"][0]["half_width"][0]["value"] <= 5
     shown = run("quote", source, SQL, "--unit", "id", "--bounds", "pay=0:200", "--epsilon", "1", "--delta", "1e-6").stdout
-    assert quoted["prices"]["pure"]["epsilon"] == pytest.approx(quoted["price"]["amount"])
+    assert quoted["costs"]["pure"]["epsilon"] == pytest.approx(quoted["cost"]["amount"])
     note = "max_groups and max_rows are not declared: each id counts in one group, with one row per group"
     for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", note, "Keys are not known"):
         assert word in " ".join(shown.split())

@@ -81,7 +81,7 @@ def test_the_command_runs_with_the_wheels_own_requirements_alone(unpacked: Path,
     question = "SELECT COUNT(*) AS n FROM people"
     asked = run(place, "ask", str(ROOT / "examples" / "people.csv"), question, "--unit", "id", "--epsilon", "1")
     assert asked.returncode == 0, asked.stderr
-    assert "Price" in asked.stdout
+    assert "Cost" in asked.stdout
 
 
 def test_a_wheel_without_typer_has_a_command_that_dies(unpacked: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from discreet import BadParameter, LedgerUnavailable, SourceRefused, connect
-from discreet.addresses import has_unescaped_password, is_postgres
 from discreet.ledger import open_ledger
+from discreet.paths import has_unescaped_password, is_postgres
 
 SECRET = "hunter2"
 MALFORMED = [

@@ -10,8 +10,8 @@ from pyspark.sql import types
 from sqlglot import exp
 
 from discreet.engines.base import ColumnReader, SqlEngine, quote_table
-from discreet.engines.postgres.types import _compare_bytewise, _to_double_guarded, _to_whole
-from discreet.engines.spark.types import reader_of
+from discreet.engines.postgres.engine import _compare_bytewise, _to_double_guarded, _to_whole
+from discreet.engines.spark.engine import reader_of
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, PublicTable, Table

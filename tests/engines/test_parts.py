@@ -3,13 +3,14 @@
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
 import pytest
 from sqlglot import exp
 
-from discreet.engines.base import owner_log
+from discreet.engines.base import OutOfResources, owner_log
 from discreet.engines.duckdb import engine as duckdb_engine
 from discreet.engines.duckdb.engine import PART_COUNTS, DuckDB, OutOfMemory, Part, sum_over_parts
 from discreet.errors import EngineFailed
@@ -19,17 +20,17 @@ from discreet.query.schema import Table
 from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
-from tests.support.random_tables import World, stored
+from tests.support.random_tables import World, stored, world
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
 
 
 class Small(DuckDB):
-    """An engine that has never enough memory for a whole table."""
+    """An engine that has never enough memory for a whole table, except for distinct counts, which have no parts."""
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        if "HASH(" not in statement:
+        if "HASH(" not in statement and "COUNT(DISTINCT" not in statement:
             raise OutOfMemory
         return super()._execute(statement)
 
@@ -49,6 +50,22 @@ def test_in_parts_or_at_once_the_same_integers(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
     assert differences(small, range(20), 3) == []
     assert joined_differences(small, range(3), 2) == []
+
+
+class Smaller(DuckDB):
+    """An engine that has not enough memory for distinct counts either."""
+
+    def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        raise OutOfMemory
+
+
+def test_a_distinct_count_is_never_added_up_over_parts() -> None:
+    """Two units may bring the same value, and the sum over parts would count it twice."""
+    place = world(Random(1))
+    query = parse_sql("SELECT COUNT(DISTINCT dept) AS n, COUNT(*) AS m FROM people", place.table)
+    bounded = bound_contributions(query, place.table, Neighbours.ADD_REMOVE)
+    with pytest.raises(OutOfResources):
+        list(Smaller(stored(place, duckdb.connect()).connection, "people").read_totals(bounded))
 
 
 def test_parts_that_tear_a_unit_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

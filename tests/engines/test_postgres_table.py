@@ -14,8 +14,14 @@ from psycopg import sql
 
 from discreet import EngineFailed, SourceRefused, connect
 from discreet.engines.postgres.connection import ReadConnection
-from discreet.engines.postgres.engine import Postgres, read_table_state
-from discreet.engines.postgres.types import _is_narrow, _to_double, _to_double_guarded, reader_of
+from discreet.engines.postgres.engine import (
+    Postgres,
+    _fits_double,
+    _to_double,
+    _to_double_guarded,
+    read_table_state,
+    reader_of,
+)
 from discreet.query.schema import Kind
 from tests.engines.retries import Ledger
 from tests.engines.servers import READER, Server
@@ -220,7 +226,7 @@ NARROW = {
 
 def test_which_numerics_are_surely_doubles(server: Server) -> None:
     """Every other is guarded; and the guard is needed."""
-    assert {each: _is_narrow(*each) for each in NARROW} == NARROW
+    assert {each: _fits_double(*each) for each in NARROW} == NARROW
     declared = ", ".join(f"c{i} numeric({p}, {s})" for i, (p, s) in enumerate(list(NARROW)[:-1]))
     schema(server, "one")
     server.run(

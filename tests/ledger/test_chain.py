@@ -28,8 +28,8 @@ from discreet.ledger.entries import Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
-from tests.ledger.conftest import MEMORY
 from tests.support.jsonl_store import SCHEME
+from tests.support.ledger_locations import MEMORY
 from tests.support.small_ledger import THIRD, debit_and_record, make_small_ledger
 
 WHOLE = compose(Claim(Fraction(1), Fraction(0)))
@@ -90,7 +90,7 @@ def test_a_refusal_suggests_an_epsilon_that_fits_and_writes_nothing(location: st
 
 def test_accounts_are_opened_once_and_found_by_name(location: str) -> None:
     ledger = make_small_ledger(location)
-    with pytest.raises(BadParameter, match="its budget cannot be changed"):
+    with pytest.raises(BadParameter, match="Its budget cannot be changed"):
         ledger.open_account("hr", 100)
     with pytest.raises(BadParameter, match="The accounts are: 'all', 'hr'"):
         ledger.get_account("unknown")

@@ -1,4 +1,4 @@
-"""Quarantine: the same rule wherever it is kept, durable, counted by all, and lifted by the owner alone."""
+"""Quarantine: the same rule in every place, durable, counted by all processes, and lifted by the owner alone."""
 
 import json
 import subprocess
@@ -28,26 +28,31 @@ from discreet.ledger.quarantine import (
 )
 from tests.ordinary_user import ordinary_user
 from tests.support.console import run
+from tests.support.jsonl_store import SCHEME
 from tests.support.small_ledger import make_small_ledger
 
-PLACES = ["memory", "state", "sqlite", "postgres"]
+PLACES = ["memory", "state", "sqlite", "postgres", SCHEME]
 EXAMPLES = count()
 ODD = ["/data/people.csv", "ü/帳簿 #1?'\".csv", "a\0b", "\udc80.csv", "x" * 3000, ""]
-Maker = Callable[[], Quarantine]
+Opener = Callable[[], Quarantine]
+History = list[tuple[str, int, int]]
 
 
 @pytest.fixture(params=PLACES)
-def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
+def open_quarantine(request: pytest.FixtureRequest, folder: Path) -> Opener:
     """A function that opens the same quarantine again, as a new process would."""
     match request.param:
         case "memory":
-            kept = MemoryQuarantine()
-            return lambda: kept
+            quarantine = MemoryQuarantine()
+            return lambda: quarantine
         case "state":
             return lambda: FileQuarantine(folder / "state" / "sources.ledger")
         case "sqlite":
             make_small_ledger(folder / "l").close()
             return lambda: open_ledger(folder / "l").quarantine
+        case scheme if scheme == SCHEME:
+            make_small_ledger(f"{SCHEME}://{folder}/l").close()
+            return lambda: open_ledger(f"{SCHEME}://{folder}/l").quarantine
     database = request.getfixturevalue("database")
     make_small_ledger(database).close()
     return lambda: open_ledger(database).get_account("hr").quarantine
@@ -67,39 +72,40 @@ operations = st.lists(
 )
 
 
-def agrees(hands: tuple[Quarantine, Quarantine], names: list[str], history: list[tuple[str, int, int]]) -> None:
-    """Every outcome is that of a model of three lines, whichever of two processes acts."""
+def compare_with_model(handles: tuple[Quarantine, Quarantine], names: list[str], history: History) -> None:
+    """Assert that every outcome is that of a model of three lines, from two handles in turn."""
     failures: dict[str, list[str]] = {name: [] for name in names}
 
     def expected(name: str) -> bool:
         return "decoding" in failures[name] or failures[name].count("resource") >= RESOURCE_LIMIT
 
-    for action, source, hand in history:
+    for action, source, handle in history:
         name = names[source]
         if action != "lift":
-            hands[hand].record_failure(name, FailureKind(action))
+            handles[handle].record_failure(name, FailureKind(action))
             failures[name].append(action)
         elif expected(name):
-            hands[hand].lift(name)
+            handles[handle].lift(name)
             failures[name] = []
         else:
             with pytest.raises(BadParameter, match="is not quarantined"):
-                hands[hand].lift(name)
+                handles[handle].lift(name)
         for each in names:
-            assert [is_quarantined(kept, each) for kept in hands] == [expected(each)] * 2
-        listed = {each.source for each in hands[0].list_quarantined()}
+            assert [is_quarantined(quarantine, each) for quarantine in handles] == [expected(each)] * 2
+        listed = {each.source for each in handles[0].list_quarantined()}
         assert [not listed.isdisjoint({each, to_storable(each)}) for each in names] == [expected(each) for each in names]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=operations, names=st.permutations(ODD))
-def test_every_quarantine_follows_the_rule(make: Maker, names: list[str], history: list[tuple[str, int, int]]) -> None:
-    hands, example = (make(), make()), next(EXAMPLES)  # an earlier example leaves its sources in the same place
-    agrees(hands, [f"{name} {example}" for name in names], history)
-    if hasattr(hands[0], "store"):
+def test_every_quarantine_follows_the_rule(open_quarantine: Opener, names: list[str], history: History) -> None:
+    handles = open_quarantine(), open_quarantine()
+    example = next(EXAMPLES)  # earlier examples leave their sources there
+    compare_with_model(handles, [f"{name} {example}" for name in names], history)
+    if hasattr(handles[0], "store"):
         from discreet.ledger.chain import Ledger
 
-        assert check_ledger(Ledger(hands[0].store)).is_valid
+        assert check_ledger(Ledger(handles[0].store)).is_valid
 
 
 class Forgetful(MemoryQuarantine):
@@ -121,25 +127,25 @@ class Lenient(MemoryQuarantine):
 @pytest.mark.parametrize("mutant", [Forgetful, Lenient])
 def test_the_model_notices_a_mutant(mutant: type[MemoryQuarantine]) -> None:
     history = [("decoding", 0, 0), *[("resource", 1, 0)] * 2, ("decoding", 2, 0), ("resource", 1, 0)]
-    kept = mutant()
+    quarantine = mutant()
     with pytest.raises(AssertionError):
-        agrees((kept, kept), ODD[:3], history)
+        compare_with_model((quarantine, quarantine), ODD[:3], history)
 
 
-def test_the_message_tells_nothing_but_the_source() -> None:
+def test_the_message_names_nothing_but_the_source() -> None:
     messages = set()
     for kinds in ([FailureKind.DECODING], [FailureKind.RESOURCE] * 3, [FailureKind.RESOURCE] * 2 + [FailureKind.DECODING]):
-        kept = MemoryQuarantine()
+        quarantine = MemoryQuarantine()
         for kind in kinds:
-            kept.record_failure("people.csv", kind)
+            quarantine.record_failure("people.csv", kind)
         with pytest.raises(SourceRefused) as refused:
-            kept.check("people.csv")
+            quarantine.check("people.csv")
         messages.add(str(refused.value))
     assert len(messages) == 1
     assert "discreet source lift" in messages.pop()
 
 
-def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(sql_location: str) -> None:
+def test_a_failure_is_in_the_chain_and_its_deletion_is_found(sql_location: str) -> None:
     ledger = make_small_ledger(sql_location)
     ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert check_ledger(ledger).quarantined == ("people.csv",)
@@ -154,9 +160,9 @@ def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(sql_location: str
     for edit, problem in edits.items():
         found = None
         try:
-            with ledger.store.write_transaction() as pages:
-                pages.run(edit, ())
-                raise Found(pages)
+            with ledger.store.write_transaction() as transaction:
+                transaction.run(edit, ())
+                raise Found(transaction)
         except Found as rolled_back:
             found = rolled_back.problem
         assert problem in str(found), edit
@@ -166,7 +172,7 @@ def test_a_failure_is_in_the_chain_and_its_deletion_is_noticed(sql_location: str
 class Found(Exception):
     """What a check finds inside a transaction that is then undone."""
 
-    def __init__(self, pages: Any) -> None:
+    def __init__(self, transaction: Any) -> None:
         from contextlib import contextmanager
 
         from discreet.ledger.chain import Ledger
@@ -179,32 +185,32 @@ class Found(Exception):
 
             @contextmanager
             def read_transaction(self) -> Iterator[Any]:
-                yield pages
+                yield transaction
 
         self.problem = check_ledger(Ledger(Inside())).problem  # type: ignore[arg-type]
         super().__init__(self.problem)
 
 
-RACER = """
+RIVAL = """
 import sys
 from discreet.ledger import open_ledger
 from discreet.ledger.quarantine import FailureKind, FileQuarantine
-kept = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else open_ledger(sys.argv[1]).quarantine
+quarantine = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else open_ledger(sys.argv[1]).quarantine
 for i in range(int(sys.argv[3])):
-    kept.record_failure("people.csv", FailureKind.RESOURCE)
+    quarantine.record_failure("people.csv", FailureKind.RESOURCE)
 """
 
 
 @pytest.mark.parametrize("kind", ["state", "sqlite", "postgres"])
-def test_processes_that_record_at_once_count_all(kind: str, folder: Path, request: pytest.FixtureRequest) -> None:
-    """The file of the state does not exist when they begin: they also race to make it."""
-    where = str(request.getfixturevalue("database") if kind == "postgres" else folder / "state" / "l")
+def test_failures_that_processes_record_at_once_all_count(kind: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    """The file of the owner's state does not exist when they begin: they also race to make it."""
+    location = str(request.getfixturevalue("database") if kind == "postgres" else folder / "state" / "l")
     if kind != "state":
         (folder / "state").mkdir()
-        make_small_ledger(where).close()
-    racers = [subprocess.Popen([sys.executable, "-c", RACER, where, kind, "5"]) for _ in range(4)]
-    assert [racer.wait() for racer in racers] == [0] * 4
-    ledger = open_ledger(where)
+        make_small_ledger(location).close()
+    rivals = [subprocess.Popen([sys.executable, "-c", RIVAL, location, kind, "5"]) for _ in range(4)]
+    assert [rival.wait() for rival in rivals] == [0] * 4
+    ledger = open_ledger(location)
     [found] = ledger.quarantine.list_quarantined()
     assert found.failures.resource == 20
     assert check_ledger(ledger).is_valid
@@ -218,8 +224,7 @@ def test_the_state_is_the_owners_alone(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HOME", str(folder / "home"))
     assert default_state_folder() == folder / "home" / ".local" / "state" / "discreet"
     monkeypatch.setenv("DISCREET_STATE", str(folder / "mine"))
-    kept = FileQuarantine(default_state_path())
-    kept.record_failure("people.csv", FailureKind.DECODING)
+    FileQuarantine(default_state_path()).record_failure("people.csv", FailureKind.DECODING)
     assert (folder / "mine").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (folder / "mine").iterdir()} == {0o600}
     (folder / "mine").chmod(0o755)
@@ -228,29 +233,29 @@ def test_the_state_is_the_owners_alone(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("content", [b"", b"no database\n" * 1000, b"SQLite format 3\0"])
-def test_a_broken_state_is_an_error_and_never_an_empty_one(folder: Path, content: bytes) -> None:
-    place = folder / "state" / "sources.ledger"
-    FileQuarantine(place).record_failure("people.csv", FailureKind.DECODING)
-    for beside in place.parent.iterdir():
-        beside.unlink()
-    place.write_bytes(content)
+def test_a_damaged_state_is_an_error_and_never_an_empty_one(folder: Path, content: bytes) -> None:
+    path = folder / "state" / "sources.ledger"
+    FileQuarantine(path).record_failure("people.csv", FailureKind.DECODING)
+    for file in path.parent.iterdir():
+        file.unlink()
+    path.write_bytes(content)
     for act in (
-        lambda kept: kept.check("people.csv"),
-        lambda kept: kept.list_quarantined(),
-        lambda kept: kept.record_failure("people.csv", FailureKind.RESOURCE),
+        lambda quarantine: quarantine.check("people.csv"),
+        lambda quarantine: quarantine.list_quarantined(),
+        lambda quarantine: quarantine.record_failure("people.csv", FailureKind.RESOURCE),
     ):
         with pytest.raises((LedgerCorrupted, LedgerUnavailable)):
-            act(FileQuarantine(place))
+            act(FileQuarantine(path))
 
 
 def test_a_database_that_is_no_state_is_an_error(folder: Path) -> None:
     import sqlite3
 
-    place = folder / "state" / "sources.ledger"
-    place.parent.mkdir(mode=0o700)
-    sqlite3.connect(place).execute("CREATE TABLE t (x)").connection.close()
+    path = folder / "state" / "sources.ledger"
+    path.parent.mkdir(mode=0o700)
+    sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close()
     with pytest.raises(LedgerUnavailable):
-        FileQuarantine(place).check("people.csv")
+        FileQuarantine(path).check("people.csv")
 
 
 def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
@@ -283,7 +288,7 @@ def test_the_first_failure_makes_the_file_and_every_check_looks_for_it(folder: P
     reading, writing = FileQuarantine(path), FileQuarantine(path)
     reading.check("people.csv")
     assert reading.list_quarantined() == ()
-    with pytest.raises(BadParameter, match="the quarantined sources are: none"):
+    with pytest.raises(BadParameter, match="The quarantined sources are: none"):
         reading.lift("people.csv")
     assert list(path.parent.iterdir()) == []
     writing.record_failure("people.csv", FailureKind.DECODING)
@@ -304,21 +309,21 @@ def test_a_state_folder_that_cannot_be_made_says_so(folder: Path) -> None:
 def test_the_owner_lists_and_lifts(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCREET_STATE", str(folder / "state"))
     source = str((folder / "people.csv").resolve())
-    where = () if kind == "state" else ("--ledger", folder / "l")
+    option = () if kind == "state" else ("--ledger", folder / "l")
     make_small_ledger(folder / "l").close()
     with open_ledger(folder / "l") as ledger:
-        kept = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
-        kept.record_failure(source, FailureKind.DECODING)
-    listed = run("source", "list", *where, "--json")
+        quarantine = FileQuarantine(default_state_path()) if kind == "state" else ledger.quarantine
+        quarantine.record_failure(source, FailureKind.DECODING)
+    listed = run("source", "list", *option, "--json")
     assert json.loads(listed.stdout) == {"quarantined": [{"source": source, "decoding": 1, "resource": 0}]}
-    assert source in run("source", "list", *where).stdout
-    unknown = run("source", "lift", "other.csv", *where)
+    assert source in run("source", "list", *option).stdout
+    unknown = run("source", "lift", "other.csv", *option)
     assert unknown.returncode == 2
     assert "people.csv" in unknown.stderr
     monkeypatch.chdir(folder)
-    assert json.loads(run("source", "lift", "people.csv", *where, "--json").stdout) == {"lifted": [source]}
-    assert "No source is quarantined." in run("source", "list", *where).stdout
-    assert run("source", "lift", "people.csv", *where).returncode == 2
+    assert json.loads(run("source", "lift", "people.csv", *option, "--json").stdout) == {"lifted": [source]}
+    assert "No source is quarantined." in run("source", "list", *option).stdout
+    assert run("source", "lift", "people.csv", *option).returncode == 2
 
 
 def test_quarantine_ends_with_exit_code_4() -> None:
@@ -331,7 +336,7 @@ def test_quarantine_ends_with_exit_code_4() -> None:
     assert "docs/ledger.md#quarantine" in done.stderr
 
 
-def test_check_shows_what_is_quarantined(folder: Path) -> None:
+def test_ledger_check_lists_what_is_quarantined(folder: Path) -> None:
     with make_small_ledger(folder / "l") as ledger:
         ledger.quarantine.record_failure("people.csv", FailureKind.DECODING)
     assert "Quarantined: 'people.csv'" in run("ledger", "check", folder / "l").stdout

@@ -223,7 +223,7 @@ def test_a_store_is_registered_by_its_scheme(folder: Path, monkeypatch: pytest.M
 
 
 def test_a_scheme_without_a_store_is_refused_and_no_password_is_shown() -> None:
-    with pytest.raises(BadParameter, match=r"mysql://…: no store has this scheme; name a file, or one of:") as refused:
+    with pytest.raises(BadParameter, match=r"mysql://…: no store has this scheme\. Name a file, or one of:") as refused:
         open_ledger("mysql://me:secret@host/db", create=True)
     assert "postgresql://" in str(refused.value)
     assert "secret" not in str(refused.value)

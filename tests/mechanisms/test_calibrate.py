@@ -18,13 +18,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "moved", "times", "rate"), CASES)
+@pytest.mark.parametrize(("kind", "sensitivity", "times", "rate"), CASES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 1e-9), (8, 1e-5)])
-def test_meets_its_target_and_no_more(kind, moved, times: int, rate, epsilon: float, delta: float) -> None:  # type: ignore[no-untyped-def]
-    m = calibrate(kind, sensitivity=moved, epsilon=epsilon, delta=delta, times=times, rate=rate)
+def test_meets_its_target_and_no_more(kind, sensitivity, times: int, rate, epsilon: float, delta: float) -> None:  # type: ignore[no-untyped-def]
+    m = calibrate(kind, sensitivity=sensitivity, epsilon=epsilon, delta=delta, times=times, rate=rate)
 
     def cost(mechanism: Laplace | Gaussian | DiscreteGaussian) -> float:
-        once: Event = mechanism.event(moved)
+        once: Event = mechanism.event(sensitivity)
         return float(discreet.epsilon((once if rate is None else Subsampled(once, rate)) * times, delta))
 
     scale = m.scale if isinstance(m, Laplace) else m.sigma

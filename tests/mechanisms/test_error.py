@@ -9,7 +9,7 @@ from flint import arb
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, TruncatedGeometric
 from discreet.errors import BadParameter
-from tests.laws.laws import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, rounded_gaussian_cdf
+from tests.support.distributions import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, rounded_gaussian_cdf
 
 CASES = [
     (Laplace(1), discrete_laplace_cdf(Fraction(1))),

@@ -41,7 +41,7 @@ def test_a_fork_while_another_thread_holds_the_lock_does_not_hang() -> None:
 
 
 def test_a_new_process_id_alone_re_keys(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """The wrong twin of a fork whose hooks did not run: same state, other pid."""
+    """The mutant of a fork whose hooks did not run: same state, other pid."""
     stream = Keystream(iter([bytes(48), bytes(range(48))]).__next__, tainted=True)
     first = stream.words(4).tolist()
     monkeypatch.setattr(bits.os, "getpid", lambda: -1)

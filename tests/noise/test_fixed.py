@@ -1,4 +1,4 @@
-"""The fixed-point functions keep their promise, |r − 2^P·f(x)| ≤ 1, judged by Arb; and so do NumPy's functions."""
+"""The fixed-point functions are within their bound, |r − 2^P·f(x)| ≤ 1, measured against Arb; so are NumPy's functions."""
 
 from fractions import Fraction
 from random import Random
@@ -64,7 +64,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numpy_is_within_half_of_the_assumed_ulps(name: str) -> None:
-    """`noise.floats` assumes ULPS = 4; the kernels of this processor must stay within half of that."""
+    """`noise.fixed` assumes ULPS = 4; the kernels of this processor must stay within half of that."""
     ours, truth, ranges = FUNCTIONS[name]
     ctx.prec = 160
     rng = np.random.default_rng(3)

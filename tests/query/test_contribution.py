@@ -10,7 +10,7 @@ from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, Table
-from discreet.query.statistics import CellCounts, CentredSum, RowCount, Statistic, UnitCount, ValueCount
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, Statistic, UnitCount, ValueCount
 from discreet.units import Neighbours, Sensitivity
 from tests.support.oracle import Oracle, Row, reference
 from tests.support.random_tables import Answering, World, by_duckdb
@@ -91,6 +91,19 @@ class FloatSum(Oracle):
         return sum(min(max(float(v), float(column.lower)), float(column.upper)) for v in values if v is not None) / float(
             grid
         )
+
+
+class AllValues(Oracle):
+    """Every distinct value of a unit counts, however many it has."""
+
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        unlimited = Oracle(replace(self.bounded, max_rows=10**6))
+        return unlimited.kept_values(rows, unit, key, measure)
+
+
+def test_a_mutant_that_counts_all_values_of_a_unit_exceeds_the_sensitivity() -> None:
+    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    assert "of DistinctCount(" in breach
 
 
 @pytest.mark.parametrize("mutant", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])

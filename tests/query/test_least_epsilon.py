@@ -120,7 +120,7 @@ def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit
 
 def test_asking_with_almost_no_epsilon_is_refused_unpaid() -> None:
     session = opened(DEFAULT_LEAST_EPSILON)
-    with pytest.raises(BadParameter, match=r"epsilon is 1e-09: it is below the policy's least_epsilon = 0\.0001\. Give at"):
+    with pytest.raises(BadParameter, match=r"epsilon is 1e-9: it is below the policy's least_epsilon = 0\.0001\. Give at"):
         session.ask(COUNT, epsilon=Fraction(1, 10**9))
     with pytest.raises(BadParameter, match="pilot is"):
         session.ask(COUNT, error="5%", pilot=Fraction(1, 10**9))

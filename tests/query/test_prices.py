@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -55,11 +56,11 @@ def test_epsilon_is_read_at_the_sessions_delta_or_at_the_usual_one() -> None:
 
 def test_plain_values_and_words() -> None:
     quoted = session(delta=1e-6, keys={}).quote(EVERYTHING, epsilon=1)
-    shown = quoted.to_dict()["prices"]
+    shown = quoted.to_dict()["costs"]
     assert shown["pure"]["epsilon"] == shown["rdp(8)"]["divergence"] == "inf"
     assert list(shown["epsilon"]["epsilon"]) == ["lower", "upper"]
     assert 0 < shown["zcdp"]["delta"] <= 1e-6
-    assert json.loads(quoted.to_json())["prices"] == shown
+    assert json.loads(quoted.to_json())["costs"] == shown
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(quoted)
     for text in (console.export_text(), quoted._repr_html_()):
@@ -98,5 +99,6 @@ def test_an_exact_price_is_shown_as_the_decimal_that_was_typed(epsilon: float) -
         shown = price.to_dict()
         assert (shown["epsilon"], shown["amount"]) == ({"lower": epsilon, "upper": epsilon}, epsilon)
         left = 5 - times * Fraction(str(epsilon))
-        assert Fraction(str(shown["left"])) == left
-        assert str(price) == f"ε = {epsilon}; {float(left)} left".replace(".0 left", " left")
+        assert Fraction(str(shown["remaining"])) == left
+        spent = f"{math.ceil(20 * times * Fraction(str(epsilon)))}% spent"
+        assert str(price) == f"Cost: ε = {epsilon}. Budget: {spent}, ε = {float(left):g} of 5 remaining."

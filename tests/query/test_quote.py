@@ -47,9 +47,9 @@ def test_the_price_object_is_the_one_of_every_edge() -> None:
     quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.budget
     assert answered.cost is not None
     for price in (quoted.cost.to_dict(), answered.cost.to_dict(), budget.to_dict()):
-        assert list(price) == ["epsilon", "delta", "currency", "amount", "left"]
+        assert list(price) == ["epsilon", "delta", "currency", "amount", "remaining"]
         assert list(price["epsilon"]) == ["lower", "upper"]
-    assert quoted.cost.to_dict() | {"left": 0} == answered.cost.to_dict() | {"left": 0}
+    assert quoted.cost.to_dict() | {"remaining": 0} == answered.cost.to_dict() | {"remaining": 0}
     assert json.loads(quoted.to_json()) == quoted.to_dict()
 
 
@@ -92,7 +92,7 @@ def test_a_person_can_read_it() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(session(delta=1e-6, keys={}).quote(EVERYTHING, epsilon=1))
     text = console.export_text()
-    for word in ("mean", "1,000 rows", "Price: ε = ", "Keys are not declared", "Adding or removing one id"):
+    for word in ("mean", "1,000 rows", "Cost: ε = ", "Keys are not declared", "Adding or removing one id"):
         assert word in text
     assert "<p>" in session().quote(EVERYTHING, epsilon=1)._repr_html_()
 

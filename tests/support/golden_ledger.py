@@ -38,13 +38,13 @@ ACCOUNTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Asking:
-    """A query of the history: who pays, what is declared, how it is asked."""
+class GoldenQuery:
+    """A query of the history: the account that it charges, what is declared, and the options of `ask`."""
 
     sql: str
     account: str = "zcdp"
-    connect: dict[str, Any] = field(default_factory=dict)
-    ask: dict[str, Any] = field(default_factory=lambda: {"epsilon": 1})
+    declared: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=lambda: {"epsilon": 1})
 
 
 EVERY_STATISTIC = (
@@ -52,55 +52,63 @@ EVERY_STATISTIC = (
     "VARIANCE(pay) AS spread, MEDIAN(age) AS middle, HISTOGRAM(age, 18, 40, 70) AS ages FROM people GROUP BY dept"
 )
 HISTORY = {
-    "count": Asking("SELECT COUNT(*) AS n FROM people", "pure", ask={"epsilon": Fraction(1, 2), "id": "monday"}),
-    "statistics": Asking(EVERY_STATISTIC),
-    "gdp": Asking("SELECT SUM(pay) AS total FROM people WHERE age BETWEEN 30 AND 50", "gdp"),
-    "rdp": Asking("SELECT AVG(age) AS mean FROM people WHERE dept IN ('sales', 'legal')", "rdp", ask={"epsilon": 5}),
-    "unknown_keys": Asking("SELECT age, COUNT(*) AS n FROM people GROUP BY age", "child"),
-    "replace": Asking("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", "replace", {"neighbours": "replace"}),
-    "found_bounds": Asking("SELECT SUM(pay) AS total FROM people", "pure", {"bounds": {"pay": "auto", "age": (18, 70)}}),
-    "piloted": Asking("SELECT AVG(pay) AS mean FROM people", "pure", ask={"error": "20%", "pilot": Fraction(1, 2)}),
-    "labelled": Asking("SELECT COUNT(*) AS n FROM people", "pure", {"label": "2026-11"}),
-    "several_rows": Asking("SELECT COUNT(*) AS n FROM people", "zcdp", {"unique": None, "max_rows": 3, "max_groups": 2}),
-}  # fmt: skip
+    "count": GoldenQuery("SELECT COUNT(*) AS n FROM people", "pure", options={"epsilon": Fraction(1, 2), "id": "monday"}),
+    "statistics": GoldenQuery(EVERY_STATISTIC),
+    "gdp": GoldenQuery("SELECT SUM(pay) AS total FROM people WHERE age BETWEEN 30 AND 50", "gdp"),
+    "rdp": GoldenQuery(
+        "SELECT AVG(age) AS mean FROM people WHERE dept IN ('sales', 'legal')", "rdp", options={"epsilon": 5}
+    ),
+    "unknown_keys": GoldenQuery("SELECT age, COUNT(*) AS n FROM people GROUP BY age", "child"),
+    "replace": GoldenQuery("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", "replace", {"neighbours": "replace"}),
+    "found_bounds": GoldenQuery(
+        "SELECT SUM(pay) AS total FROM people", "pure", {"bounds": {"pay": "auto", "age": (18, 70)}}
+    ),
+    "piloted": GoldenQuery("SELECT AVG(pay) AS mean FROM people", "pure", options={"error": "20%", "pilot": Fraction(1, 2)}),
+    "labelled": GoldenQuery("SELECT COUNT(*) AS n FROM people", "pure", {"label": "2026-11"}),
+    "several_rows": GoldenQuery(
+        "SELECT COUNT(*) AS n FROM people", "zcdp", {"unique": None, "max_rows": 3, "max_groups": 2}
+    ),
+}
 
 
-def open_session(asking: Asking, ledger: str) -> Session:
-    """The session that asks, or asked, this; its source stands for one at another path."""
-    declared: dict[str, Any] = {"unit": "id", "unique": True, "bounds": {"pay": (0, 200), "age": (18, 70)}} | asking.connect
-    session = connect(EXAMPLES / "people.csv", ledger=ledger, account=asking.account, keys=KEYS, **declared)
+def open_session(query: GoldenQuery, ledger: str) -> Session:
+    """Open the session that asks, or asked, a query; its source stands for one at another path."""
+    declared: dict[str, Any] = {"unit": "id", "unique": True, "bounds": {"pay": (0, 200), "age": (18, 70)}}
+    session = connect(
+        EXAMPLES / "people.csv", ledger=ledger, account=query.account, keys=KEYS, **(declared | query.declared)
+    )
     session.engine.identity = SOURCE  # type: ignore[misc]
     return session
 
 
 def open_plan(folder: Path, ledger: str) -> WorkloadPlan:
-    """The plan that was published."""
+    """Return the plan that was published."""
     plan = (EXAMPLES / "publish.toml").read_text().replace('"people.csv"', json.dumps(str(EXAMPLES / "people.csv")))
     text = plan.replace("delta = 1e-6", f'ledger = {json.dumps(ledger)}\naccount = "child"')
     (folder / "plan.toml").write_text(text)
-    solved = plan_workload(read_workload(folder / "plan.toml"))
-    solved.session.engine.identity = SOURCE  # type: ignore[misc]
-    return solved
+    planned = plan_workload(read_workload(folder / "plan.toml"))
+    planned.session.engine.identity = SOURCE  # type: ignore[misc]
+    return planned
 
 
 def write(folder: Path) -> None:
     """Write the history, its certificates and a signed head into an empty folder."""
-    place = folder / "hr.ledger"
-    ledger = open_ledger(place, create=True)
+    file = folder / "hr.ledger"
+    ledger = open_ledger(file, create=True)
     for name, budget in ACCOUNTS.items():
         ledger.open_account(name, **budget)
-    for name, certificate in _certificates(folder, place, ledger):
+    for name, certificate in _issue_certificates(folder, file, ledger):
         (folder / f"{name}.json").write_text(json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
 
 
-def _certificates(folder: Path, place: Path, ledger: Ledger) -> Iterator[tuple[str, Any]]:
-    key = place.with_name("hr.ledger.key")
-    for number, (name, asking) in enumerate(HISTORY.items()):
-        session = open_session(asking, str(place))
-        yield name, session.certify(session.ask(asking.sql, **asking.ask), load_key(key))
+def _issue_certificates(folder: Path, file: Path, ledger: Ledger) -> Iterator[tuple[str, Any]]:
+    key = file.with_name("hr.ledger.key")
+    for number, (name, query) in enumerate(HISTORY.items()):
+        session = open_session(query, str(file))
+        yield name, session.certify(session.ask(query.sql, **query.options), load_key(key))
         if number == len(HISTORY) // 2:
             rotate_key(ledger, key)
-    published = publish(open_plan(folder, str(place)), folder / "published")
+    published = publish(open_plan(folder, str(file)), folder / "published")
     yield "published", json.loads((published.folder / "release.json").read_text())
     for source, kind in ((SOURCE, FailureKind.RESOURCE), ("/srv/data/broken.csv", FailureKind.DECODING)):
         ledger.quarantine.record_failure(source, kind)

@@ -13,7 +13,7 @@ from typing import Any
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.schema import Kind
-from discreet.query.statistics import CellCounts, CentredSum, RowCount, UnitCount, ValueCount
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, UnitCount, ValueCount
 
 Row = Mapping[str, Any]
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -190,6 +190,13 @@ class Oracle:
             kept[cell], room = min(found[cell], room), room - min(found[cell], room)
         return {cell: n for cell, n in kept.items() if n}
 
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        """The distinct values of one unit in one group, at most r of them, in hash order."""
+        binned = isinstance(measure.value, ast.Bin)
+        found = {self.value(row, measure.value) if binned else row[measure.value.column] for row in rows} - {None}
+        plain = {int(value) if binned else value for value in found}
+        return set(sorted(plain, key=lambda value: self.order(unit, (*key, value), {}))[: self.bounded.max_rows])
+
     def spread(self, rows: Iterable[Row], counts: CellCounts) -> dict[tuple[Any, ...], int]:
         """Rows per (key, cell)."""
         units, result = self.pairs(rows), {}
@@ -202,12 +209,18 @@ class Oracle:
     def answer(self, rows: Iterable[Row]) -> Answer:
         units, totals = self.pairs(rows), self.bounded.totals
         result: dict[tuple[Any, ...], list[Any]] = {}
+        values: dict[tuple[Any, ...], set[Any]] = {}
         for unit, groups in units.items():
             kept = sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.max_groups]
             for key in kept:
                 sums = result.setdefault(key, [0] * len(totals))
                 for i, measure in enumerate(totals):
-                    sums[i] = sums[i] + self.share(groups[key], measure)
+                    if isinstance(measure, DistinctCount):
+                        seen = values.setdefault((i, *key), set())
+                        seen |= self.kept_values(groups[key], unit, key, measure)
+                        sums[i] = len(seen)
+                    else:
+                        sums[i] = sums[i] + self.share(groups[key], measure)
         return {key: tuple(sums) for key, sums in result.items()}
 
 

@@ -223,7 +223,10 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
 
 
 def aggregate(rng: Random) -> ast.Aggregate:
-    kind = rng.randrange(9)
+    kind = rng.randrange(10)
+    if kind == 9:
+        found = grouping(rng, 0).value
+        return aggregates.CountUnits() if found == ast.Ref("uid") else aggregates.CountDistinct(found)
     if kind == 7:
         return aggregates.Quantile(
             value(rng), rng.choice([Fraction(1, 2), Fraction(1, 100), Fraction(9, 10), Fraction(7, 20)])
@@ -311,6 +314,8 @@ def written(node: Any) -> str:
             return "COUNT(*)"
         case aggregates.CountUnits():
             return "COUNT(DISTINCT uid)"
+        case aggregates.CountDistinct(value=inner):
+            return f"COUNT(DISTINCT {written(inner)})"
         case aggregates.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
         case aggregates.Quantile(value=inner, q=q):

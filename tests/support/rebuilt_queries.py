@@ -65,6 +65,8 @@ def aggregate(node: ast.Aggregate) -> Any:
             return count()
         case aggregates.CountUnits():
             return count_units()
+        case aggregates.CountDistinct(value=inner):
+            return lifted(inner).count_distinct()
         case aggregates.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
         case aggregates.Quantile(value=inner, q=q):

@@ -1,4 +1,4 @@
-"""A child process stopped at its system calls, in plain Python: to kill it at any write or sync, or to make one fail.
+"""A child process that is stopped at its system calls, in plain Python: to kill it at any write or sync, or let one fail.
 
 Linux only (ptrace through ctypes), so nothing needs to be installed or compiled.
 """
@@ -17,7 +17,7 @@ TRACEME, POKE_USER, SYSCALL, SET_OPTIONS, SYSCALL_INFO = 0, 6, 24, 0x4200, 0x420
 GOOD_STOPS, KILL_WITH_US = 1, 0x100000
 ENTRY, EXIT = 1, 2
 
-_NUMBERS = {  # what changes files or speaks to others
+_NUMBERS = {  # what changes files or is sent to others
     "x86_64": {"write": 1, "pwrite64": 18, "writev": 20, "sendto": 44, "recvfrom": 45, "fsync": 74, "fdatasync": 75,
                "ftruncate": 77, "rename": 82, "link": 86, "unlink": 87, "unlinkat": 263},
     "aarch64": {"write": 64, "pwrite64": 68, "writev": 66, "sendto": 206, "recvfrom": 207, "fsync": 82, "fdatasync": 83,
@@ -48,10 +48,10 @@ class Fault:
     short: bool = False
 
 
-def traced(
+def run_traced(
     run: Callable[[], None], kill_at: int | None = None, fault: Fault | None = None, first: int = 1
 ) -> tuple[int, int]:
-    """Run in a child and return (boundaries passed, exit status; −9 if it was killed).
+    """Run in a child; return the boundaries that it passed and its exit status, −9 if it was killed.
 
     `kill_at` kills it just before its boundary of that number. A fault hits every call of its kind from the `first` one on;
     a short write only one.
@@ -71,7 +71,7 @@ def traced(
 
 
 def _follow(child: int, kill_at: int | None, fault: Fault | None, first: int) -> tuple[int, int]:
-    passed, hits, spoilt, deliver = 0, 0, False, 0
+    passed, hits, failing, deliver = 0, 0, False, 0
     info = _Info()
     while True:
         _call(SYSCALL, child, deliver)
@@ -96,10 +96,10 @@ def _follow(child: int, kill_at: int | None, fault: Fault | None, first: int) ->
                 if fault.short and hits == first:
                     _call(POKE_USER, child, max(1, info.arguments[2] // 2), RDX)
                 elif not fault.short and hits >= first:
-                    spoilt = True
+                    failing = True
                     _call(POKE_USER, child, -1, ORIG_RAX)
-        elif info.op == EXIT and spoilt and fault:
-            spoilt = False
+        elif info.op == EXIT and failing and fault:
+            failing = False
             _call(POKE_USER, child, -fault.errno, RAX)
 
 

@@ -1,6 +1,6 @@
-"""One (ε, δ) point by the basic rules: sums of ε and sums of δ, no trade between the two.
+"""Basic composition: one (ε, δ) point by sums of ε and sums of δ, without any trade between the two.
 
-Noise without a finite ε (Gaussian, binomial) has no basic point: ε is ∞ there; ask the certified curve instead.
+Noise without a finite ε (Gaussian, binomial) has no basic point: ε is ∞ there; use the certified curve (`curve`) instead.
 """
 
 from collections.abc import Iterator
@@ -53,9 +53,9 @@ class Point:
 
 
 def basic_composition(event: Event) -> Point:
-    """Σε and Σδ [DKMNN06, basic composition]; a leak of δ in front of an ε-private core is (ε, δ)-private.
+    """Σε and Σδ [DKMNN06, basic composition]; a mass of δ beside an ε-private core is (ε, δ)-private.
 
-    The last step is P(E) ≤ (1−δ)·P'(E) + δ ≤ e^ε·(1−δ)·Q'(E) + δ ≤ e^ε·Q(E) + δ.
+    The last step is, for an outcome E, P(E) ≤ (1−δ)·P'(E) + δ ≤ e^ε·(1−δ)·Q'(E) + δ ≤ e^ε·Q(E) + δ.
 
     >>> from discreet.events import Claim
     >>> basic_composition(Claim(Fraction(1, 2), Fraction(1, 10**6)) * 3)
@@ -67,16 +67,13 @@ def basic_composition(event: Event) -> Point:
     return Point(pure(core), delta)
 
 
-# What leaks with probability δ, set apart: P = (1 − δ)·P' + δ·P'' and Q = (1 − δ)·Q' + δ·Q'', in both directions.
-#
-# Only the pair (P', Q') of the core needs a bound then, and any notion can read it. δ-approximate zCDP [BS16, Def. 8.1] is
-# this form, and so is (ε, δ): every (ε, δ)-private pair is such a mixture with an ε-private core [KOV15: randomised
-# response that tells the truth with probability δ dominates them all]. A leak may be overstated: if δ ≤ δ* then
-# the rest of δ* is cut from the core in equal shares of P' and Q'.
-
-
 def split_delta(event: Event) -> tuple[Event, Fraction]:
-    """A core without any leak of the named kinds, and δ, rounded up, at most 1.
+    """Split an event into a core without any δ of claims and partition selection, and that δ, rounded up, at most 1.
+
+    P = (1 − δ)·P' + δ·P'' and Q = (1 − δ)·Q' + δ·Q'', in both directions. Only the pair (P', Q') of the core needs a bound
+    then, in any notion. δ-approximate zCDP [BS16, Def. 8.1] is this form, and so is (ε, δ): every (ε, δ)-private pair is
+    such a mixture with an ε-private core [KOV15: randomised response that reveals the truth with probability δ dominates
+    them all]. δ may be overstated: if δ ≤ δ* then the rest of δ* is cut from the core in equal shares of P' and Q'.
 
     >>> split_delta(Claim(Fraction(1), Fraction(1, 1000)))
     (Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), Fraction(1, 1000))
@@ -90,7 +87,7 @@ def split_delta(event: Event) -> tuple[Event, Fraction]:
         case ThresholdEvent(scale=scale, threshold=threshold, groups=groups):
             # One unit is in at most `groups` keys. Where others hold the key too, the decision is post-processing of a
             # count plus discrete Laplace noise. Where it is alone, the key is shown with probability p if it is there and
-            # never if it is not: a leak p and a core in which nothing is shown. Charging both to every key covers both.
+            # never if it is not: δ = p and a core in which nothing is shown. Charging both to every key covers both.
             count = DiscreteLaplaceEvent(scale, to_sensitivity(1))
             return repeat(count, groups), probability_of_any(singleton_probability(scale, threshold), groups)
         case Composition(parts=parts):
@@ -130,7 +127,7 @@ def _split_group(event: Group) -> tuple[Event, Fraction]:
     if delta == 0:
         return Group(core, inner.size), delta
     epsilon = pure(core)
-    if epsilon == inf:  # no group rule is proven for a leak with an unbounded core
+    if epsilon == inf:  # no group rule is proven for a δ beside an unbounded core
         return NO_EVENT, Fraction(1)
     exact = to_rational(epsilon)
     return Claim(inner.size * exact, Fraction(0)), group_delta(exact, delta, inner.size)
@@ -147,8 +144,8 @@ def _split_poisson(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
 
 
 def _split_without_replacement(inner: Event, rate: Fraction) -> tuple[Event, Fraction]:
-    """Given the others who are sampled the pair is (1 − q)·(R, R) + q·(P, P'), R being the release without the replaced
-    unit. If δ of (P, P') leaks, then qδ of this does, and what is left mixes the core with (R, R), which tells nothing."""
+    """Given the others who are sampled the pair is (1 − q)·(R, R) + q·(P, P'), R being the output without the replaced unit.
+    If (P, P') has a mass δ, then this has qδ, and the rest mixes the core with (R, R), which reveals nothing."""
     core, delta = split_delta(inner)
     if delta == 0:
         return SampledWithoutReplacement(core, rate), delta

@@ -1,4 +1,4 @@
-"""Every reading's ε at one δ, side by side: what each theorem costs."""
+"""The ε of an event at one δ by every notion: what each theorem costs."""
 
 from fractions import Fraction
 from math import inf
@@ -22,28 +22,28 @@ OMEGAS = (2, 4, 8, 16, 32, 64)
 
 
 def compare_guarantees(event: Event, delta: Number) -> dict[str, float]:
-    """Name of the reading → ε at δ, ∞ where it has nothing to say. All are upper bounds.
+    """The ε at δ by the name of the guarantee, ∞ where it has no bound. All are upper bounds.
 
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import count
-    >>> sides = compare_guarantees(GaussianEvent(Fraction(200), count()) * 100, 1e-5)
-    >>> round(sides["zCDP, classic"], 5), round(sides["zCDP"], 5)
+    >>> found = compare_guarantees(GaussianEvent(Fraction(200), count()) * 100, 1e-5)
+    >>> round(found["zCDP, classic"], 5), round(found["zCDP"], 5)
     (0.24118, 0.17751)
     """
     target = to_rational(delta, "delta")
-    core, leak = split_delta(event)
-    rest = target - leak  # what mass at infinity leaves for the conversion
+    core, core_delta = split_delta(event)
+    rest = target - core_delta  # the δ that remains for the conversion
     point = basic_composition(event)
-    sides = {
+    found = {
         "pure ε": ceil_float(pure(event)),
         "basic (Σε, Σδ)": ceil_float(point.epsilon) if point.delta <= target else inf,
     }
     if rest <= 0:
-        return sides | dict.fromkeys(("zCDP, classic", "zCDP", "tCDP", "RDP, best order", "GDP"), inf)
+        return found | dict.fromkeys(("zCDP, classic", "zCDP", "tCDP", "RDP, best order", "GDP"), inf)
     rho, mu = zcdp(core), gdp(core)
-    thrift = 1 + _count_kinds(core) // 16
+    thrift = 1 + _count_kinds(core) // 16  # long compositions try fewer orders: each gives a bound that holds
     step = ORDER_RATIO if thrift == 1 else Fraction(3, 2)
-    return sides | {
+    return found | {
         "zCDP, classic": inf if rho == inf else epsilon_from_zcdp_classic(rho, rest),
         "zCDP": inf if rho == inf else epsilon_from_zcdp(rho, rest),
         "tCDP": min(_epsilon_by_tcdp(core, omega, rest, step) for omega in OMEGAS[:: min(thrift, 3)]),
@@ -53,7 +53,7 @@ def compare_guarantees(event: Event, delta: Number) -> dict[str, float]:
 
 
 def _count_kinds(event: Event) -> int:
-    """How many facts every order must look at. For long ledgers fewer orders are tried: each gives a bound that holds."""
+    """How many kinds of events must be bounded at every order."""
     match event:
         case Composition(parts=parts):
             return sum(_count_kinds(part) for part, _ in parts)

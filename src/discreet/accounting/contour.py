@@ -1,32 +1,158 @@
-"""δ(ε) by the trapezoid rule on a vertical line, with every error bounded and added.
+"""δ(ε) of a sum of privacy losses, by a contour integral with every error bounded.
 
-For a total with finite part M(z) = E_P[e^{zL}], L's finite δ is (1/2πi)∫ M(z)e^{-zε}/(z(z + 1)) dz on Re z = c > 0.
-With step h and T = 2π/h, Poisson summation gives exactly
+**Theory of operation.** For losses with finite part M(z) = E_P[e^{zL}], the finite part of δ is
+(1/2πi)∫ M(z)e^{-zε}/(z(z + 1)) dz on the line Re z = c > 0. With step h and T = 2π/h, Poisson summation gives exactly
 
     (h/2π)·Σ_n M(c + inh)·e^{-(c + inh)ε}/(z(z + 1)) = Σ_j e^{cjT}·δ(ε + jT),
 
-all terms ≥ 0: the sum is an *upper* bound, and Chernoff's δ(x) ≤ B(t)·e^{K(t) − tx}, B(t) = t^t/(1 + t)^{1+t}, bounds
-what it has too much. The tilt e^{K(c) − cε} is factored out, so accuracy is relative however small δ is.
+all terms ≥ 0: the trapezoid sum is an *upper* bound, and Chernoff's δ(x) ≤ B(t)·e^{K(t) − tx}, B(t) = t^t/(1 + t)^{1+t},
+bounds the aliases j ≠ 0, which it has too much. The factor e^{K(c) − cε} is taken out, so accuracy is relative however small
+δ is.
 
-Losses with atoms do not decay along the line. Then a small Gaussian N(μ²/2, μ²) is composed with the total: its curve D_μ is
-never below δ (more was released), and it brings its own decay e^{-μ²s²/2}, which makes the truncation a theorem. It
-is not far above either. Seen as a function of e^ε, δ is a mixture ∫ (e^l − e^ε)₊ Q(dl) of kinks, and for one kink at
-distance t the excess is f_μ(t) = δ_μ(|t|)·e^{min(t,0)} = ∫₀^μ e^{-m²/8 − t²/2m² + |t|/2}dm/√2π·e^{min(t,0)};
-substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ
-= √2·e^{-μ²/8} − 1, for *every* loss:
+1. `CgfTable` tabulates K = ln M, the cumulant-generating function, at real points: composition adds it.
+2. `find_saddle_point` chooses c, where the integrand is smallest on the real axis; `fit_contour` chooses the step and the
+   length. Nothing here can make an interval false: `Contour` proves what it returns whatever c, step and length are. A bad
+   choice only makes it wide. Work is bounded: at most `_MAX_NODES` nodes and a fixed number of tries.
+3. `build_contour` multiplies in the distributions at the nodes and drops the nodes that provably do not matter. For every
+   distribution |M(c + is)| ≤ M(c), so the product over *some* of the parts bounds the size of a node's whole term, for now
+   and for every part that is composed later: a node below e^`log_cutoff` is dropped for good, and its bound is added to the
+   error. This is not "the term is small, stop": every node is looked at, and lattice losses may revive.
+4. `Contour.bound_delta` sums the nodes at any ε, at the cost of one exponential each; `bound_epsilon_by_contour` inverts it.
+
+**Smoothing.** Losses with atoms do not decay along the line. Then a small Gaussian N(μ²/2, μ²) is composed with the total:
+its curve D_μ is never below δ (more was released), and it brings its own decay e^{-μ²s²/2}, which makes the truncation a
+theorem. **Proof** that it is not far above either: seen as a function of e^ε, δ is a mixture ∫ (e^l − e^ε)₊ Q(dl) of kinks,
+and for one kink at distance t the excess is f_μ(t) = δ_μ(|t|)·e^{min(t,0)}, which is
+∫₀^μ e^{-m²/8 − t²/2m² + |t|/2}dm/√2π·e^{min(t,0)}; substituting m → √2·m shows f_{√2μ} ≥ √2·e^{-μ²/8}·f_μ. Integrating
+over the kinks, D_{√2μ} − D_μ ≥ κ·(D_μ − δ) with κ = √2·e^{-μ²/8} − 1, for *every* loss:
 
     δ ≥ D_μ − (D_{√2μ} − D_μ)/κ.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from fractions import Fraction
 from math import ceil, exp, expm1, frexp, fsum, inf, isfinite, ldexp, log, log1p, pi, sqrt
 
 import numpy as np
 
-from discreet.accounting.pld import EPS, Complexes, Floats
-from discreet.accounting.pld.cgf import CgfTable, Parts, total_decay_bound, total_max_loss
+from discreet._numbers import invert_falling, nearest_float
+from discreet.accounting.pld import EPS, Complexes, Floats, Interval, MgfRatio, Parts, Pld
+
+_MAX_NODES = 1 << 17
+_MAX_TRIES = 4
+_MAX_SMOOTHING = 600  # in units of the saddle point's own scale: past that a smoothed sum says nothing, and would overflow
+_COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
+_NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
+_BLOCK = 1 << 17  # nodes times parts worked on at once, but at least 2^13 nodes
+_MANY_PARTS = 12  # parts from which on a cheap bound is taken first
+
+
+# K = ln M of a whole composition at real points.
+
+
+@dataclass(frozen=True, slots=True)
+class CgfTable:
+    """K of a whole composition at real points, rounded up: what Chernoff bounds and the choice of c need."""
+
+    c: Floats
+    k: Floats
+
+    @classmethod
+    def of(cls, parts: Parts, c: Floats = _COARSE) -> "CgfTable":
+        """K at these points; by default on all scales that a c can have."""
+        total = np.zeros_like(c)
+        for pld, times in parts:
+            value, error = pld.cgf(c)
+            total = total + float(times) * (value + error + 2 * EPS * np.abs(value))
+        return cls(c, total + 4 * EPS * len(parts) * np.abs(total))
+
+    def plus(self, other: "CgfTable") -> "CgfTable":
+        """K of both together, on the same points."""
+        total = self.k + other.k
+        return CgfTable(self.c, total + 2 * EPS * np.abs(total))
+
+    def chernoff(self, epsilon: float) -> Floats:
+        """ln of a bound on the finite δ(ε), for every c: K(c) − cε + ln B(c), rounded up.
+
+        ln B(c) = ln max_x (1 − e^{-x})e^{-cx} = c·ln c − (1 + c)·ln(1 + c).
+        """
+        log_one = np.log1p(self.c)
+        log_peak = -self.c * np.log1p(1 / self.c) - log_one + 8 * EPS * (1 + log_one)
+        return np.asarray(self.k - self.c * epsilon + log_peak + 4 * EPS * (np.abs(self.k) + self.c * epsilon))
+
+    def chernoff_epsilons(self, delta: float) -> Floats:
+        """For every c the ε at which its Chernoff bound is delta: all of them are upper bounds."""
+        with np.errstate(invalid="ignore"):
+            above = (self.chernoff(0.0) - log(delta) + 1e-13 * abs(log(delta))) / self.c
+        return np.where(np.isfinite(above), above * (1 + 2**-48 * np.sign(above)), inf)
+
+    def chernoff_epsilon(self, delta: float) -> float:
+        """The least of them, and not below 0."""
+        return max(0.0, float(np.min(self.chernoff_epsilons(delta))))
+
+    def best_c(self, delta: float) -> float:
+        """The c of the least of them."""
+        return float(self.c[np.argmin(self.chernoff_epsilons(delta))])
+
+
+def total_max_loss(parts: Parts) -> float:
+    """No finite loss is above this."""
+    size = fsum(times * abs(pld.max_loss) for pld, times in parts)
+    return fsum(times * pld.max_loss for pld, times in parts) + 1e-14 * size if size < inf else inf
+
+
+def total_decay_bound(parts: Parts, c: float, s: float) -> float:
+    """A bound on Π|M(c + it)/M(c)|^times for all t ≥ s."""
+    return exp(min(0.0, fsum(times * pld.decay_bound(c, s) for pld, times in parts)))
+
+
+class CgfBound(Pld):
+    """Not a distribution but a bound on K, where no single pair is worst: nothing is known off the real line."""
+
+    __slots__ = ()
+
+    def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
+        """As in `Pld`: an error that makes every value useless."""
+        return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), 2.0))
+
+
+@dataclass(frozen=True, slots=True)
+class CgfEnvelope(CgfBound):
+    """The largest K of several compositions where any of them may have run (`worst`), the least where all are bounds."""
+
+    choices: tuple[Parts, ...]
+    worst: bool
+
+    @property
+    def max_loss(self) -> float:
+        """As in `Pld`."""
+        found = [sum(times * pld.max_loss for pld, times in parts) for parts in self.choices]
+        return max(found) if self.worst else min(found)
+
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
+        """As in `Pld`."""
+        totals = np.array([CgfTable.of(parts, c).k for parts in self.choices])  # rounded up
+        return (totals.max(axis=0) if self.worst else totals.min(axis=0)), np.zeros(len(c))
+
+
+@dataclass(frozen=True, slots=True)
+class ZcdpCgfBound(CgfBound):
+    """K(c) ≤ ρ·c(c + 1) for every c > 0, which is ρ-zCDP."""
+
+    rho: Fraction
+
+    @property
+    def max_loss(self) -> float:
+        """As in `Pld`."""
+        return inf
+
+    def cgf(self, c: Floats) -> tuple[Floats, Floats]:
+        """As in `Pld`."""
+        value = nearest_float(self.rho) * c * (c + 1)
+        return value, 4 * EPS * value
+
+
+# The contour: what it proves.
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +167,33 @@ class Contour:
     base: float  # Σ times·base
     base_error: float
     tail: float  # what the nodes that were left out below `reach` can add to Σ|terms|
-    reach: float  # past here the parts are known by their envelope only
+    reach: float  # beyond it the parts are known by their envelope only
     envelope: float  # their product there, over its value at s = 0
     smoothing: float  # μ² of the Gaussian that is composed, or 0
-    log_cutoff: float  # ln of the size below which a node's term is not worth keeping
+    log_cutoff: float  # ln of the size below which a node is dropped
     cgf_table: CgfTable
     max_loss: float  # no finite loss is above this
 
-    def bound_delta(self, epsilon: float) -> tuple[float, float]:
-        """The finite part of δ at ε between two doubles."""
-        if self._is_too_smooth():
-            return 0.0, 1.0
-        low, high = self._bound_smoothed_delta(epsilon, self.smoothing)
-        if self.smoothing == 0:
+    def bound_delta(self, epsilon: float, infinity_mass: Interval = (0.0, 0.0)) -> Interval:
+        """δ at ε, with this mass at infinity, between two doubles."""
+        low, high = 0.0, 1.0
+        if self.smoothing * self.c * (self.c + 1) <= _MAX_SMOOTHING:
+            low, high = self._bound_smoothed_delta(epsilon, self.smoothing)
+            if self.smoothing > 0:
+                kappa = sqrt(2) * exp(-self.smoothing / 8) * (1 - 4 * EPS) - 1
+                if kappa < 0.1:  # past μ² = 2.77 the lemma is silent, and just before it says next to nothing
+                    low = 0.0
+                else:
+                    _, above = self._bound_smoothed_delta(epsilon, 2 * self.smoothing)
+                    low = max(0.0, low - (above - low) / kappa * (1 + 8 * EPS))
+        if infinity_mass[1] == 0:
             return low, high
-        kappa = sqrt(2) * exp(-self.smoothing / 8) * (1 - 4 * EPS) - 1
-        if kappa < 0.1:  # past μ² = 2.77 the lemma is silent, and just before it says next to nothing
-            return 0.0, high
-        _, above = self._bound_smoothed_delta(epsilon, 2 * self.smoothing)
-        return max(0.0, low - (above - low) / kappa * (1 + 8 * EPS)), high
-
-    def _is_too_smooth(self) -> bool:
-        """A smoothing wider than the tilt's own scale says nothing, and would overflow."""
-        return self.smoothing * self.c * (self.c + 1) > 600
+        # `low` is a few units of its last place below what is proven, which covers the rounding of the sum.
+        return low + infinity_mass[0] * (1 - 2**-52), (high + infinity_mass[1]) * (1 + 2**-52)
 
     def delta_and_slope(self, epsilon: float) -> tuple[float, float]:
         """δ of the smoothed total at ε and its derivative, without error bounds: for searching only."""
-        if self._is_too_smooth():
+        if self.smoothing * self.c * (self.c + 1) > _MAX_SMOOTHING:
             return 0.0, 0.0
         terms = self._terms(epsilon, self.smoothing)
         z = self.c + 1j * self.s
@@ -81,31 +207,32 @@ class Contour:
         terms[0] /= 2  # s = 0 stands once in a sum over both signs
         return terms
 
-    def _bound_terms(self, smoothing: float) -> Floats:
-        """A bound on the size of each true term."""
-        lift = smoothing / 2 * (self.c * (self.c + 1) - self.s**2)
-        return np.asarray(np.exp(np.minimum(self.logs.real + self.slack + lift, 700.0)) / (self.c**2 + self.s**2))
-
-    def _bound_smoothed_delta(self, epsilon: float, smoothing: float) -> tuple[float, float]:
+    def _bound_smoothed_delta(self, epsilon: float, smoothing: float) -> Interval:
         terms = self._terms(epsilon, smoothing)
         size = np.abs(terms)
         rough = 8 * EPS * (4 + self.s * abs(epsilon) + smoothing * (self.c + 1 + self.s) ** 2 + log1p(len(size)))
         # |x|·(e^slack − 1), written so that a huge slack meets the tiny |x| it belongs to before it overflows.
-        wrong = np.where(self.slack < 1, size * np.expm1(np.minimum(self.slack, 1)), self._bound_terms(smoothing))
-        rest = self.tail + _bound_nodes_beyond(self.reach, self.step, smoothing) * self.envelope
-        lift = exp(min(700.0, smoothing / 2 * self.c * (self.c + 1)))
-        error = float((size * rough + wrong).sum()) + rest * lift
-        total = float(terms.real.sum())
-        scale, slip = (
-            self.base - self.c * epsilon,
-            self.base_error + 4 * EPS * (abs(self.base) + self.c * abs(epsilon)),
-        )
-        width = self.step / pi
+        wrong = size * np.expm1(np.minimum(self.slack, 1))
+        if (self.slack >= 1).any():
+            wrong = np.where(self.slack < 1, wrong, self._bound_terms(smoothing))
+        # Σ over nodes s > reach of e^{-smoothing·s²/2}/s² is at most e^{-smoothing·reach²/2}/(step·reach).
+        beyond = exp(-smoothing * self.reach * self.reach / 2) / (self.step * self.reach) * (1 + 8 * EPS)
+        rest = (self.tail + beyond * self.envelope) * exp(min(700.0, smoothing / 2 * self.c * (self.c + 1)))
+        error, total = float((size * rough + wrong).sum()) + rest, float(terms.real.sum())
+        scale = self.base - self.c * epsilon
+        slip = self.base_error + 4 * EPS * (abs(self.base) + self.c * abs(epsilon))
         if not (isfinite(total) and isfinite(error) and isfinite(scale + slip)):
             return 0.0, 1.0  # some double overflowed on the way: nothing is known
-        high = _exp_up(scale + slip + _log(width * (total + error) * (1 + 8 * EPS)))
-        low = _exp_down(scale - slip + _log(width * (total - error) * (1 - 8 * EPS)))
+        most = self.step / pi * (total + error) * (1 + 8 * EPS)
+        least = self.step / pi * (total - error) * (1 - 8 * EPS)
+        high = exp(min(0.0, scale + slip + log(most))) * (1 + 8 * EPS) + 5e-324 if most > 0 else 5e-324
+        low = exp(min(0.0, scale - slip + log(least))) * (1 - 8 * EPS) if least > 0 else 0.0
         return max(0.0, low - self._bound_aliases(epsilon, smoothing)), min(1.0, high)
+
+    def _bound_terms(self, smoothing: float) -> Floats:
+        """A bound on the size of each true term."""
+        lift = smoothing / 2 * (self.c * (self.c + 1) - self.s**2)
+        return np.asarray(np.exp(np.minimum(self.logs.real + self.slack + lift, 700.0)) / (self.c**2 + self.s**2))
 
     def _bound_aliases(self, epsilon: float, smoothing: float) -> float:
         """Σ_{j≠0} e^{cjT}·δ(ε + jT), by Chernoff's bound at a t below c for j < 0 and at one above for j > 0."""
@@ -116,52 +243,25 @@ class Contour:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             sums = np.exp(np.minimum(logs - gap - np.log(-np.expm1(-gap)), 700.0))
         left = min(np.min(sums[t < self.c], initial=inf), exp(-self.c * period) / -expm1(-self.c * period))
-        right = min(np.min(sums[t > self.c], initial=inf), self._bound_aliases_above(epsilon, smoothing, period))
+        right = float(np.min(sums[t > self.c], initial=inf))
+        past = (
+            epsilon + period - self.max_loss
+        )  # above the largest loss there is only the tail of the smoothing, K(t) ≤ t·max_loss
+        if past > 0 and smoothing == 0:
+            right = 0.0
+        elif past > 0 and past / smoothing > 2 * self.c:
+            t_past = past / smoothing
+            power = self.c * period + smoothing / 2 * t_past * (t_past + 1) - t_past * past
+            tail = exp(min(700.0, power + 1e-12 * t_past * past)) / -expm1(-(t_past - self.c) * period)
+            right = min(right, tail)
         return float(left + right) * (1 + 64 * EPS)
 
-    def _bound_aliases_above(self, epsilon: float, smoothing: float, period: float) -> float:
-        """The aliases above ε if no loss is above `most`: there is nothing left but the smoothing's tail, K(t) ≤ t·most."""
-        past = epsilon + period - self.max_loss
-        if not past > 0:
-            return inf
-        if smoothing == 0:
-            return 0.0
-        t = past / smoothing  # > c, or the bound below says nothing
-        power = self.c * period + smoothing / 2 * t * (t + 1) - t * past
-        return exp(min(700.0, power + 1e-12 * t * past)) / -expm1(-(t - self.c) * period) if t > 2 * self.c else inf
 
-
-def _bound_nodes_beyond(reach: float, step: float, smoothing: float) -> float:
-    """Σ over nodes s > reach of e^{-smooth·s²/2}/s²; at most e^{-smooth·reach²/2}/(step·reach)."""
-    return exp(-smoothing * reach * reach / 2) / (step * reach) * (1 + 8 * EPS)
-
-
-def _log(x: float) -> float:
-    return log(x) if x > 0 else -inf
-
-
-def _exp_up(x: float) -> float:
-    return 1.0 if x > 0 else exp(x) * (1 + 8 * EPS) + 5e-324
-
-
-def _exp_down(x: float) -> float:
-    return exp(min(x, 0.0)) * (1 - 8 * EPS)
-
-
-# Filling a contour with the values of the laws at its nodes, and leaving out the nodes that provably do not matter.
-#
-# For every law |M(c + is)| ≤ M(c). So the product over *some* of the parts bounds the size of a node's whole term, for
-# now and for every part that is composed later: a node below e^cut is dropped for good, and its bound is added to the error.
-# This is not
-# "the term is small, stop": every node is looked at, and lattice losses may revive as they like.
-
-
-_BLOCK = 1 << 17  # nodes times parts worked on at once, but at least 2^13 nodes
-_MANY_PARTS = 12  # parts from which on a cheap bound is taken first
+# Filling a contour with the values of the distributions at its nodes.
 
 
 def round_step(step: float) -> float:
-    """`step` rounded down to 24 bits, so that its multiples by whole numbers below 2^29 are exact doubles."""
+    """`step` rounded down to 24 bits, so that its multiples by integers below 2^29 are exact doubles."""
     mantissa, exponent = frexp(step)
     return ldexp(int(mantissa * (1 << 24)), exponent - 24)
 
@@ -172,15 +272,17 @@ def build_contour(
     """A contour with nodes n·step, n < count, for these parts."""
     s, reach = step * np.arange(float(count)), step * (count - 1)
     zeros = np.zeros(count)
-    empty = Contour(
+    contour = Contour(
         c, step, s, zeros.astype(complex), zeros, 0.0, 0.0, 0.0, reach, 1.0, smoothing, log_cutoff, cgf_table, 0.0
     )
-    return extend_contour(drop_nodes_early(empty, parts), parts, cgf_table)
+    if len(parts) >= _MANY_PARTS and count >= 1024:
+        contour = drop_nodes_early(contour, parts)
+    return extend_contour(contour, parts, cgf_table)
 
 
 def extend_contour(contour: Contour, parts: Parts, cgf_table: CgfTable) -> Contour:
-    """The contour of what it had and `parts` together; `ladder` is K of all of it."""
-    reals = [law.cgf(np.array([contour.c])) for law, _ in parts]
+    """The contour of what it had and `parts` together; `cgf_table` is K of all of it."""
+    reals = [pld.cgf(np.array([contour.c])) for pld, _ in parts]
     bases = [float(value[0]) for value, _ in reals]
     # |M(c + is)| ≤ M(c) ≤ e^{base + error}: what parts can contribute at nodes that were dropped before they were looked at.
     excess = exp(min(700.0, fsum(times * float(error[0]) for (_, times), (_, error) in zip(parts, reals, strict=True))))
@@ -201,12 +303,12 @@ def extend_contour(contour: Contour, parts: Parts, cgf_table: CgfTable) -> Conto
     )
 
 
-def _extend_block(contour: Contour, parts: Parts, bases: list[float], part: slice) -> Contour:
+def _extend_block(contour: Contour, parts: Parts, bases: list[float], nodes: slice) -> Contour:
     """Some of the nodes with all parts multiplied in; `tail` is what was dropped among them."""
-    block = replace(contour, s=contour.s[part], logs=contour.logs[part], slack=contour.slack[part], tail=0.0)
+    block = replace(contour, s=contour.s[nodes], logs=contour.logs[nodes], slack=contour.slack[nodes], tail=0.0)
     logs, slack = block.logs, block.slack
-    for i, ((law, times), base) in enumerate(zip(parts, bases, strict=True)):
-        ratio = law.mgf_ratio(contour.c, base, block.s)
+    for i, ((pld, times), base) in enumerate(zip(parts, bases, strict=True)):
+        ratio = pld.mgf_ratio(contour.c, base, block.s)
         size = ratio.log.real
         wide = np.logaddexp(np.log(ratio.error + 1e-300), size) - size  # ln((|r| + error)/|r|)
         slack = slack + float(times) * (wide * (1 + 8 * EPS) + 4 * EPS * (1 + np.abs(ratio.log)))
@@ -219,7 +321,7 @@ def _extend_block(contour: Contour, parts: Parts, bases: list[float], part: slic
 
 
 def drop_small_nodes(contour: Contour, size: Floats) -> Contour:
-    """Without the nodes whose terms stay below e^cut, given bounds on ln|Π M/M(c)| there."""
+    """Without the nodes whose terms stay below e^`log_cutoff`, given bounds on ln|Π M/M(c)| there."""
     bound = size - contour.smoothing / 2 * contour.s * contour.s - 2 * np.log(np.maximum(contour.s, contour.c))
     keep = (bound > min(contour.log_cutoff, 600.0)) | (contour.s == 0)  # e^600 is already no bound at all
     if keep.all():
@@ -230,15 +332,13 @@ def drop_small_nodes(contour: Contour, size: Floats) -> Contour:
 
 def drop_nodes_early(contour: Contour, parts: Parts) -> Contour:
     """Drop, by cheap bounds on |M| alone, most of the nodes that many parts together make small."""
-    if len(parts) < _MANY_PARTS or len(contour.s) < 1024:
-        return contour
     near = contour.s[:256]
     total, size = (
         replace(contour, s=contour.s[256:], logs=contour.logs[256:], slack=contour.slack[256:]),
         np.zeros(len(contour.s) - 256),
     )
-    for i, (law, times) in enumerate(parts):
-        size = size + float(times) * law.modulus_bounds(contour.c, total.s)
+    for i, (pld, times) in enumerate(parts):
+        size = size + float(times) * pld.modulus_bounds(contour.c, total.s)
         if i % 8 == 7 or i + 1 == len(parts):
             before = total.s
             total = drop_small_nodes(total, size)
@@ -253,22 +353,12 @@ def drop_nodes_early(contour: Contour, parts: Parts) -> Contour:
     )
 
 
-# Where to put the contour: its tilt c, its step and its length, for one side of one composition.
-#
-# Nothing here can make an interval false: `Contour` proves what it returns whatever c, step and length are. A bad
-# choice only makes it wide. Work is bounded: at most `_MAX_NODES` nodes and a fixed number
-# of tries.
-
-
-_MAX_NODES = 1 << 17
-_COARSE = 2.0 ** np.arange(-20, 30.5, 0.5)
-_NEAR = 2.0 ** np.linspace(-0.5, 0.5, 17)[1:-1]
-_TRIES = 4
+# Where to put the contour: its saddle point c, its step and its length, for one direction of one composition.
 
 
 @dataclass(frozen=True, slots=True)
 class SaddlePoint:
-    """A choice of c for one ε, and roughly what ln δ and the curvature of K are there."""
+    """A choice of c for one ε, and roughly what ln δ is there."""
 
     c: float
     epsilon: float
@@ -277,34 +367,20 @@ class SaddlePoint:
     max_loss: float
 
 
-def tabulate_cgf(parts: Parts) -> CgfTable:
-    """K on all scales that a c can have."""
-    return CgfTable.of(parts, _COARSE)
-
-
 def find_saddle_point(parts: Parts, cgf_table: CgfTable, epsilon: float) -> SaddlePoint:
     """The saddle point of e^{K(c) − cε}/(c(c + 1)), to a few per cent."""
-    start = float(cgf_table.c[np.argmin(_log_height(cgf_table, epsilon))])
-    near = CgfTable.of(parts, start * _NEAR)
-    every = np.concatenate([cgf_table.c, near.c])
+    around = CgfTable.of(parts, float(cgf_table.c[np.argmin(_log_height(cgf_table, epsilon))]) * _NEAR)
+    every = np.concatenate([cgf_table.c, around.c])
     order = np.argsort(every, kind="stable")
-    both = CgfTable(every[order], np.concatenate([cgf_table.k, near.k])[order])
-    best = int(np.argmin(_log_height(both, epsilon)))
-    c = float(both.c[best])
-    return SaddlePoint(
-        c, epsilon, float(_log_height(both, epsilon)[best]) - log(_spread(both, best)), both, total_max_loss(parts)
-    )
-
-
-def find_saddle_point_for_delta(parts: Parts, cgf_table: CgfTable, delta: float) -> SaddlePoint:
-    """The tilt for the ε of this δ: by Chernoff's bound, which is a little too large, then by the saddle point."""
-    epsilon = cgf_table.chernoff_epsilon(delta)
-    tilt = find_saddle_point(parts, cgf_table, epsilon if isfinite(epsilon) else 1.0)
-    nearer = tilt.epsilon + (tilt.log_delta - log(delta)) / tilt.c  # ln δ falls by about c per unit of ε
-    return replace(tilt, epsilon=max(tilt.epsilon - 20 / tilt.c, min(nearer, tilt.epsilon), 0.0), log_delta=log(delta))
+    table = CgfTable(every[order], np.concatenate([cgf_table.k, around.k])[order])
+    height = _log_height(table, epsilon)
+    best = int(np.argmin(height))
+    log_delta = float(height[best]) - log(_spread(table, best))
+    return SaddlePoint(float(table.c[best]), epsilon, log_delta, table, total_max_loss(parts))
 
 
 def _log_height(cgf_table: CgfTable, epsilon: float) -> Floats:
+    """K − cε − ln(c(c + 1)), and ∞ where it is not a number."""
     with np.errstate(invalid="ignore"):
         value = cgf_table.k - cgf_table.c * epsilon - np.log(cgf_table.c) - np.log1p(cgf_table.c)
     return np.where(np.isnan(value), inf, value)
@@ -320,8 +396,18 @@ def _spread(cgf_table: CgfTable, at: int) -> float:
     return sqrt(2 * pi * max(1 / float(x[1]) ** 2, float(second)))
 
 
+def find_saddle_point_for_delta(parts: Parts, cgf_table: CgfTable, delta: float) -> SaddlePoint:
+    """The saddle point for the ε of this δ: by Chernoff's bound, which is a little too large, then by the saddle's
+    height."""
+    epsilon = cgf_table.chernoff_epsilon(delta)
+    saddle = find_saddle_point(parts, cgf_table, epsilon if isfinite(epsilon) else 1.0)
+    nearer = saddle.epsilon + (saddle.log_delta - log(delta)) / saddle.c  # ln δ falls by about c per unit of ε
+    closest = max(saddle.epsilon - 20 / saddle.c, min(nearer, saddle.epsilon), 0.0)
+    return replace(saddle, epsilon=closest, log_delta=log(delta))
+
+
 def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: float, stretch: float = 1.0) -> Contour:
-    """A contour at this tilt that should give δ to a relative `tolerance`, if ln δ is about `log_delta`.
+    """A contour through this saddle point that should give δ to a relative `tolerance`, if ln δ is about `log_delta`.
 
     `stretch` > 1 makes the period longer than needed, for totals that will grow.
     """
@@ -329,21 +415,15 @@ def fit_contour(parts: Parts, saddle: SaddlePoint, tolerance: float, log_delta: 
     step = round_step(2 * pi / (stretch * _choose_period(saddle, aim)))
     base = float(saddle.cgf_table.k[np.searchsorted(saddle.cgf_table.c, c)])
     small = aim - (base - c * saddle.epsilon) - log(step / pi)  # ln of what Σ terms may be wrong by
-    most = _MAX_NODES
-    for count in unsmoothed_node_counts(parts, c, step, min(most, 4096)):
-        if total_decay_bound(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
-            return build_contour(parts, saddle.cgf_table, c, step, count, 0.0, small - log(count))
-    smooth = 0.4 * tolerance / (c * (c + 1))
+    if total_decay_bound(parts, c, step * 4095) < 1e-9:  # else even 4096 nodes have no decay to show
+        for count in (64, 256, 1024, 4096):
+            if total_decay_bound(parts, c, step * (count - 1)) / (step**2 * count) <= exp(min(0.0, small)):
+                return build_contour(parts, saddle.cgf_table, c, step, count, 0.0, small - log(count))
+    smoothing = 0.4 * tolerance / (c * (c + 1))
     depth = max(8.0, -small)
-    count = min(most, ceil(sqrt(2 * depth / smooth) / step) + 2)
-    smooth = max(smooth, 2 * depth / (step * (count - 1)) ** 2)
-    return build_contour(parts, saddle.cgf_table, c, step, count, smooth, small - log(count))
-
-
-def unsmoothed_node_counts(parts: Parts, c: float, step: float, max_nodes: int) -> tuple[int, ...]:
-    """Numbers of nodes to try without smoothing: none where even the largest has no decay to show."""
-    counts = tuple(count for count in (64, 256, 1024, 4096) if count <= max_nodes)
-    return counts if counts and total_decay_bound(parts, c, step * (counts[-1] - 1)) < 1e-9 else ()
+    count = min(_MAX_NODES, ceil(sqrt(2 * depth / smoothing) / step) + 2)
+    smoothing = max(smoothing, 2 * depth / (step * (count - 1)) ** 2)
+    return build_contour(parts, saddle.cgf_table, c, step, count, smoothing, small - log(count))
 
 
 def _choose_period(saddle: SaddlePoint, aim: float) -> float:
@@ -358,116 +438,67 @@ def _choose_period(saddle: SaddlePoint, aim: float) -> float:
     return 1.05 * max(left, right if isfinite(right) else left, 1e-3 / saddle.c)
 
 
-def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> tuple[float, float]:
-    """The finite part of δ(ε), by contour."""
+# δ at ε, and ε at δ.
+
+
+def bound_delta_by_contour(parts: Parts, epsilon: float, rtol: float) -> Interval:
+    """The finite part of δ(ε)."""
     if epsilon >= total_max_loss(parts):
         return 0.0, 0.0
-    tilt = find_saddle_point(parts, tabulate_cgf(parts), epsilon)
-    if not isfinite(tilt.log_delta):  # K is out of reach at every c
+    saddle = find_saddle_point(parts, CgfTable.of(parts), epsilon)
+    if not isfinite(saddle.log_delta):  # K is out of reach at every c
         return 0.0, 1.0
-    log_delta, low, high = tilt.log_delta, 0.0, 1.0
+    log_delta, low, high = saddle.log_delta, 0.0, 1.0
     tolerance = rtol
-    for _ in range(_TRIES):
-        path = fit_contour(parts, tilt, tolerance, log_delta)
-        at_low, at_high = path.bound_delta(epsilon)
-        low, high = max(low, at_low), min(high, at_high)
-        if high - low <= rtol * high or high < 1e-305 or _has_all_nodes(path):
+    for _ in range(_MAX_TRIES):
+        contour = fit_contour(parts, saddle, tolerance, log_delta)
+        found = contour.bound_delta(epsilon)
+        low, high = max(low, found[0]), min(high, found[1])
+        if high - low <= rtol * high or high < 1e-305 or _has_all_nodes(contour):
             break
         tolerance, log_delta = tolerance / 4, min(log_delta, log(max(low, high * 1e-3)))
     return low, high
 
 
-def bound_epsilon_by_contour(
-    parts: Parts, delta: float, rtol: float, infinity_mass: tuple[float, float]
-) -> tuple[float, float]:
-    """The ε where δ(ε) = delta, if mass `extra` (between two doubles) is at infinity and the rest on the contour."""
+def bound_epsilon_by_contour(parts: Parts, delta: float, rtol: float, infinity_mass: Interval) -> Interval:
+    """The ε at which δ(ε), with this mass at infinity, is delta."""
     aim = delta - infinity_mass[1] if delta > infinity_mass[1] else (delta - infinity_mass[0])
-    ladder = tabulate_cgf(parts)
-    if not np.isfinite(ladder.k).any():  # K is out of reach at every c
+    table = CgfTable.of(parts)
+    if not np.isfinite(table.k).any():  # K is out of reach at every c
         return 0.0, total_max_loss(parts)
-    tilt = find_saddle_point_for_delta(parts, ladder, aim)
-    low, high, share = 0.0, tilt.max_loss, 1.0
-    if delta > infinity_mass[1]:
-        high = min(
-            high, tilt.cgf_table.chernoff_epsilon((delta - infinity_mass[1]) * (1 - 2**-50)) * (1 + 2**-50)
-        )  # Chernoff's, come what may
-    start = tilt.epsilon
-    if start >= tilt.max_loss * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
-        low = _settle_below_max_loss(parts, tilt, delta, infinity_mass, rtol)
+    saddle = find_saddle_point_for_delta(parts, table, aim)
+    low, high, share = 0.0, saddle.max_loss, 1.0
+    if delta > infinity_mass[1]:  # Chernoff's bound holds in any case
+        chernoff = saddle.cgf_table.chernoff_epsilon((delta - infinity_mass[1]) * (1 - 2**-50))
+        high = min(high, chernoff * (1 + 2**-50))
+    start = saddle.epsilon
+    if start >= saddle.max_loss * (1 - 64 * rtol):  # as good as pure: is δ still above delta just below the largest loss?
+        low = _settle_below_max_loss(parts, saddle, delta, infinity_mass, rtol)
         if high - low <= rtol * high:
             return low, high
-    for attempt in range(_TRIES):
-        tolerance = share * min(0.1, rtol * max(1e-3, tilt.c * tilt.epsilon))
-        path = fit_contour(parts, tilt, tolerance, log(aim))
-        guess = solve_newton(path, aim, tilt.epsilon)
-        if attempt == 0 and abs(guess - tilt.epsilon) * tilt.c > 0.5:  # the saddle has moved: put the line there
-            tilt = find_saddle_point(parts, tilt.cgf_table, guess)
-            path = fit_contour(parts, tilt, share * min(0.1, rtol * max(1e-3, tilt.c * guess)), log(aim))
-            guess = solve_newton(path, aim, guess)
-        near = invert(partial(bound_delta_at, path, infinity_mass), delta, guess, rtol / 8, tries=16)
-        if near == (0.0, inf) and isfinite(high):  # Newton went astray, perhaps: where does the same line cross delta?
-            near = invert(
-                partial(bound_delta_at, path, infinity_mass),
-                delta,
-                _find_crossing(path, infinity_mass, delta, high),
-                rtol / 8,
-                tries=16,
-            )
-        low, high = max(low, near[0]), min(high, near[1])
-        if near == (0.0, inf) and attempt < 2:  # out of reach: less will have to do
+    for attempt in range(_MAX_TRIES):
+        tolerance = share * min(0.1, rtol * max(1e-3, saddle.c * saddle.epsilon))
+        contour = fit_contour(parts, saddle, tolerance, log(aim))
+        guess = solve_newton(contour, aim, saddle.epsilon)
+        if attempt == 0 and abs(guess - saddle.epsilon) * saddle.c > 0.5:  # the saddle has moved: put the contour there
+            saddle = find_saddle_point(parts, saddle.cgf_table, guess)
+            contour = fit_contour(parts, saddle, share * min(0.1, rtol * max(1e-3, saddle.c * guess)), log(aim))
+            guess = solve_newton(contour, aim, guess)
+        found = _invert(contour, infinity_mass, delta, guess, rtol)
+        if found == (0.0, inf) and isfinite(high):  # Newton went astray, perhaps: where does the same contour cross delta?
+            found = _invert(contour, infinity_mass, delta, _find_crossing(contour, infinity_mass, delta, high), rtol)
+        low, high = max(low, found[0]), min(high, found[1])
+        if found == (0.0, inf) and attempt < 2:  # out of reach: less will have to do
             share *= 256
             continue
-        if high - low <= rtol * high or near == (0.0, inf) or share > 1 or _has_all_nodes(path):
+        if high - low <= rtol * high or found == (0.0, inf) or share > 1 or _has_all_nodes(contour):
             break
         share /= 16
-    return (low, high) if low > 0 else (_find_lower_epsilon(parts, tilt, delta, infinity_mass, min(high, start)), high)
+    return (low, high) if low > 0 else (_find_lower_epsilon(parts, saddle, delta, infinity_mass, min(high, start)), high)
 
 
-def _find_crossing(contour: Contour, infinity_mass: tuple[float, float], delta: float, high: float) -> float:
-    """Where the middle of the line's bounds meets delta, by bisection from 0 to `high`."""
-    low = 0.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if sum(bound_delta_at(contour, infinity_mass, middle)) / 2 > delta else (low, middle)
-    return high
-
-
-def _has_all_nodes(contour: Contour) -> bool:
-    """Whether the line has all the nodes it may have: a finer one would only be the same again."""
-    return contour.reach / contour.step > _MAX_NODES - 2
-
-
-def _find_lower_epsilon(
-    parts: Parts, saddle: SaddlePoint, delta: float, infinity_mass: tuple[float, float], high: float
-) -> float:
-    """An ε where δ is certainly above delta, some way below `high`, where nothing near it could be settled."""
-    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.5):
-        there = find_saddle_point(parts, saddle.cgf_table, (1 - share) * high)
-        if (
-            _add_infinity_mass(fit_contour(parts, there, 0.1, there.log_delta).bound_delta(there.epsilon), infinity_mass)[0]
-            > delta
-        ):
-            return there.epsilon
-    return 0.0
-
-
-def _settle_below_max_loss(
-    parts: Parts, saddle: SaddlePoint, delta: float, infinity_mass: tuple[float, float], rtol: float
-) -> float:
-    """The largest loss less a part in 1/rtol, if δ there is certainly above delta; else 0."""
-    epsilon = saddle.max_loss * (1 - 0.9 * rtol)
-    there = find_saddle_point(parts, saddle.cgf_table, epsilon)
-    found = fit_contour(parts, there, 0.1, there.log_delta).bound_delta(epsilon)
-    return epsilon if _add_infinity_mass(found, infinity_mass)[0] > delta else 0.0
-
-
-def bound_delta_at(contour: Contour, infinity_mass: tuple[float, float], epsilon: float) -> tuple[float, float]:
-    """δ at ε with the mass at infinity `extra`."""
-    return _add_infinity_mass(contour.bound_delta(epsilon), infinity_mass)
-
-
-def _add_infinity_mass(finite: tuple[float, float], infinity_mass: tuple[float, float]) -> tuple[float, float]:
-    return finite[0] + infinity_mass[0] * (1 - 2**-52), (finite[1] + infinity_mass[1]) * (1 + 2**-52)
+def _invert(contour: Contour, infinity_mass: Interval, delta: float, guess: float, rtol: float) -> Interval:
+    return invert_falling(lambda epsilon: contour.bound_delta(epsilon, infinity_mass), delta, guess, rtol / 8, tries=16)
 
 
 def solve_newton(contour: Contour, delta: float, start: float) -> float:
@@ -486,41 +517,47 @@ def solve_newton(contour: Contour, delta: float, start: float) -> float:
     return epsilon
 
 
-def invert(
-    bounds: Callable[[float], tuple[float, float]], delta: float, guess: float, margin: float, tries: int = 60
-) -> tuple[float, float]:
-    """Ends that were tried: δ's upper bound is at most delta at the right one, its lower bound above it at the left.
+def _find_crossing(contour: Contour, infinity_mass: Interval, delta: float, high: float) -> float:
+    """Where the middle of the contour's bounds meets delta, by bisection from 0 to `high`."""
+    low = 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(contour.bound_delta(middle, infinity_mass)) / 2 > delta else (low, middle)
+    return high
 
-    Where none is found in `tries` doublings of the step, the end is ∞ or 0: true, and no reason to go on.
-    """
-    right, step = guess, max(guess, 1e-9) * margin
-    for _ in range(tries):
-        right += step
-        if bounds(right)[1] <= delta:
-            break
-        step *= 2
-    else:
-        right = inf
-    left, step = guess, max(guess, 1e-9) * margin
-    for _ in range(tries):
-        left -= step
-        if left <= 0 or bounds(left)[0] > delta:
-            break
-        step *= 2
-    else:
-        left = 0.0
-    return max(0.0, left), 0.0 if bounds(0.0)[1] <= delta else right
+
+def _has_all_nodes(contour: Contour) -> bool:
+    """Whether the contour has all the nodes it may have: a finer one would only be the same again."""
+    return contour.reach / contour.step > _MAX_NODES - 2
+
+
+def _find_lower_epsilon(parts: Parts, saddle: SaddlePoint, delta: float, infinity_mass: Interval, high: float) -> float:
+    """An ε where δ is certainly above delta, some way below `high`, where nothing near it could be settled."""
+    for share in (1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.5):
+        there = find_saddle_point(parts, saddle.cgf_table, (1 - share) * high)
+        found = fit_contour(parts, there, 0.1, there.log_delta).bound_delta(there.epsilon, infinity_mass)
+        if found[0] > delta:
+            return there.epsilon
+    return 0.0
+
+
+def _settle_below_max_loss(parts: Parts, saddle: SaddlePoint, delta: float, infinity_mass: Interval, rtol: float) -> float:
+    """The largest loss less a part in 1/rtol, if δ there is certainly above delta; else 0."""
+    epsilon = saddle.max_loss * (1 - 0.9 * rtol)
+    there = find_saddle_point(parts, saddle.cgf_table, epsilon)
+    found = fit_contour(parts, there, 0.1, there.log_delta).bound_delta(epsilon, infinity_mass)
+    return epsilon if found[0] > delta else 0.0
 
 
 def chernoff_delta(parts: Parts, epsilon: float) -> float:
-    """min over c of B(c)·e^{K(c) − cε} on a fine ladder: all that a bound on K can say about δ."""
-    tilt = find_saddle_point(parts, tabulate_cgf(parts), epsilon)
-    return min(1.0, exp(min(0.0, float(np.min(tilt.cgf_table.chernoff(epsilon))))) * (1 + 2**-48))
+    """min over c of B(c)·e^{K(c) − cε} on a fine table: all that a bound on K can say about δ."""
+    saddle = find_saddle_point(parts, CgfTable.of(parts), epsilon)
+    return min(1.0, exp(min(0.0, float(np.min(saddle.cgf_table.chernoff(epsilon))))) * (1 + 2**-48))
 
 
 def chernoff_epsilon(parts: Parts, delta: float) -> float:
-    """The least ε whose Chernoff bound is at most delta, over a ladder refined twice."""
-    ladder = tabulate_cgf(parts)
+    """The least ε whose Chernoff bound is at most delta, over a table refined twice."""
+    table = CgfTable.of(parts)
     for width in (1.0, 1 / 8):
-        ladder = CgfTable.of(parts, ladder.best_c(delta) * _NEAR**width)
-    return ladder.chernoff_epsilon(delta)
+        table = CgfTable.of(parts, table.best_c(delta) * _NEAR**width)
+    return table.chernoff_epsilon(delta)

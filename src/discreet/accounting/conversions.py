@@ -1,7 +1,7 @@
 """From one notion of privacy to another, textbook and tight, by name. Guarantees round up, budgets round down.
 
 Where a bound holds for every order α, a search in doubles only proposes α; the bound is then evaluated there in exact
-rationals, so a poor search can cost a little and never lie.
+rationals, so a poor search makes it a little wider and never false.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def epsilon_from_rdp(order: Number, divergence: Number, delta: Number) -> float:
 
 
 def delta_from_rdp(order: Number, divergence: Number, epsilon: Number) -> float:
-    """e^{(α−1)(ε̄−ε)}/(α − 1)·(1 − 1/α)^α, at most 1: the same theorem read the other way."""
+    """e^{(α−1)(ε̄−ε)}/(α − 1)·(1 − 1/α)^α, at most 1: the same theorem, solved for δ."""
     if divergence == inf:
         return 1.0
     alpha, eps = _check_order(order), _check_amount(epsilon)

@@ -20,7 +20,7 @@ docs/decisions/0002-no-filter-on-the-curve.md.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -64,7 +64,7 @@ RESERVED_DELTA_SHARE = Fraction(1, 2)
 """The share of an account's δ that is set aside for partition selection and claims, unless the currency says otherwise."""
 
 MAX_DENOMINATOR_BITS = 128
-"""A fraction is rounded only if its denominator has more bits than this."""
+"""An account rounds a cost, or the sum of its costs, up if its denominator has more bits than this."""
 
 MAX_PROPOSED_EPSILON = float(1 << 20)
 """No ε above this is proposed."""
@@ -182,13 +182,23 @@ class Pure(Currency):
     reserved_delta_share = Fraction(1)
     noise_power = 1
 
+    def cost(self, event: Event) -> tuple[Fraction | float, Fraction]:
+        """As in `Currency`; an event with a finite pure ε has no δ to split off."""
+        epsilon = pure(event)
+        if epsilon < inf:
+            return epsilon, Fraction(0)
+        core, delta = split_delta(event)
+        return pure(core), delta
+
     def core_cost(self, core: Event) -> Fraction | float:
         """As in `Currency`."""
         return pure(core)
 
-    def amount_at(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+    def amount(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """ε itself, at every δ."""
         return epsilon
+
+    amount_at = amount
 
     def epsilon_at(self, amount: Fraction, delta: Fraction) -> float:
         """The amount itself, at every δ."""
@@ -375,19 +385,22 @@ class Filter:
         """The filter after this event is charged. Raise `BudgetExceeded` if it does not fit."""
         return self.charge_cost(*self.currency.cost(event))
 
-    def charge_cost(self, amount: Fraction | float, delta: Fraction) -> "Filter":
-        """The filter after a known cost is charged. Raise `BudgetExceeded` if it does not fit."""
-        if amount > self.remaining:
-            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining)
-        if delta > self.delta_remaining:
-            raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
-        return replace(self, spent=self.spent + to_rational(amount), delta_spent=self.delta_spent + delta)
+    def charge_cost(self, amount: Fraction | float, delta: Fraction, max_bits: int | None = None) -> "Filter":
+        """The filter after a known cost is charged. Raise `BudgetExceeded` if it does not fit.
 
-    def shorten(self) -> "Filter":
-        """The same with what is spent rounded up to 128 bits where it is longer: a long history makes no long fractions."""
-        # The exact sums are within the limits, so the rounded ones need not exceed them.
-        spent, delta_spent = round_up(self.spent), round_up(self.delta_spent)
-        return replace(self, spent=min(spent, self.limit), delta_spent=min(delta_spent, self.delta_limit))
+        With `max_bits`, sums whose denominators are longer are rounded up to so many bits: a long history makes no long
+        fractions. The exact sums are within the limits, so the rounded ones need not exceed them.
+        """
+        if amount > self.limit - self.spent:
+            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining)
+        if delta > self.delta_limit - self.delta_spent:
+            raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
+        spent, delta_spent = self.spent + to_rational(amount), self.delta_spent + delta
+        if max_bits is not None and spent.denominator.bit_length() > max_bits:
+            spent = min(round_up(spent, max_bits), self.limit)
+        if max_bits is not None and delta_spent.denominator.bit_length() > max_bits:
+            delta_spent = min(round_up(delta_spent, max_bits), self.delta_limit)
+        return Filter(self.currency, self.limit, self.delta_limit, spent, delta_spent)
 
     def epsilon(self, delta: Number) -> float:
         """The ε that the whole *budget* promises at δ, of which `delta_limit` may be spent on its own; rounded up."""
@@ -522,15 +535,15 @@ def to_json_number(value: float) -> float | str:
     return value if isfinite(value) else str(value)
 
 
-def round_up(exact: Fraction) -> Fraction:
-    """The same number while it is short, else rounded up to 128 significant bits.
+def round_up(exact: Fraction, max_bits: int = MAX_DENOMINATOR_BITS) -> Fraction:
+    """The same number if its denominator has at most so many bits, else rounded up to so many significant bits.
 
     >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**100)).numerator.bit_length() <= 129
     (Fraction(1, 3), True)
     """
-    if exact.denominator.bit_length() <= MAX_DENOMINATOR_BITS:
+    if exact.denominator.bit_length() <= max_bits:
         return exact
-    shift = MAX_DENOMINATOR_BITS - (exact.numerator.bit_length() - exact.denominator.bit_length())
+    shift = max_bits - (exact.numerator.bit_length() - exact.denominator.bit_length())
     return Fraction(-(-(exact.numerator << shift) // exact.denominator), 1 << shift)
 
 

@@ -1,17 +1,30 @@
-"""The certified curve: δ(ε) and ε(δ) of any loss, as proven intervals.
+"""The certified curve: δ(ε) and ε(δ) of any event, as proven intervals.
 
-For every alternative (`resolve`) and both directions (`pairs`) one of three engines answers:
-- a closed form: nothing at all, or Gaussians only;
-- a list, where the composed loss has few values (`direct`);
-- the contour (`solve`, `contour`) for everything else.
-The answer is the worst over alternatives and directions.
+**Theory of operation.** `epsilon` and `delta` go the same road:
+
+1. *Rewrite* (`rewrite`). An event becomes a few plain compositions, its alternatives, whose largest curve bounds its own.
+   Where they only dominate it, another event, whose worst neighbours are among those of the event, bounds the curve from
+   below.
+2. *Dominate* (`dominating_pairs`). A plain composition has two directions, add and remove, or one if both are alike. A
+   `Direction` is a sum of independent privacy losses, each with a privacy-loss distribution (`pld`), and a mass at infinity;
+   where no single pair is both dominating and attained, it has upper bounds beside.
+3. *Choose a strategy*. `STRATEGIES` are tried in order, and the first that fits the losses computes their curve: in closed
+   form for Gaussians (`GaussianCurve`) and for one sampled event (`SampledCurve`), by listing the values of the sum where
+   they are few (`DiscreteCurve`), on a contour in the complex plane for all others (`ContourCurve`).
+4. *Invert*. `epsilon` brackets the point where the curve meets δ by two tried points.
+
+The answer is the worst over alternatives and directions. Every step rounds outwards, so the interval contains the exact
+value.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isfinite, log, pi, sqrt
-from typing import TypeAlias
+from math import fsum, inf, isfinite, log, pi, sqrt
+from typing import ClassVar, TypeAlias
+
+import numpy as np
 
 from discreet._numbers import (
     Bounds,
@@ -19,6 +32,7 @@ from discreet._numbers import (
     ceil_float,
     floor_float,
     format_rational,
+    invert_falling,
     nearest_float,
     smallest_where,
     sqrt_up,
@@ -29,12 +43,10 @@ from discreet.accounting.contour import (
     bound_epsilon_by_contour,
     chernoff_delta,
     chernoff_epsilon,
-    invert,
 )
-from discreet.accounting.directions import list_directions, to_atoms
-from discreet.accounting.dominating_pairs import Direction, UpperBound
-from discreet.accounting.pld.cgf import Parts
-from discreet.accounting.pld.discrete import DiscreteCurve, DiscretePld, convolve
+from discreet.accounting.dominating_pairs import Direction, UpperBound, list_directions
+from discreet.accounting.pld import EPS, Floats, Interval, Parts
+from discreet.accounting.pld.discrete import DiscretePld, convolve
 from discreet.accounting.pld.gaussian import GaussianPld, gaussian_delta
 from discreet.accounting.pld.sampled import SampledPld, bound_sampled_delta
 from discreet.accounting.pld.without_replacement import WithoutReplacementPld
@@ -53,19 +65,28 @@ from discreet.events import (
 )
 
 _MAX_LISTED_ATOMS = 1 << 12
+_MAX_LISTED_PARTS = 25
 _MAX_EXACT_CLAIMS = 64  # claims whose δ are added exactly
 
 
 def delta(event: Event, epsilon: Number, rtol: float = 1e-6) -> Bounds:
-    """δ at ε ≥ 0: the largest P(E) − e^ε·P'(E) over events and neighbours, between two doubles.
+    """δ at ε ≥ 0: the largest P(E) − e^ε·P'(E) over events E and neighbours, between two doubles.
 
     >>> from discreet.events import Claim
     >>> delta(Claim(Fraction(1), Fraction(1, 1000)), 1).upper < 0.0010001
     True
     """
     check_event(event)
-    eps, tolerance = _check_epsilon(epsilon), _check_rtol(rtol)
-    return _maximise(event, lambda one, _, ends: _delta_of_direction(one, eps, tolerance, ends), (0.0, 1.0))
+    if isinstance(epsilon, float) and epsilon == inf:  # only the mass at infinity counts
+        point = inf
+    else:
+        exact = to_rational(epsilon, "epsilon")
+        if exact < 0:
+            raise BadParameter("epsilon", format_rational(exact), "must not be negative", "give 0 or more")
+        point = floor_float(exact)  # δ is larger there, if anything
+    return _maximise(
+        event, rtol, lambda direction, _, ends, rtol: _delta_of_direction(direction, point, rtol, ends), (0.0, 1.0)
+    )
 
 
 def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
@@ -77,139 +98,126 @@ def epsilon(event: Event, delta: Number, rtol: float = 1e-6) -> Bounds:
     (311.7676, 311.7676)
     """
     check_event(event)
-    target, tolerance = _check_delta(delta), _check_rtol(rtol)
+    target = to_rational(delta, "delta")
+    if not 0 <= target <= 1:
+        raise BadParameter(
+            "delta", format_rational(target), "must lie between 0 and 1", "give a probability, for example 1e-6"
+        )
     return _maximise(
-        event, lambda one, choice, ends: _epsilon_of_direction(one, target, tolerance, choice, ends), (0.0, inf)
+        event,
+        rtol,
+        lambda direction, choice, ends, rtol: _epsilon_of_direction(direction, target, rtol, choice, ends),
+        (0.0, inf),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Which ends of an interval are wanted; one that is not may be as far off as it likes."""
+    """Which ends of an interval are needed; one that is not may be trivial."""
 
     low: bool
     high: bool
 
 
-DirectionBound: TypeAlias = Callable[[Direction, Composition, Ends], tuple[float, float]]
+DirectionBound: TypeAlias = Callable[[Direction, Composition, Ends, float], Interval]
 
 
-def _maximise(event: Event, bound: DirectionBound, trivial: tuple[float, float]) -> Bounds:
-    """The worst over alternatives and directions; the lower end over neighbours that are reached."""
-    lower = find_attained_event(event)
-    found = _catch_overflow(lambda: _bound_directions(event, bound, Ends(low=lower == event, high=True)), trivial)
-    high = max(high for _, high in found)
-    if lower != event:
-        found = _catch_overflow(lambda: _bound_directions(lower, bound, Ends(low=True, high=False)), trivial)
-    return Bounds(min(high, max(low for low, _ in found)), high)
+def _maximise(event: Event, rtol: float, bound: DirectionBound, trivial: Interval) -> Bounds:
+    """The worst over alternatives and directions; the lower end over neighbours that are attained.
 
-
-def _bound_directions(event: Event, bound: DirectionBound, ends: Ends) -> list[tuple[float, float]]:
-    return [bound(one, choice, ends) for choice in list_alternatives(event) for one in list_directions(choice)]
-
-
-def _catch_overflow(
-    compute: Callable[[], list[tuple[float, float]]], trivial: tuple[float, float]
-) -> list[tuple[float, float]]:
-    """What the engines found, or the interval that is true of everything where doubles could not hold what came up.
-
-    The last resort, for parameters some hundred orders of magnitude away from any that noise has; mistakes in parameters
-    are told before this.
+    Where doubles cannot hold what comes up, the answer is `trivial`, the interval that is true of every event: a last
+    resort, for parameters some hundred orders of magnitude away from any that noise has. Mistakes in parameters are raised
+    as such.
     """
-    try:
-        return compute()
-    except (ArithmeticError, ValueError) as error:
-        if isinstance(error, DiscreetError):
-            raise
-        return [trivial]
-
-
-def _check_epsilon(value: Number) -> float:
-    """ε as a double at or below it: δ only grows there. ∞ is allowed: there only the mass at infinity is left."""
-    if isinstance(value, float) and value == inf:
-        return inf
-    exact = to_rational(value, "epsilon")
-    if exact < 0:
-        raise BadParameter("epsilon", format_rational(exact), "must not be negative", "give 0 or more")
-    return floor_float(exact)
-
-
-def _check_delta(value: Number) -> Fraction:
-    exact = to_rational(value, "delta")
-    if not 0 <= exact <= 1:
-        raise BadParameter(
-            "delta", format_rational(exact), "must lie between 0 and 1", "give a probability, for example 1e-6"
-        )
-    return exact
-
-
-def _check_rtol(rtol: float) -> float:
     if not 0 < rtol < 1:
         raise BadParameter("rtol", rtol, "must lie strictly between 0 and 1", "give for example 1e-6")
-    return max(float(rtol), 1e-12)
+    tolerance = max(float(rtol), 1e-12)
+    attained = find_attained_event(event)
+    sources = [(event, Ends(low=attained == event, high=True))]
+    if attained != event:
+        sources.append((attained, Ends(low=True, high=False)))
+    low, high = 0.0, inf
+    for source, ends in sources:
+        try:
+            found = [
+                bound(direction, choice, ends, tolerance)
+                for choice in list_alternatives(source)
+                for direction in list_directions(choice)
+            ]
+        except (ArithmeticError, ValueError) as error:
+            if isinstance(error, DiscreetError):
+                raise
+            found = [trivial]
+        low = max(one[0] for one in found) if ends.low else low
+        high = max(one[1] for one in found) if ends.high else high
+    return Bounds(min(high, low), high)
 
 
-def _delta_of_direction(direction: Direction, eps: float, rtol: float, ends: Ends) -> tuple[float, float]:
-    extra = direction.infinity_mass
+def _delta_of_direction(direction: Direction, eps: float, rtol: float, ends: Ends) -> Interval:
+    mass = direction.infinity_mass
     if eps == inf:
-        return extra
-    if extra[0] > 1 - 1e-14:
-        return extra[0], 1.0
+        return mass
+    if mass[0] > 1 - 1e-14:
+        return mass[0], 1.0
     if direction.dominated_by is None:
         low, high = _finite_delta(direction.parts, eps, rtol) if direction.parts else (0.0, 0.0)
-        high = min(1.0, (high + extra[1]) * (1 + 2**-52))
+        high = min(1.0, (high + mass[1]) * (1 + 2**-52))
     else:
         low = _finite_delta(direction.parts, eps, rtol)[0] if direction.parts and ends.low else 0.0
-        high = min(_delta_upper_bound(ceiling, eps, rtol) for ceiling in direction.dominated_by) if ends.high else 1.0
-    return min(1.0, low + extra[0]) * (1 - 2**-52), high
+        high = min(_delta_upper_bound(bound, eps, rtol) for bound in direction.dominated_by) if ends.high else 1.0
+    return min(1.0, low + mass[0]) * (1 - 2**-52), high
 
 
 def _delta_upper_bound(bound: UpperBound, eps: float, rtol: float) -> float:
-    """What δ(ε) does not exceed, by one ceiling."""
+    """What δ(ε) does not exceed, by one upper bound."""
     if not bound.parts or bound.infinity_mass >= 1:
         return bound.infinity_mass
     finite = chernoff_delta(bound.parts, eps) if bound.cgf_only else _finite_delta(bound.parts, eps, rtol)[1]
     return min(1.0, (finite + bound.infinity_mass) * (1 + 2**-52))
 
 
-def _finite_delta(parts: Parts, eps: float, rtol: float) -> tuple[float, float]:
-    mu = match_gaussian(parts)
-    if mu is not None:
-        return bound_gaussian_delta(mu, eps)
-    law = match_sampled(parts)
-    if law is not None:
-        return bound_sampled_delta(law, eps)
-    listed = match_discrete(parts)
-    found = (0.0, 1.0) if listed is None else listed.bound_delta(eps)
-    return found if found[1] - found[0] <= rtol * found[1] else _intersect(found, bound_delta_by_contour(parts, eps, rtol))
+def _finite_delta(parts: Parts, eps: float, rtol: float) -> Interval:
+    """The part of δ(ε) that finite losses contribute: by the first strategy that fits and is accurate enough."""
+    low, high = 0.0, 1.0
+    for match in STRATEGIES:
+        curve = match(parts)
+        if curve is None:
+            continue
+        found = curve.bound_delta(eps, rtol)
+        low, high = max(low, found[0]), min(high, found[1])
+        if curve.is_final or high - low <= rtol * high:
+            break
+    return low, high
 
 
-def _intersect(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
-    return max(one[0], two[0]), min(one[1], two[1])
-
-
-def _epsilon_of_direction(
-    direction: Direction, exact: Fraction, rtol: float, choice: Composition, ends: Ends
-) -> tuple[float, float]:
+def _epsilon_of_direction(direction: Direction, exact: Fraction, rtol: float, choice: Composition, ends: Ends) -> Interval:
     if direction.dominated_by is None:
-        return _exact_epsilon(
-            direction.parts,
-            direction.infinity_mass,
-            exact,
-            rtol,
-            compute_infinity_mass(choice) if isfinite(direction.log_finite_mass[0]) else None,
-        )
-    told = direction.infinity_mass[0]
-    low = _exact_epsilon(direction.parts, (told, told), exact, rtol, None)[0] if ends.low else 0.0
-    return low, min(
-        _epsilon_upper_bound(ceiling, exact, rtol, choice) for ceiling in direction.dominated_by
-    ) if ends.high else inf
+        known = choice if isfinite(direction.log_finite_mass[0]) else None
+        return _epsilon_of_parts(direction.parts, direction.infinity_mass, exact, rtol, known)
+    mass = direction.infinity_mass[0]
+    low = _epsilon_of_parts(direction.parts, (mass, mass), exact, rtol, None)[0] if ends.low else 0.0
+    if not ends.high:
+        return low, inf
+    return low, min(_epsilon_upper_bound(bound, exact, rtol, choice) for bound in direction.dominated_by)
 
 
-def _exact_epsilon(
-    parts: Parts, infinity_mass: tuple[float, float], exact: Fraction, rtol: float, exact_mass: Fraction | None
-) -> tuple[float, float]:
-    """ε where δ(ε) of these parts, with `extra` (exactly `mass`, if that is known) at infinity, is `exact`."""
+def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice: Composition) -> float:
+    """What ε at δ = `exact` does not exceed, by one upper bound."""
+    target, mass = floor_float(exact), bound.infinity_mass
+    if bound.cgf_only:
+        if target >= 1:
+            return 0.0
+        found = chernoff_epsilon(bound.parts, target - mass * (1 + 2**-50)) if target > mass * (1 + 2**-49) else inf
+        return min(found, bound_pure_epsilon(bound.parts)[1]) if mass == 0 else found
+    known = choice if isfinite(bound.log_finite_mass) else None
+    return _epsilon_of_parts(bound.parts, (mass, mass), exact, rtol, known)[1]
+
+
+def _epsilon_of_parts(
+    parts: Parts, infinity_mass: Interval, exact: Fraction, rtol: float, choice: Composition | None
+) -> Interval:
+    """The ε at which δ(ε) of these losses is `exact`; `choice` is the composition that they come from, if its mass at
+    infinity is theirs."""
     target = floor_float(exact)
     if target >= 1 or (not parts and target >= infinity_mass[1]):
         return 0.0, 0.0
@@ -217,160 +225,241 @@ def _exact_epsilon(
         return inf, inf
     if target == 0 and infinity_mass[1] == 0:
         return bound_pure_epsilon(parts)
-    if target <= infinity_mass[1]:  # doubles do not know the mass at infinity well enough to say
-        return (0.0, inf) if exact_mass is None else _epsilon_for_rest(parts, exact - exact_mass, rtol)
-    return _finite_epsilon(parts, target, rtol, infinity_mass)
-
-
-def _epsilon_upper_bound(bound: UpperBound, exact: Fraction, rtol: float, choice: Composition) -> float:
-    """What ε at δ = `exact` does not exceed, by one ceiling."""
-    target, extra = floor_float(exact), bound.infinity_mass
-    if bound.cgf_only:
-        if target >= 1:
-            return 0.0
-        found = chernoff_epsilon(bound.parts, target - extra * (1 + 2**-50)) if target > extra * (1 + 2**-49) else inf
-        return min(found, bound_pure_epsilon(bound.parts)[1]) if extra == 0 else found
-    mass = compute_infinity_mass(choice) if isfinite(bound.log_finite_mass) else None
-    return _exact_epsilon(bound.parts, (extra, extra), exact, rtol, mass)[1]
+    if target > infinity_mass[1]:
+        return _finite_epsilon(parts, target, rtol, infinity_mass)
+    # Doubles do not know the mass at infinity well enough to decide.
+    mass = None if choice is None else compute_infinity_mass(choice)
+    if mass is None:
+        return 0.0, inf
+    rest = exact - mass
+    if rest < 0:
+        return inf, inf
+    high, pure = floor_float(rest), bound_pure_epsilon(parts)
+    if high < 1e-290:
+        return pure if rest == 0 else (0.0, pure[1])
+    low_end = _finite_epsilon(parts, ceil_float(rest), rtol, (0.0, 0.0))[0]
+    return low_end, min(_finite_epsilon(parts, high, rtol, (0.0, 0.0))[1], pure[1])
 
 
 def compute_infinity_mass(choice: Composition) -> Fraction | None:
-    """The mass at infinity, exactly, where a few claims and noise that has none are all there is.
+    """The mass at infinity, exactly, of a composition of a few claims and noise that has none; None of any other.
 
     >>> from discreet.events import Claim, compose
     >>> compute_infinity_mass(compose(Claim(Fraction(1), Fraction(1, 10)), Claim(Fraction(2), Fraction(1, 10))))
     Fraction(19, 100)
     """
-    kept = Fraction(1)
+    finite = Fraction(1)
     for part, times in choice.parts:
         match part:
             case Claim(delta=delta) | OptimalPartitionSelectionEvent(delta=delta, groups=1):
-                if times > _MAX_EXACT_CLAIMS or kept.denominator.bit_length() > 1 << 14:
+                if times > _MAX_EXACT_CLAIMS or finite.denominator.bit_length() > 1 << 14:
                     return None
-                kept *= (1 - delta) ** times
+                finite *= (1 - delta) ** times
             case LaplaceEvent() | DiscreteLaplaceEvent() | GaussianEvent() | PermuteAndFlipEvent():
                 pass
             case _:
                 return None
-    return 1 - kept
+    return 1 - finite
 
 
-def _epsilon_for_rest(parts: Parts, rest: Fraction, rtol: float) -> tuple[float, float]:
-    """ε where the finite part of δ(ε) is `rest`: what the mass at infinity, known exactly, leaves."""
-    if rest < 0:
-        return inf, inf
-    high = floor_float(rest)
-    if high < 1e-290:
-        return bound_pure_epsilon(parts) if rest == 0 else (0.0, bound_pure_epsilon(parts)[1])
-    nothing = (0.0, 0.0)
-    return (
-        _finite_epsilon(parts, ceil_float(rest), rtol, nothing)[0],
-        min(_finite_epsilon(parts, high, rtol, nothing)[1], bound_pure_epsilon(parts)[1]),
-    )
-
-
-def _finite_epsilon(parts: Parts, target: float, rtol: float, infinity_mass: tuple[float, float]) -> tuple[float, float]:
-    """The ε where δ(ε) = target, with mass `extra` at infinity."""
-    if all(law.max_loss == 0 for law, _ in parts):
+def _finite_epsilon(parts: Parts, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+    """The ε at which δ(ε) = target > the mass at infinity: by the first strategy that fits and resolves such a δ."""
+    if all(pld.max_loss == 0 for pld, _ in parts):
         return 0.0, 0.0
-    mu = match_gaussian(parts)
-    if mu is not None:
-        return invert(
-            lambda e: _add_infinity_mass(bound_gaussian_delta(mu, e), infinity_mass),
-            target,
-            _guess_gaussian_epsilon(mu, target - infinity_mass[0]),
-            4e-14,
-        )
-    law = match_sampled(parts)
-    if law is not None:
-        return _invert_sampled(law, target, infinity_mass)
-    listed = match_discrete(parts)
-    if listed is None or target < 1e9 * listed.omitted_mass:
-        return bound_epsilon_by_contour(parts, target, rtol, infinity_mass)
-    aim = listed.guess_epsilon(target - infinity_mass[0])
-    return invert(
-        lambda e: _add_infinity_mass(listed.bound_delta(e), infinity_mass), target, max(0.0, aim), min(rtol / 8, 1e-12)
-    )
+    for match in STRATEGIES:
+        curve = match(parts)
+        if curve is not None and target >= 1e9 * curve.omitted_mass:
+            return curve.bound_epsilon(target, rtol, infinity_mass)
+    raise AssertionError("the contour fits everything")
 
 
-def bound_gaussian_delta(mu: "MuInterval", eps: float) -> tuple[float, float]:
-    """The Gaussian's exact curve at ε, at both ends of what is known of μ."""
-    return gaussian_delta(mu.low, Fraction(eps)).lower, gaussian_delta(mu.high, Fraction(eps)).upper
-
-
-def _guess_gaussian_epsilon(mu: "MuInterval", target: float) -> float:
-    """Where δ_μ(ε) = target, in plain doubles: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ."""
-    from scipy.special import erfcx
-
-    m = nearest_float(mu.high)
-    eps = m * m / 2  # where the loss has its median: erfcx is far from its overflow
-    for _ in range(60):
-        a, b = eps / m - m / 2, eps / m + m / 2
-        # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
-        near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
-        if not near - far > 0 or not isfinite(near):
-            return eps
-        move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
-        eps = max(0.0, eps + move)
-        if abs(move) <= 1e-14 * eps or eps == 0:
-            break
-    return eps
-
-
-def _add_infinity_mass(finite: tuple[float, float], infinity_mass: tuple[float, float]) -> tuple[float, float]:
-    return (finite[0] + infinity_mass[0]) * (1 - 2**-52), (finite[1] + infinity_mass[1]) * (1 + 2**-52)
-
-
-def bound_pure_epsilon(parts: Parts) -> tuple[float, float]:
-    """ε at δ = 0: the largest loss of all, Σ times·max L; ∞ where a law has none."""
-    total = sum(times * law.max_loss for law, times in parts)
-    slip = sum(2 * times * float(law.loss_error.max()) for law, times in parts if isinstance(law, DiscretePld))
+def bound_pure_epsilon(parts: Parts) -> Interval:
+    """ε at δ = 0: the largest loss of all, Σ times·max L; ∞ where a distribution has none."""
+    total = sum(times * pld.max_loss for pld, times in parts)
+    slip = sum(2 * times * float(pld.loss_error.max()) for pld, times in parts if isinstance(pld, DiscretePld))
     return (max(0.0, total * (1 - 1e-14) - slip), max(0.0, total * (1 + 1e-14))) if isfinite(total) else (inf, inf)
 
 
+class Curve(ABC):
+    """δ(ε) of a sum of finite privacy losses, by one method."""
+
+    __slots__ = ()
+
+    is_final: ClassVar[bool] = True
+    """Whether no later strategy is tried, however wide the interval is."""
+    margin: ClassVar[float] = 0.0
+    """How far from a guess at ε, relatively, the search for its bracket begins."""
+    omitted_mass: float = 0.0
+    """Probability that the curve leaves out; the ε of a δ that is not far above it is left to a later strategy."""
+
+    @abstractmethod
+    def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
+        """δ at ε between two doubles; `rtol` is the relative width to aim at, if there is a choice."""
+
+    def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+        """The ε at which δ(ε), together with the mass at infinity, is `target`."""
+        (low, high), guess = infinity_mass, self.guess_epsilon(target - infinity_mass[0])
+        shrink, grow = 1 - 2**-52 if low else 1.0, 1 + 2**-52 if high else 1.0  # rounding of the additions
+        return invert_falling(
+            lambda e: (((found := self.bound_delta(e))[0] + low) * shrink, (found[1] + high) * grow),
+            target,
+            guess,
+            min(rtol / 8, self.margin),
+        )
+
+    def guess_epsilon(self, target: float) -> float:
+        """Roughly where δ(ε) is `target`; only speed depends on it."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class MuInterval:
-    """μ = Δ/σ of one Gaussian, between two rationals."""
+class GaussianCurve(Curve):
+    """The exact curve of Gaussians, which together are one [BW18, Thm 8], at both ends of what is known of μ = Δ/σ."""
 
-    low: Fraction
-    high: Fraction
+    margin = 4e-14
 
+    mu_low: Fraction
+    mu_high: Fraction
 
-def match_gaussian(parts: Parts) -> MuInterval | None:
-    """μ, if Gaussians are all there is."""
-    if len(parts) != 1 or not isinstance(parts[0][0], GaussianPld):
-        return None
-    mu = sqrt_up(parts[0][1] * parts[0][0].squared)  # at most 2^-90 above the truth
-    return MuInterval(mu * (1 - Fraction(1, 1 << 80)), mu)
-
-
-def match_sampled(parts: Parts) -> SampledPld | None:
-    """The law, if one sampled Gaussian or Laplace release is all there is."""
-    if len(parts) != 1 or parts[0][1] != 1:
-        return None
-    law = parts[0][0]
-    return law.single_sample if isinstance(law, WithoutReplacementPld) else law if isinstance(law, SampledPld) else None
-
-
-def _invert_sampled(pld: SampledPld, target: float, infinity_mass: tuple[float, float]) -> tuple[float, float]:
-    guess = smallest_where(lambda e: sum(bound_sampled_delta(pld, e)) / 2 + infinity_mass[0] <= target)
-    return invert(
-        lambda e: _add_infinity_mass(bound_sampled_delta(pld, e), infinity_mass),
-        target,
-        0.0 if guess <= 1e-299 else guess,
-        1e-10,
-    )
-
-
-def match_discrete(parts: Parts) -> DiscreteCurve | None:
-    """The composed loss as a list, if it has few values, or few that matter."""
-    listed: list[tuple[DiscretePld, int]] = []
-    outside = 0.0
-    for law, times in parts:
-        found = to_atoms(law)
-        if found is None or len(listed) > 24:
+    @classmethod
+    def match(cls, parts: Parts) -> "GaussianCurve | None":
+        """The curve, if all losses are Gaussian; `dominating_pairs` has added them up."""
+        if len(parts) != 1 or not isinstance(parts[0][0], GaussianPld):
             return None
-        listed.append((found[0], times))
-        outside += times * found[1]
-    total = convolve(listed, _MAX_LISTED_ATOMS)
-    return None if total is None else DiscreteCurve.of(total, outside)
+        mu = sqrt_up(parts[0][1] * parts[0][0].squared)  # at most 2^-90 above the truth
+        return cls(mu * (1 - Fraction(1, 1 << 80)), mu)
+
+    def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
+        """As in `Curve`."""
+        point = Fraction(epsilon)
+        return gaussian_delta(self.mu_low, point).lower, gaussian_delta(self.mu_high, point).upper
+
+    def guess_epsilon(self, target: float) -> float:
+        """As in `Curve`: Newton on ln δ, whose slope is −e^ε·Φ(−μ/2 − ε/μ)/δ, in plain doubles."""
+        from scipy.special import erfcx
+
+        mu = nearest_float(self.mu_high)
+        eps = mu * mu / 2  # where the loss has its median: erfcx is far from its overflow
+        for _ in range(60):
+            a, b = eps / mu - mu / 2, eps / mu + mu / 2
+            # In units of φ(a): δ = R(a) − R(b) and e^ε·Φ(−b) = R(b), R the Mills ratio.
+            near, far = (float(erfcx(x / sqrt(2))) * sqrt(pi / 2) for x in (a, b))
+            if not near - far > 0 or not isfinite(near):
+                return eps
+            move = (log(near - far) - a * a / 2 - log(2 * pi) / 2 - log(target)) * (near - far) / far
+            eps = max(0.0, eps + move)
+            if abs(move) <= 1e-14 * eps or eps == 0:
+                break
+        return eps
+
+
+@dataclass(frozen=True, slots=True)
+class SampledCurve(Curve):
+    """The curve of one Gaussian or Laplace event on a sample, in closed form (`pld.sampled`)."""
+
+    margin = 1e-10
+
+    pld: SampledPld
+
+    @classmethod
+    def match(cls, parts: Parts) -> "SampledCurve | None":
+        """The curve, if one sampled event is all there is."""
+        if len(parts) != 1 or parts[0][1] != 1:
+            return None
+        pld = parts[0][0]
+        if isinstance(pld, WithoutReplacementPld):
+            return cls(pld.single_sample)
+        return cls(pld) if isinstance(pld, SampledPld) else None
+
+    def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
+        """As in `Curve`."""
+        return bound_sampled_delta(self.pld, epsilon)
+
+    def guess_epsilon(self, target: float) -> float:
+        """As in `Curve`: by bisection."""
+        guess = smallest_where(lambda e: sum(bound_sampled_delta(self.pld, e)) / 2 <= target)
+        return 0.0 if guess <= 1e-299 else guess
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiscreteCurve(Curve):
+    """The curve of a loss with few values, largest first: δ(ε) = Σ p·(1 − e^{ε − l})₊, every term ≥ 0."""
+
+    is_final = False
+    margin = 1e-12
+
+    pld: DiscretePld
+    omitted_mass: float = 0.0
+
+    @classmethod
+    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> "DiscreteCurve":
+        """The curve of one distribution."""
+        order = np.argsort(-pld.loss, kind="stable")
+        return cls(
+            DiscretePld(pld.loss[order], pld.log_mass[order], pld.loss_error[order], pld.mass_error[order]), omitted_mass
+        )
+
+    @classmethod
+    def match(cls, parts: Parts) -> "DiscreteCurve | None":
+        """The curve, if the sum of the losses has few values, or few that matter."""
+        if len(parts) > _MAX_LISTED_PARTS or not all(pld.is_discrete for pld, _ in parts):
+            return None
+        listed = [(pld.atoms(), times) for pld, times in parts]
+        found = [(atoms[0], atoms[1], times) for atoms, times in listed if atoms is not None]
+        total = convolve([(pld, times) for pld, _, times in found], _MAX_LISTED_ATOMS) if len(found) == len(parts) else None
+        return None if total is None else cls.of(total, sum(times * omitted for _, omitted, times in found))
+
+    def bound_delta(self, epsilon: float, rtol: float = 0.0) -> Interval:
+        """As in `Curve`: each term is moved by the errors of its loss and of its mass.
+
+        >>> DiscreteCurve.of(DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bound_delta(1.0)[0]
+        0.0
+        """
+        ends = []
+        for sign in (-1, 1):
+            loss = self.pld.loss + sign * (self.pld.loss_error + 2 * EPS * (np.abs(self.pld.loss) + abs(epsilon)))
+            # The list is sorted but for its errors: past the last loss above ε every term is 0.
+            above = (loss > epsilon).nonzero()[0]
+            last = int(above[-1]) + 1 if above.size else 0
+            gain = -np.expm1(np.minimum(0.0, epsilon - loss[:last]))
+            terms = np.exp(np.minimum(self.pld.log_mass[:last] + sign * self.pld.mass_error[:last], 0.0)) * gain
+            value = fsum(terms.tolist()) if last < 512 else float(terms.sum()) * (1 + sign * EPS * 64)
+            if isfinite(value):
+                ends.append(max(0.0, value * (1 + sign * 16 * EPS) + sign * 1e-320 * last))
+            else:  # some double overflowed on the way: nothing is known
+                ends.append(float(sign > 0))
+        return ends[0], min(1.0, ends[1] + self.omitted_mass)
+
+    def guess_epsilon(self, target: float) -> float:
+        """As in `Curve`: between two neighbouring values δ is P − e^ε·Q."""
+        mass: Floats = np.exp(self.pld.log_mass)
+        p, q = np.cumsum(mass), np.cumsum(mass * np.exp(-np.maximum(self.pld.loss, -700)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = p - np.exp(np.minimum(self.pld.loss, 700)) * q  # δ at every value
+            i = max(0, int(np.searchsorted(at, target)) - 1)
+            value = np.log((p[i] - target) / q[i])
+        return max(0.0, float(value) if np.isfinite(value) else float(self.pld.loss[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class ContourCurve(Curve):
+    """The curve of any losses, by a contour integral (`contour`): this strategy fits everything."""
+
+    parts: Parts
+
+    def bound_delta(self, epsilon: float, rtol: float = 1e-6) -> Interval:
+        """As in `Curve`."""
+        return bound_delta_by_contour(self.parts, epsilon, rtol)
+
+    def bound_epsilon(self, target: float, rtol: float, infinity_mass: Interval) -> Interval:
+        """As in `Curve`."""
+        return bound_epsilon_by_contour(self.parts, target, rtol, infinity_mass)
+
+
+STRATEGIES: tuple[Callable[[Parts], Curve | None], ...] = (
+    GaussianCurve.match,
+    SampledCurve.match,
+    DiscreteCurve.match,
+    ContourCurve,
+)
+"""How to compute the curve of a sum of losses: the first that fits."""

@@ -1,7 +1,8 @@
-"""How far apart two distributions are: max, Rényi, Kullback–Leibler and hockey-stick, as proven intervals.
+"""Divergences between two distributions: max, Rényi, Kullback–Leibler and hockey-stick, as proven intervals.
 
-A distribution is a dict of probabilities, a sequence of them (same places, same outcomes), or one of the named laws
-`LaplaceAt` and `GaussianAt`. Floats mean their exact binary values; a sum that misses 1 by more than 1e-9 is refused.
+A distribution is a dict of probabilities, a sequence of them (the same index is the same outcome), or one of the named
+distributions `LaplaceAt` and `GaussianAt`, whose divergences have closed forms. Floats mean their exact binary values; a sum
+that misses 1 by more than 1e-9 is refused.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -14,8 +15,6 @@ from discreet._numbers import Bounds, Number, ceil_float, check_positive, floor_
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, exp_neg_bounds, log_bounds
 from discreet.accounting.pld.gaussian import gaussian_delta
 from discreet.errors import BadParameter
-
-# The divergences of two Laplace or two Gaussian laws of one width, in closed form.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,13 @@ Pair: TypeAlias = "tuple[type[LaplaceAt] | type[GaussianAt], Fraction]"
 
 
 def check_same_family(p: object, q: object) -> Pair:
-    """Which law, and the distance of the centres in widths; refused unless both have one law and one width."""
+    """The family, and the distance of the centres in widths. Raise `BadParameter` unless both have one family and one
+    width."""
     match p, q:
         case (LaplaceAt(a, wide), LaplaceAt(b, width)) | (GaussianAt(a, wide), GaussianAt(b, width)) if wide == width:
             return (LaplaceAt if isinstance(p, LaplaceAt) else GaussianAt), _distance(a, b, width)
         case _:
-            raise BadParameter("q", q, f"not the law of {p} with another centre", "give two of one law and one width")
+            raise BadParameter("q", q, f"not {p} with another centre", "give two of one family and one width")
 
 
 def _distance(a: Number, b: Number, width: Number) -> Fraction:
@@ -51,6 +51,7 @@ def _distance(a: Number, b: Number, width: Number) -> Fraction:
 
 
 def shift_max_divergence(family: type, distance: Fraction) -> Bounds:
+    """d for Laplace noise, ∞ for Gaussian noise."""
     if family is GaussianAt and distance:
         return Bounds(inf, inf)
     return _point(distance)
@@ -75,7 +76,7 @@ def shift_kl_divergence(family: type, distance: Fraction) -> Bounds:
 
 
 def shift_hockey_stick(family: type, distance: Fraction, epsilon: Fraction) -> Bounds:
-    """The Gaussian's curve [BW18, Thm 8]; max(0, 1 − e^{(ε−d)/2}): the best event is all beyond the point with loss ε."""
+    """The Gaussian's curve [BW18, Thm 8]; max(0, 1 − e^{(ε−d)/2}): the best outcome is all beyond the point with loss ε."""
     if epsilon < 0:
         raise BadParameter("epsilon", epsilon, "must not be negative here", "give 0 or more")
     if distance == 0 or (family is LaplaceAt and epsilon >= distance):

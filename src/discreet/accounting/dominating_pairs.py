@@ -1,37 +1,61 @@
-"""From a plain fact to its dominating pair, as a privacy-loss law. Plain facts treat both directions alike.
+"""Dominating pairs: from a plain composition to its two directions, as privacy-loss distributions.
 
-Under "replace" the sensitivity already holds both moves.
+**Theory of operation.** The removed direction compares the data with the unit (P) to the data without it (Q), the added
+direction the reverse. `list_directions` builds both, or one where they are alike, from the `Component` of each event. A
+curve is bounded from below by neighbours that exist and from above by pairs that dominate. Where one pair does both, it is
+stated once. Where none does, a `Component` and a `Direction` hold a pair that is attained, and `UpperBound`s: each of them
+bounds the curve from above on its own, so the least does.
 
-- *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). For one coordinate the best
-  test is a (randomised) threshold, so the trade-off curves of whole shifts satisfy f_{s+t} = f_s∘(1 − f_t). A vector
-  of changes is reached one coordinate at a time, and a path's curve is at least that composition [DRS22, Thm 2.14],
-  so one coordinate shifted by the l1 norm dominates; and as f_t falls with t, l0 coordinates each shifted by linf
-  dominate too. The same holds for continuous Laplace noise.
-- *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have
-  the same ratio.
-- *Several norms.* A change must meet all of them, so each of the two shapes is a bound from above of its own, and
-  `_extra_bounds` has more; from below the curve is bounded by one change that all norms allow (`changes`).
+*Plain events* treat both directions alike. Under "replace" the sensitivity already holds both moves.
+
+- *Noise on integers that is log-concave* (discrete Laplace, discrete Gaussian, binomial). **Proof.** For one coordinate the
+  best test is a (randomised) threshold, so the trade-off curves of integer shifts satisfy f_{s+t} = f_s∘(1 − f_t). A vector
+  of changes is reached one coordinate at a time, and a path's curve is at least that composition [DRS22, Thm 2.14], so one
+  coordinate shifted by the l1 norm dominates; and as f_t falls with t, l0 coordinates each shifted by linf dominate too. The
+  same holds for continuous Laplace noise.
+- *Truncation* is post-processing; and for values within the range it loses nothing, for the clamped outputs all have the
+  same ratio.
+- *Several norms.* A change must meet all of them, so each of the two shapes is an upper bound of its own, and
+  `_list_extra_bounds` has more; from below the curve is bounded by one change that all norms allow
+  (`rewrite.find_attained_change`).
+
+*Samples* start from the pair of the event on everyone. Where that is one Gaussian, one Laplace distribution or a list, the
+sample's pair is known exactly. Where it is not, several bounds are: of the sample of what dominates the event, of the (ε, δ)
+that a sample amplifies, of the event on everyone (sampling never hurts). Then an actual neighbour bounds from below: one
+that is sampled itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 from math import ceil, expm1, fsum, inf, log, log1p
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
+import numpy as np
 
-from discreet._numbers import nearest_float
+from discreet._numbers import nearest_float, to_rational
+from discreet.accounting.basic import basic_composition
+from discreet.accounting.contour import CgfEnvelope, CgfTable, ZcdpCgfBound
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.accounting.pld import EPS, Pld
+from discreet.accounting.pld import EPS, Interval, Part, Parts, Pld
 from discreet.accounting.pld.binomial import build_binomial_pld
-from discreet.accounting.pld.bounded_range import BoundedRangePld
-from discreet.accounting.pld.cgf import CgfEnvelope, ZcdpCgfBound
-from discreet.accounting.pld.discrete import DiscretePld, build_pure_pld, build_response_pld
+from discreet.accounting.pld.discrete import DiscretePld, build_pure_pld, build_response_pld, convolve, sample_poisson
 from discreet.accounting.pld.gaussian import DiscreteGaussianPld, GaussianPld
-from discreet.accounting.pld.laplace import DiscreteLaplacePld, LaplacePld
-from discreet.accounting.rewrite import AdditiveNoiseEvent, Change, claim_of_threshold, find_attained_change
+from discreet.accounting.pld.laplace import BoundedRangePld, DiscreteLaplacePld, LaplacePld
+from discreet.accounting.pld.sampled import SampledGaussianPld, SampledLaplacePld
+from discreet.accounting.pld.without_replacement import WithoutReplacementPld, sample_without_replacement
+from discreet.accounting.pure import amplify
+from discreet.accounting.rewrite import (
+    INTEGER_NOISE,
+    AdditiveNoiseEvent,
+    Change,
+    claim_of_threshold,
+    find_attained_change,
+    max_squared_length,
+)
 from discreet.events import (
     BinomialEvent,
     Claim,
@@ -54,22 +78,15 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity
 
-# What events contribute to one direction of a composition, and the composition itself.
-#
-# A curve is bounded from below by neighbours that exist and from above by pairs that dominate. Where one pair is both, it
-# is stated once. Where none is, a `Component` and a `Direction` hold a pair that is reached, and `UpperBound`s: each of them
-# bounds the curve from above on its own, so the least does.
-
-
-Part = tuple[Pld, int]
-
+_MAX_TIMES = 10**18
+_MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
 _MAX_COMBINATIONS = 8
-"""Combinations of the pieces' ceilings that are followed; past that, each that is followed goes on with one of them."""
+"""How many combinations of the components' upper bounds are followed; beyond that, each goes on with one of the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Laws that dominate, and ln of the mass that stays finite, rounded down. With `moments` they only bound K = ln M."""
+    """Distributions that dominate, and ln of the finite mass, rounded down. With `cgf_only` they only bound K = ln M."""
 
     parts: tuple[Part, ...]
     log_finite_mass: float = 0.0
@@ -81,57 +98,53 @@ class UpperBound:
         return max(0.0, min(1.0, -expm1(self.log_finite_mass) * (1 + 4 * EPS)))
 
     def repeat(self, times: int) -> "UpperBound":
-        """The same, `times` times."""
-        parts = tuple((law, times * count) for law, count in self.parts)
+        """The bound of `times` runs."""
+        parts = tuple((pld, times * count) for pld, count in self.parts)
         return UpperBound(parts, times * self.log_finite_mass * (1 + 4 * EPS), self.cgf_only)
 
     def plus(self, other: "UpperBound") -> "UpperBound":
-        """Both together."""
-        kept = (self.log_finite_mass + other.log_finite_mass) * (1 + EPS)
-        return UpperBound((*self.parts, *other.parts), kept, self.cgf_only or other.cgf_only)
+        """The bound of both together."""
+        finite = (self.log_finite_mass + other.log_finite_mass) * (1 + EPS)
+        return UpperBound((*self.parts, *other.parts), finite, self.cgf_only or other.cgf_only)
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What one fact contributes, `times` times: the laws of an actual neighbour (none: all is at infinity, or nothing
-    happens) and its mass at infinity between two doubles. No `ceilings` means that this neighbour is the worst one."""
+    """What one event contributes, `times` times: the distributions of an actual neighbour (none: all is at infinity, or
+    nothing happens) and its mass at infinity. If `dominated_by` is None, this neighbour is the worst one."""
 
     parts: tuple[Part, ...]
     times: int = 1
-    infinity_mass: tuple[float, float] = (0.0, 0.0)
+    infinity_mass: Interval = (0.0, 0.0)
     dominated_by: tuple[UpperBound, ...] | None = None
 
     @property
     def upper_bounds(self) -> tuple[UpperBound, ...]:
         """What bounds one run from above."""
-        return (
-            (UpperBound(self.parts, log_finite(self.infinity_mass[1])),) if self.dominated_by is None else self.dominated_by
-        )
-
-
-DISTINGUISHABLE = Component((), 1, (1.0, 1.0))
-"""Neighbours are told apart for certain."""
-
-UNKNOWN = Component((), 1, (0.0, 1.0))
-"""Nothing is known: the honest answer where a ratio of noise to sensitivity is past the doubles."""
+        if self.dominated_by is not None:
+            return self.dominated_by
+        return (UpperBound(self.parts, log_finite(self.infinity_mass[1])),)
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One direction: P's finite losses as independent parts, and ln of the mass that stays finite, between two doubles.
+    """One direction of a composition: its finite losses as independent parts, and ln of the mass that stays finite.
 
-    With `ceilings`, `parts` are an actual neighbour's and bound the curve from below only, as the larger of `kept` does.
+    With `dominated_by`, `parts` are an actual neighbour's and bound the curve from below only, as the larger end of
+    `log_finite_mass` does.
     """
 
     parts: tuple[Part, ...]
-    log_finite_mass: tuple[float, float]
+    log_finite_mass: Interval
     dominated_by: tuple[UpperBound, ...] | None = None
 
     @property
-    def infinity_mass(self) -> tuple[float, float]:
+    def infinity_mass(self) -> Interval:
         """The mass at +∞, 1 − Π(1 − p)^times."""
         low = max(0.0, -expm1(self.log_finite_mass[1]) * (1 - 4 * EPS))
-        return low, min(ceiling.infinity_mass for ceiling in self.upper_bounds)
+        if self.dominated_by is not None:
+            return low, min(bound.infinity_mass for bound in self.dominated_by)
+        return low, max(0.0, min(1.0, -expm1(self.log_finite_mass[0]) * (1 + 4 * EPS)))
 
     @property
     def upper_bounds(self) -> tuple[UpperBound, ...]:
@@ -140,23 +153,26 @@ class Direction:
 
     @property
     def dominating_pair(self) -> UpperBound | None:
-        """Laws that dominate, if any do."""
-        return next((ceiling for ceiling in self.upper_bounds if not ceiling.cgf_only), None)
+        """Distributions that dominate, if any do."""
+        return next((bound for bound in self.upper_bounds if not bound.cgf_only), None)
 
     @property
     def cgf_bound(self) -> UpperBound:
-        """A K that is never exceeded: δ ≤ δ of one of the ceilings, so the least K with the largest mass at infinity."""
+        """A K that is never exceeded: δ ≤ δ of one of the upper bounds, so the least K with the largest mass at infinity."""
         if len(self.upper_bounds) == 1:
             return self.upper_bounds[0]
-        least = CgfEnvelope(tuple(ceiling.parts for ceiling in self.upper_bounds), worst=False)
-        return UpperBound(((least, 1),), min(ceiling.log_finite_mass for ceiling in self.upper_bounds), cgf_only=True)
+        least = CgfEnvelope(tuple(bound.parts for bound in self.upper_bounds), worst=False)
+        return UpperBound(((least, 1),), min(bound.log_finite_mass for bound in self.upper_bounds), cgf_only=True)
 
 
-def combine_bounds(so_far: Sequence[UpperBound], more: Sequence[UpperBound]) -> list[UpperBound]:
-    """Every combination of one ceiling of each, or a few of the combinations: any of them is a ceiling of both."""
-    if len(so_far) * len(more) <= _MAX_COMBINATIONS:
-        return [one.plus(two) for one, two in product(so_far, more)]
-    return [one.plus(more[i % len(more)]) for i, one in enumerate(so_far)]
+DISTINGUISHABLE = Component((), 1, (1.0, 1.0))
+"""Neighbours can be distinguished for certain."""
+
+UNKNOWN = Component((), 1, (0.0, 1.0))
+"""Nothing is known: the honest answer where a ratio of noise to sensitivity is beyond the doubles."""
+
+IDENTICAL = DiscretePld.of([0.0], [0.0])
+"""Neighbours that give the same answers: they bound every curve from below."""
 
 
 def log_finite(infinity_mass: float) -> float:
@@ -164,48 +180,99 @@ def log_finite(infinity_mass: float) -> float:
     return log1p(-infinity_mass) if infinity_mass < 1 else -inf
 
 
-IDENTICAL = DiscretePld.of([0.0], [0.0])
-"""Neighbours that give the same answers: they bound every curve from below."""
+def list_directions(choice: Composition) -> tuple[Direction, ...]:
+    """The removed and the added direction of a plain composition; only one where they are the same.
+
+    >>> from discreet.events import Claim, compose
+    >>> len(list_directions(compose(Claim(Fraction(1), Fraction(0)))))
+    1
+    """
+    match choice.parts:
+        case ((ExponentialEvent(epsilon=epsilon) as only, 1),) if is_in_range(
+            only
+        ):  # the worst range is attained at every ε
+            return (Direction(((BoundedRangePld(epsilon), 1),), (0.0, 0.0)),)
+    removed = build_direction(choice, removed=True)
+    if any(isinstance(part, Subsampled | SampledWithoutReplacement | Parallel) for part, _ in choice.parts) and (
+        has_two_directions(choice)
+    ):
+        return removed, build_direction(choice, removed=False)
+    return (removed,)
 
 
-def build_component(event: Event) -> Component:
-    """The law of one plain fact."""
-    if not is_in_range(event):
-        return UNKNOWN
-    moved = getattr(event, "sensitivity", None)
-    if moved is not None and moved.linf < 1 and isinstance(event, _INTEGER_NOISE):
-        # Whole answers that move by less than one do not move at all; who states that may have meant another unit, so
-        # the upper end is that of a move by one.
-        one = build_component(msgspec.structs.replace(event, sensitivity=_widen_to_one(moved)))
-        return Component(((IDENTICAL, 1),), 1, dominated_by=tuple(ceiling.repeat(one.times) for ceiling in one.upper_bounds))
-    return _build_plain_component(event)
+def has_two_directions(event: Event) -> bool:
+    """Whether the two directions may differ: only Poisson samples make them."""
+    match event:
+        case Subsampled():
+            return True
+        case Composition(parts=parts):
+            return any(has_two_directions(part) for part, _ in parts)
+        case Parallel(branches=branches):
+            return any(has_two_directions(branch) for branch in branches)
+        case SampledWithoutReplacement(event=inner):
+            return has_two_directions(inner)
+        case _:
+            return False
 
 
-_INTEGER_NOISE = (DiscreteLaplaceEvent, TruncatedGeometricEvent, DiscreteGaussianEvent, BinomialEvent)
-_MAX_LOG2 = 930  # 2^930 is about 10^280: squares and sums of a few stay doubles
+def build_direction(choice: Composition, *, removed: bool) -> Direction:
+    """One direction, with all Gaussians as one."""
+    components: list[tuple[Component, int]] = []
+    squared, attained = Fraction(0), Fraction(0)  # Σ(l2/σ)² of all Gaussians, of what dominates and of an allowed change
+    for part, times in choice.parts:
+        if times > _MAX_TIMES:
+            components.append((UNKNOWN, 1))
+        elif isinstance(part, GaussianEvent) and is_in_range(part):
+            squared += times * round_up_128_bits(part.sensitivity.l2_squared / part.sigma**2)
+            attained += times * round_up_128_bits(max_squared_length(part) / part.sigma**2)
+        else:
+            one = build_component(part, removed=removed)
+            # Past `_MAX_TIMES` a double cannot count the runs.
+            components.append((one, times * one.times) if times * one.times <= _MAX_TIMES else (UNKNOWN, 1))
+    parts = tuple((pld, runs * count) for one, runs in components for pld, count in one.parts)
+    if attained:
+        parts = (*parts, (GaussianPld(attained), 1))
+    masses = [(one.infinity_mass, runs) for one, runs in components if one.infinity_mass[1] > 0]
+    finite = (
+        fsum(runs * log_finite(high) * (1 + 4 * EPS) for (_, high), runs in masses),
+        fsum(runs * log_finite(low) * (1 - 4 * EPS) for (low, _), runs in masses),
+    )
+    if attained == squared and all(one.dominated_by is None for one, _ in components):
+        return Direction(parts, finite)
+    bounds = [UpperBound(())]
+    for one, runs in components:
+        bounds = combine_bounds(bounds, [bound.repeat(runs) for bound in one.upper_bounds])
+    if squared:
+        bounds = combine_bounds(bounds, [UpperBound(((GaussianPld(squared), 1),))])
+    return Direction(parts, finite, tuple(bounds))
 
 
-def _widen_to_one(sensitivity: Sensitivity) -> Sensitivity:
-    """The same shape with every moved coordinate moving by one."""
-    if sensitivity.l0 is not None:
-        return Sensitivity(l0=sensitivity.l0, linf=1)
-    if sensitivity.l1 is not None:
-        return Sensitivity(l1=max(Fraction(1), sensitivity.l1), linf=1)
-    return Sensitivity(l2_squared=max(Fraction(1), sensitivity.l2_squared), linf=1)
+def combine_bounds(some: Sequence[UpperBound], others: Sequence[UpperBound]) -> list[UpperBound]:
+    """Every combination of one bound of each, or a few of the combinations: any of them bounds both together."""
+    if len(some) * len(others) <= _MAX_COMBINATIONS:
+        return [one.plus(other) for one, other in product(some, others)]
+    return [one.plus(others[i % len(others)]) for i, one in enumerate(some)]
 
 
 def is_in_range(event: Event) -> bool:
     """Whether the ratios that become doubles are ordinary ones."""
     match event:
-        case LaplaceEvent(scale=scale, sensitivity=moved) | DiscreteLaplaceEvent(scale=scale, sensitivity=moved):
-            ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
-        case TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            ratios = [scale, moved.linf / scale, (moved.l1 or moved.linf) / scale]
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
-            ratios = [sigma**2, moved.l2_squared / sigma**2]
-        case ExponentialEvent(epsilon=epsilon) | PermuteAndFlipEvent(epsilon=epsilon) | Claim(epsilon=epsilon):
-            ratios = [epsilon] if epsilon else []
-        case OptimalPartitionSelectionEvent(epsilon=epsilon):
+        case (
+            LaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            ratios = [scale, sensitivity.linf / scale, (sensitivity.l1 or sensitivity.linf) / scale]
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
+            ratios = [sigma**2, sensitivity.l2_squared / sigma**2]
+        case (
+            ExponentialEvent(epsilon=epsilon)
+            | PermuteAndFlipEvent(epsilon=epsilon)
+            | Claim(epsilon=epsilon)
+            | OptimalPartitionSelectionEvent(epsilon=epsilon)
+        ):
             ratios = [epsilon] if epsilon else []
         case ThresholdEvent(scale=scale):
             ratios = [scale]
@@ -214,12 +281,15 @@ def is_in_range(event: Event) -> bool:
     return all(abs(ratio.numerator.bit_length() - ratio.denominator.bit_length()) < _MAX_LOG2 for ratio in ratios)
 
 
-def _build_plain_component(event: Event) -> Component:
+def build_component(event: Event, *, removed: bool) -> Component:
+    """What one event contributes to one direction; only samples distinguish the two."""
+    if not is_in_range(event):
+        return UNKNOWN
     match event:
         case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
             return _build_additive(event)
         case GaussianEvent():
-            raise AssertionError("`sides` adds these up")
+            raise AssertionError("`build_direction` adds these up")
         case RandomizedResponseEvent(truth=truth, choices=choices) if truth in (0, 1):
             return _certain_response(truth, choices)
         case RandomizedResponseEvent(truth=truth, choices=choices):
@@ -235,25 +305,47 @@ def _build_plain_component(event: Event) -> Component:
             return build_claim_component(epsilon, delta, groups)
         case Claim(epsilon=epsilon, delta=delta):
             return build_claim_component(epsilon, delta, 1)
-        case Subsampled() | SampledWithoutReplacement() | Composition() | Parallel() | Group():
-            raise AssertionError("`sides` takes these apart")
+        case Subsampled(event=inner, rate=rate):
+            return _build_poisson_component(inner, rate, removed)
+        case SampledWithoutReplacement(event=inner, rate=rate):
+            return _build_without_replacement_component(inner, rate, removed)
+        case Parallel(branches=branches):
+            return _build_parallel([build_direction(_to_composition(branch), removed=removed) for branch in branches])
+        case Composition() | Group():
+            raise AssertionError("`rewrite` takes these apart")
         case _:
             assert_never(event)
 
 
 def _build_additive(event: AdditiveNoiseEvent) -> Component:
     """Noise on every coordinate: a change that all norms allow from below, changes that dominate from above."""
-    shapes = _dominating_changes(event.sensitivity, whole=isinstance(event, _INTEGER_NOISE))
+    sensitivity, integers = event.sensitivity, isinstance(event, INTEGER_NOISE)
+    if integers and sensitivity.linf < 1:
+        # Integers that move by less than one do not move at all; such a bound may have been meant in another unit, so the
+        # upper end is that of a move by one.
+        one = build_component(msgspec.structs.replace(event, sensitivity=_widen_to_one(sensitivity)), removed=True)
+        return Component(((IDENTICAL, 1),), 1, dominated_by=tuple(bound.repeat(one.times) for bound in one.upper_bounds))
     change = find_attained_change(event)
+    shapes, max_sum, max_each = _list_dominating_changes(sensitivity, integers=integers)
     if len(change) == 1 and change[0] in shapes:
         shift, count = change[0]
         one = _build_coordinate(event, shift)
         return Component(one.parts, count, one.infinity_mass)
-    moved = [(_build_coordinate(event, shift), count) for shift, count in change]
-    parts = tuple((law, count) for one, count in moved for law, _ in one.parts)
-    told = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in moved)) * (1 - 8 * EPS)
-    ceilings = tuple(_bound_coordinates(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape))
-    return Component(parts or ((IDENTICAL, 1),), 1, (told, 1.0), (*ceilings, *_extra_bounds(event)))
+    coordinates = [(_build_coordinate(event, shift), count) for shift, count in change]
+    parts = tuple((pld, count) for one, count in coordinates for pld, _ in one.parts)
+    mass = -expm1(fsum(count * log_finite(one.infinity_mass[0]) for one, count in coordinates)) * (1 - 8 * EPS)
+    bounds = [_bound_change(event, (shape,)) for shape in shapes if _is_worthwhile(event, shape)]
+    bounds += _list_extra_bounds(event, max_sum, max_each)
+    return Component(parts or ((IDENTICAL, 1),), 1, (mass, 1.0), tuple(bounds))
+
+
+def _widen_to_one(sensitivity: Sensitivity) -> Sensitivity:
+    """The same shape with every moved coordinate moving by one."""
+    if sensitivity.l0 is not None:
+        return Sensitivity(l0=sensitivity.l0, linf=1)
+    if sensitivity.l1 is not None:
+        return Sensitivity(l1=max(Fraction(1), sensitivity.l1), linf=1)
+    return Sensitivity(l2_squared=max(Fraction(1), sensitivity.l2_squared), linf=1)
 
 
 def _build_coordinate(event: AdditiveNoiseEvent, shift: Fraction) -> Component:
@@ -268,42 +360,37 @@ def _build_coordinate(event: AdditiveNoiseEvent, shift: Fraction) -> Component:
         case BinomialEvent(n=n):
             if shift > n:
                 return DISTINGUISHABLE
-            law, low, high = build_binomial_pld(n, int(shift))
-            return Component(((law, 1),), 1, (low, high))
+            pld, low, high = build_binomial_pld(n, int(shift))
+            return Component(((pld, 1),), 1, (low, high))
         case _:
             assert_never(event)
 
 
-def _bound_coordinates(event: AdditiveNoiseEvent, change: Change) -> UpperBound:
-    """All coordinates of a change that dominates."""
+def _bound_change(event: AdditiveNoiseEvent, change: Change) -> UpperBound:
+    """The bound of a change that dominates: all of its coordinates."""
     total = UpperBound(())
     for shift, count in change:
         total = total.plus(_build_coordinate(event, shift).upper_bounds[0].repeat(count))
     return total
 
 
-def _dominating_changes(sensitivity: Sensitivity, *, whole: bool) -> Change:
-    """Changes of one shape that dominate everything within the norms: as many coordinates as there may be, each moving by
-    linf, and all of l1 on one coordinate. The former is left out where it is the longer one: it is hardly ever the better.
+def _list_dominating_changes(sensitivity: Sensitivity, *, integers: bool) -> tuple[Change, Fraction | None, Fraction]:
+    """Changes of one shape that dominate every change within the norms; the largest sum of shifts, if it is bounded; and the
+    largest shift.
+
+    The shapes are as many coordinates as there may be, each moving by linf, and all of l1 on one coordinate. The former is
+    left out where it is the longer one: it is hardly ever the better. Integers move by integers; a fraction may have been
+    meant in another unit, so it is rounded up.
     """
     counts = [] if sensitivity.l0 is None else [sensitivity.l0]
-    if whole:  # |v| ≥ 1 and v² ≥ |v| for every coordinate that moves
-        counts += [ceil(bound) for bound in (sensitivity.l1, sensitivity.l2_squared) if bound is not None]
-    single, each = _largest_sum(sensitivity, whole=whole), _largest_shift(sensitivity, whole=whole)
-    if counts and (single is None or min(counts) * each**2 < single**2):
-        return ((each, min(counts)),) if single is None else ((each, min(counts)), (single, 1))
-    return () if single is None else ((single, 1),)
-
-
-def _largest_sum(sensitivity: Sensitivity, *, whole: bool) -> Fraction | None:
-    """l1. Whole answers move by whole numbers; a fraction may have been meant in another unit, so it is rounded up."""
-    if whole:
-        return Fraction(min(ceil(bound) for bound in (sensitivity.l1, sensitivity.l2_squared) if bound is not None))
-    return sensitivity.l1
-
-
-def _largest_shift(sensitivity: Sensitivity, *, whole: bool) -> Fraction:
-    return Fraction(ceil(sensitivity.linf)) if whole else sensitivity.linf
+    max_sum, max_each = sensitivity.l1, sensitivity.linf
+    if integers:  # |v| ≥ 1 and v² ≥ |v| for every coordinate that moves
+        sums = [ceil(bound) for bound in (sensitivity.l1, sensitivity.l2_squared) if bound is not None]
+        counts, max_sum, max_each = counts + sums, Fraction(min(sums)), Fraction(ceil(max_each))
+    single = () if max_sum is None else ((max_sum, 1),)
+    if counts and (max_sum is None or min(counts) * max_each**2 < max_sum**2):
+        return ((max_each, min(counts)), *single), max_sum, max_each
+    return single, max_sum, max_each
 
 
 def _is_worthwhile(event: AdditiveNoiseEvent, shape: tuple[Fraction, int]) -> bool:
@@ -311,61 +398,47 @@ def _is_worthwhile(event: AdditiveNoiseEvent, shape: tuple[Fraction, int]) -> bo
     return not isinstance(event, DiscreteGaussianEvent) or shape[1] * shape[0] ** 2 <= 4 * event.sensitivity.l2_squared
 
 
-def _extra_bounds(event: AdditiveNoiseEvent) -> tuple[UpperBound, ...]:
+def _list_extra_bounds(event: AdditiveNoiseEvent, max_sum: Fraction | None, max_each: Fraction) -> tuple[UpperBound, ...]:
     """Bounds that no change of one shape gives.
 
     - Discrete Gaussian: K ≤ ρ·c(c + 1), ρ = l2²/2σ² [CKS20, Thm 4 and Cor. 16].
     - Laplace: a coordinate that moves by r is (r/scale)-private, so K ≤ Σ(r/scale)²·c(c + 1)/2 [BS16, Prop. 1.4]. And the K
-      of one coordinate is ln(A·e^{cr/scale} + B·e^{-(c + 1)r/scale}) with A, B > 0 (`laws.laplace`): convex in r, and 0 at
-      r = 0. So the sum over coordinates is Schur-convex: it is largest for the change with as many coordinates at linf as
-      l1 allows, which weakly majorises all others.
-    - Discrete Laplace, l1 not whole: (l1/scale)-private, as `pure` reads it.
+      of one coordinate is ln(A·e^{cr/scale} + B·e^{-(c + 1)r/scale}) with A, B > 0 (`pld.laplace`): convex in r, and 0 at r
+      = 0. So the sum over coordinates is Schur-convex: it is largest for the change with as many coordinates at linf as l1
+      allows, which weakly majorises all others.
+    - Discrete Laplace, l1 not an integer: (l1/scale)-private, as in `pure`.
     """
-    moved, whole = event.sensitivity, isinstance(event, _INTEGER_NOISE)
+    sensitivity = event.sensitivity
     match event:
         case DiscreteGaussianEvent(sigma=sigma):
-            return (UpperBound(((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * sigma**2))), 1),), cgf_only=True),)
+            return (
+                UpperBound(((ZcdpCgfBound(round_up_128_bits(sensitivity.l2_squared / (2 * sigma**2))), 1),), cgf_only=True),
+            )
         case BinomialEvent():
             return ()
         case LaplaceEvent(scale=scale) | DiscreteLaplaceEvent(scale=scale) | TruncatedGeometricEvent(scale=scale):
-            known: list[tuple[Part, ...]] = [((ZcdpCgfBound(round_up_128_bits(moved.l2_squared / (2 * scale**2))), 1),)]
-            total = _largest_sum(moved, whole=whole)
-            if total is not None:
-                known.append(_bound_coordinates(event, _pack_changes(total, _largest_shift(moved, whole=whole))).parts)
-            moments = UpperBound(((CgfEnvelope(tuple(known), worst=False), 1),), cgf_only=True)
-            if not whole or moved.l1 is None or moved.l1.denominator == 1:
-                return (moments,)
-            return moments, UpperBound(((build_pure_pld(moved.l1 / scale), 1),))
+            known: list[Parts] = [((ZcdpCgfBound(round_up_128_bits(sensitivity.l2_squared / (2 * scale**2))), 1),)]
+            if max_sum is not None:
+                count, rest = divmod(max_sum, max_each)
+                packed = ((max_each, int(count)), (rest, 1))
+                known.append(_bound_change(event, tuple((shift, many) for shift, many in packed if shift and many)).parts)
+            cgf = UpperBound(((CgfEnvelope(tuple(known), worst=False), 1),), cgf_only=True)
+            if isinstance(event, LaplaceEvent) or sensitivity.l1 is None or sensitivity.l1.denominator == 1:
+                return (cgf,)
+            return cgf, UpperBound(((build_pure_pld(sensitivity.l1 / scale), 1),))
         case _:
             assert_never(event)
-
-
-def _pack_changes(total: Fraction, each: Fraction) -> Change:
-    """As many coordinates as possible at `each`, and the rest of `total` on one more."""
-    count, rest = divmod(total, each)
-    full = ((each, int(count)),) if count else ()
-    return (*full, (rest, 1)) if rest else full
-
-
-def build_gaussian_component(squared: Fraction, reached: Fraction) -> Component:
-    """All Gaussians together: (l2/σ)² of what dominates, and of a change that all norms allow."""
-    parts = ((GaussianPld(reached), 1),) if reached else ()
-    return (
-        Component(parts)
-        if reached == squared
-        else Component(parts, dominated_by=(UpperBound(((GaussianPld(squared), 1),)),))
-    )
 
 
 def _permute_and_flip(epsilon: Fraction) -> Component:
     """ε-private: randomised response of ε dominates [KOV15, Thm 3.3 and its proof].
 
-    A neighbour: two candidates with equal scores, one of which rises by ε above the other. The other one's probability
-    falls from ½ to a/2, a = e^-ε, where its loss is ε.
+    A neighbour: two candidates with equal scores, one of which rises by ε above the other. The other one's probability falls
+    from ½ to a/2, a = e^-ε, where its loss is ε.
     """
     eps, low = nearest_float(epsilon), nearest_float(exp_neg_bounds(epsilon)[0])
-    reached = DiscretePld.of([eps, -log1p(1 - low)], [-log(2), -log(2)], 4 * EPS, 0.0)
-    return Component(((reached, 1),), dominated_by=(UpperBound(((build_pure_pld(epsilon), 1),)),))
+    attained = DiscretePld.of([eps, -log1p(1 - low)], [-log(2), -log(2)], 4 * EPS, 0.0)
+    return Component(((attained, 1),), dominated_by=(UpperBound(((build_pure_pld(epsilon), 1),)),))
 
 
 def _exponential(epsilon: Fraction) -> Component:
@@ -375,8 +448,8 @@ def _exponential(epsilon: Fraction) -> Component:
     """
     worst = BoundedRangePld(epsilon)
     least = CgfEnvelope((((worst, 1),), ((ZcdpCgfBound(epsilon**2 / 8), 1),)), worst=False)
-    ceilings = UpperBound(((worst, 1),)), UpperBound(((least, 1),), cgf_only=True)
-    return Component(((build_pure_pld(epsilon / 2), 1),), dominated_by=ceilings)
+    bounds = UpperBound(((worst, 1),)), UpperBound(((least, 1),), cgf_only=True)
+    return Component(((build_pure_pld(epsilon / 2), 1),), dominated_by=bounds)
 
 
 def _certain_response(truth: Fraction, choices: int) -> Component:
@@ -392,11 +465,163 @@ def build_claim_component(epsilon: Fraction, delta: Fraction, times: int = 1) ->
         return DISTINGUISHABLE
     response = build_pure_pld(epsilon)
     p, shift = nearest_float(delta), nearest_float(sum(log_bounds(1 - delta), Fraction(0)) / 2)
-    law = DiscretePld.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
-    return Component(((law, 1),), times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
+    pld = DiscretePld.of(response.loss, response.log_mass + shift, response.loss_error, response.mass_error + 4 * EPS)
+    return Component(((pld, 1),), times, (p * (1 - EPS), min(1.0, p * (1 + EPS))))
 
 
 def round_up_128_bits(exact: Fraction) -> Fraction:
     """To about 128 bits, up: sums of thousands of unlike fractions would otherwise grow without end."""
     shift = max(0, 128 - exact.numerator.bit_length() + exact.denominator.bit_length())
     return Fraction(-((-exact.numerator << shift) // exact.denominator), 1 << shift)
+
+
+# Samples and parallel branches.
+
+
+def _build_poisson_component(inner: Event, rate: Fraction, removed: bool) -> Component:
+    """A Poisson sample."""
+    everyone = build_direction(_to_composition(inner), removed=removed)
+    symmetric = not has_two_directions(inner)
+    if everyone.infinity_mass[1] >= 1:
+        worst = _build_sampled_distinguishable(rate, removed)
+        if everyone.log_finite_mass[1] == -inf:
+            return worst
+        return Component(((IDENTICAL, 1),), 1, (0.0, 1.0), worst.upper_bounds)
+    better: UpperBound | None = None
+    match everyone.dominating_pair:
+        case UpperBound(parts=((BoundedRangePld(epsilon=ratio), 1),), log_finite_mass=0.0) if symmetric:
+            better = UpperBound(((SampledLaplacePld(ratio, rate, removed, ends=False), 1),))
+
+    def sample(parts: Parts, infinity_mass: Interval) -> Component | None:
+        single = _match_single(parts)
+        if single is not None and infinity_mass[1] == 0:
+            return Component(((_sample_pld(single, rate, removed), 1),))
+        listed = list_atoms(parts)
+        if listed is None:
+            return None
+        pld, low, high = sample_poisson(listed[0], infinity_mass, rate, removed)
+        # What the list leaves out of P or of Q is at most this in the mixture too: all of it counts as infinite.
+        return Component(((pld, 1),), 1, (low, high + listed[1]))
+
+    exact, bounds = _sample_direction(everyone, sample) if symmetric else (None, [])
+    if exact is not None:
+        return exact
+    attained = _sample_attained(everyone, rate, removed) if symmetric else IDENTICAL
+    return Component(((attained, 1),), 1, (0.0, 1.0), (*bounds, *_bound_by_amplification(inner, everyone, rate, better)))
+
+
+def _build_without_replacement_component(inner: Event, rate: Fraction, removed: bool) -> Component:
+    """A sample without replacement [proof in `pld.without_replacement`]."""
+    everyone = build_direction(_to_composition(inner), removed=removed)
+    symmetric = not has_two_directions(inner)
+    if everyone.infinity_mass[1] >= 1:
+        return UNKNOWN
+
+    def sample(parts: Parts, infinity_mass: Interval) -> Component | None:
+        single = _match_single(parts)
+        if single is not None and infinity_mass[1] == 0:
+            return Component(((WithoutReplacementPld(single, rate), 1),))
+        listed = list_atoms(parts)
+        if listed is None:
+            return None
+        pld, low, high = sample_without_replacement(listed[0], infinity_mass, rate)
+        return Component(((pld, 1),), 1, (low, high + 2 * listed[1]))
+
+    exact, bounds = _sample_direction(everyone, sample) if symmetric else (None, [])
+    if exact is not None:
+        return exact
+    # Where all others are alike, so that R = P', the Poisson sample's removed pair is attained.
+    attained = _sample_attained(everyone, rate, removed=True) if symmetric else IDENTICAL
+    return Component(((attained, 1),), 1, (0.0, 1.0), (*bounds, *_bound_by_amplification(inner, everyone, rate, None)))
+
+
+Sample: TypeAlias = Callable[[Parts, Interval], Component | None]
+"""From parts and their mass at infinity to those of a sample, if they can be had."""
+
+
+def _sample_direction(everyone: Direction, sample: Sample) -> tuple[Component | None, list[UpperBound]]:
+    """The sample of what is both attained and worst, or else of each composition that dominates."""
+    if everyone.dominated_by is None:
+        return sample(everyone.parts, everyone.infinity_mass), []
+    tried = (sample(bound.parts, (0.0, bound.infinity_mass)) for bound in everyone.dominated_by if not bound.cgf_only)
+    return None, [found.upper_bounds[0] for found in tried if found is not None]
+
+
+def _build_sampled_distinguishable(rate: Fraction, removed: bool) -> Component:
+    """A sample of neighbours that can be distinguished for certain, so that only the chance of not being sampled protects:
+    (1 − q)·Q against Q, with q at infinity; or Q against (1 − q)·Q and something else."""
+    away = log1p(-float(rate))
+    if removed:
+        mass = float(rate) * (1 - EPS), min(1.0, float(rate) * (1 + EPS))
+        return Component(((DiscretePld.of([away], [away]), 1),), 1, mass)
+    return Component(((DiscretePld.of([-away], [0.0]), 1),))
+
+
+def _bound_by_amplification(
+    inner: Event, everyone: Direction, rate: Fraction, better: UpperBound | None
+) -> tuple[UpperBound, ...]:
+    """What is known of any sample: one composition that dominates, and the least K of all bounds that are proven."""
+    point = basic_composition(inner)
+    if point.epsilon == inf or point.delta >= 1:
+        return everyone.upper_bounds
+    ratio = to_rational(amplify(point.epsilon, rate))  # [BBG18, Thms 8 and 9]
+    (claim,) = build_claim_component(ratio, rate * to_rational(point.delta)).upper_bounds
+    if claim.log_finite_mass < 0 or everyone.cgf_bound.log_finite_mass < 0:
+        return (claim,)
+    known = [bound for bound in (claim, everyone.cgf_bound, better) if bound is not None]
+    least = CgfEnvelope(tuple(bound.parts for bound in known), worst=False)
+    return better or claim, UpperBound(((least, 1),), cgf_only=True)
+
+
+def _sample_attained(everyone: Direction, rate: Fraction, removed: bool) -> Pld:
+    """The sample of neighbours that are attained: of all parts if they can be listed, else of the first one that can be (to
+    ignore the others is post-processing). What is at infinity is left out: that too only bounds from below."""
+    for parts in (everyone.parts, *(((pld, 1),) for pld, _ in everyone.parts)):
+        single = _match_single(parts)
+        if single is not None:
+            return _sample_pld(single, rate, removed)
+        listed = list_atoms(parts)
+        if listed is not None and listed[1] == 0 and everyone.log_finite_mass[1] == 0:
+            return sample_poisson(listed[0], (0.0, 0.0), rate, removed)[0]
+    return IDENTICAL
+
+
+def _sample_pld(pld: GaussianPld | LaplacePld, rate: Fraction, removed: bool) -> Pld:
+    if isinstance(pld, GaussianPld):
+        return SampledGaussianPld(pld.squared, rate, removed)
+    return SampledLaplacePld(pld.epsilon, rate, removed)
+
+
+def _match_single(parts: Parts) -> GaussianPld | LaplacePld | None:
+    match parts:
+        case ((GaussianPld() | LaplacePld() as pld, 1),):
+            return pld
+    return None
+
+
+def list_atoms(parts: Parts) -> tuple[DiscretePld, float] | None:
+    """All parts together as a list, and the mass that it leaves out; None where it would be too long."""
+    listed = [(found, times) for pld, times in parts if (found := pld.atoms()) is not None]
+    total = convolve([(pld, times) for (pld, _), times in listed]) if len(listed) == len(parts) else None
+    return None if total is None else (total, 1.01 * fsum(times * omitted for (_, omitted), times in listed))
+
+
+def _to_composition(event: Event) -> Composition:
+    return event if isinstance(event, Composition) else Composition(((event, 1),))
+
+
+def _build_parallel(options: list[Direction]) -> Component:
+    """One of these ran, it is not known which: the worst K of all is a bound, all of them together dominate."""
+    chosen = max(options, key=_estimate_weight)
+    cgf_bounds = [option.cgf_bound for option in options]
+    worst = CgfEnvelope(tuple(bound.parts for bound in cgf_bounds), worst=True)
+    bounds = [UpperBound(((worst, 1),), min(bound.log_finite_mass for bound in cgf_bounds), cgf_only=True)]
+    pairs = [pair for option in options if (pair := option.dominating_pair) is not None]
+    if len(pairs) == len(options):
+        bounds.append(reduce(UpperBound.plus, pairs))
+    return Component(chosen.parts or ((IDENTICAL, 1),), 1, (chosen.infinity_mass[0], 1.0), tuple(bounds))
+
+
+def _estimate_weight(option: Direction) -> tuple[float, float]:
+    """Roughly how bad one of several is: any choice is sound."""
+    return option.infinity_mass[0], float(CgfTable.of(option.parts, np.array([0.5])).k[0]) if option.parts else 0.0

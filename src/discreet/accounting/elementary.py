@@ -1,4 +1,4 @@
-"""ln, e^x, √ and tanh of a rational between two rationals about 2^-128 apart: no float, so no ulp to trust."""
+"""ln, e^x, √ and tanh of a rational, between two rationals about 2^-128 apart: computed in integers, without any double."""
 
 from fractions import Fraction
 from math import floor, log
@@ -70,7 +70,7 @@ def round_up_bits(exact: Fraction) -> Fraction:
 
 
 def probability_of_any(delta: Fraction, times: int) -> Fraction:
-    """1 − (1 − δ)^times, the probability that at least one of independent leaks happens, rounded up."""
+    """1 − (1 − δ)^times, the probability that at least one of independent events of probability δ happens, rounded up."""
     if delta >= 1 or delta == 0 or times == 0:
         return Fraction(1 if delta and times else 0)
     # (1 − δ)^times in fixed point, rounded down at every product: a few of the last bits are lost, all to the safe side
@@ -85,7 +85,8 @@ def probability_of_any(delta: Fraction, times: int) -> Fraction:
 
 
 def singleton_probability(scale: Fraction, threshold: int) -> Fraction:
-    """P(1 + noise ≥ τ) = a^{τ−1}/(1 + a), a = e^{−1/scale}, rounded up; 1 for a threshold below 1, which guards nothing."""
+    """P(1 + noise ≥ τ) = a^{τ−1}/(1 + a), a = e^{−1/scale}, rounded up; 1 for a threshold below 1, which protects
+    nothing."""
     if threshold < 1:
         return Fraction(1)
     low, _ = exp_bounds(-1 / scale)

@@ -1,7 +1,7 @@
-"""A ledger written as text: "1000*laplace(scale=31.6) + 100*gaussian(sigma=50)".
+"""A composition as text: "1000*laplace(scale=31.6) + 100*gaussian(sigma=50)".
 
     sum    := term ("+" term)*
-    term   := factor ("*" factor)*           exactly one factor is a release, the others are whole numbers
+    term   := factor ("*" factor)*           exactly one factor is an event, the others are integers
     factor := number | name "(" arguments ")" | name "(" sum ("," sum)* ["," arguments] ")" | "(" sum ")"
     number := digits with an optional point and exponent, or a quotient of two such: 31.6, 1e-6, 1/3
 
@@ -10,6 +10,7 @@ Numbers mean the exact decimal that is written. Nothing is ever evaluated as cod
 
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple, NoReturn, TypeAlias
@@ -36,15 +37,12 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity, to_sensitivity
 
-# The names that a ledger written as text may use, what each needs, and the fact that it stands for.
-
-
 Numbers: TypeAlias = Mapping[str, Fraction]
 
 NORMS = ("l0", "l1", "l2", "linf")
 SENSITIVITY_ARGUMENTS = ("sensitivity", *NORMS)
 INTEGER_ARGUMENTS = ("l0", "n", "size", "threshold", "groups")
-"""Arguments that are whole numbers."""
+"""Arguments that are integers."""
 
 POSITIVE_ARGUMENTS = ("scale", "sigma", *SENSITIVITY_ARGUMENTS, "n", "size", "threshold", "groups")
 """Arguments that are above 0."""
@@ -62,13 +60,13 @@ def _read_sensitivity(numbers: Numbers) -> Sensitivity:
 
 
 def make_response_event(epsilon: Fraction) -> Event:
-    """Binary randomised response that costs ε or, by rounding, a hair more: it describes a release that was made.
+    """Binary randomised response that costs ε or, by rounding, slightly more: it describes an event that has happened.
 
     >>> from discreet.accounting.pure import pure
     >>> pure(make_response_event(Fraction(1))) >= 1
     True
     """
-    if epsilon > 1000:  # an ε-private fact reads as randomised response of ε anyway
+    if epsilon > 1000:  # a claim of ε is accounted as randomised response of ε anyway
         return Claim(epsilon, Fraction(0))
     low, high = exp_bounds(-epsilon)
     bits = 128 + ceil(epsilon * 3 / 2)
@@ -77,7 +75,7 @@ def make_response_event(epsilon: Fraction) -> Event:
 
 
 class NoiseTerm(NamedTuple):
-    """A name of the language: what it means, what it needs, and the fact that it makes."""
+    """A name of the language: what it means, what it needs, and the event that it makes."""
 
     meaning: str
     required: tuple[str, ...]
@@ -99,13 +97,13 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
         lambda n: GaussianEvent(n["sigma"], _read_sensitivity(n)),
     ),
     "discrete_laplace": NoiseTerm(
-        "P(k) ∝ e^{-|k|/scale} on whole numbers",
+        "P(k) ∝ e^{-|k|/scale} on integers",
         ("scale",),
         SENSITIVITY_ARGUMENTS,
         lambda n: DiscreteLaplaceEvent(n["scale"], _read_sensitivity(n)),
     ),
     "discrete_gaussian": NoiseTerm(
-        "P(k) ∝ e^{-k²/2σ²} on whole numbers",
+        "P(k) ∝ e^{-k²/2σ²} on integers",
         ("sigma",),
         SENSITIVITY_ARGUMENTS,
         lambda n: DiscreteGaussianEvent(n["sigma"], _read_sensitivity(n)),
@@ -135,7 +133,7 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
         lambda n: make_response_event(n["epsilon"]),
     ),
     "claim": NoiseTerm(
-        "somebody's word that a release was (ε, δ)-private",
+        "a statement by others that something was (ε, δ)-private",
         ("epsilon",),
         ("delta",),
         lambda n: Claim(n["epsilon"], n.get("delta", Fraction(0))),
@@ -145,7 +143,7 @@ NOISE_TERMS: dict[str, NoiseTerm] = {
 
 
 class Combinator(NamedTuple):
-    """A name that takes releases: what it means, the number that it needs, and the event that it makes."""
+    """A name that takes events: what it means, the number that it needs, and the event that it makes."""
 
     meaning: str
     required: tuple[str, ...]
@@ -156,25 +154,25 @@ COMBINATORS: dict[str, Combinator] = {
     "subsampled": Combinator(
         "a Poisson sample: each unit joins with probability rate; neighbours add or remove one unit",
         ("rate",),
-        lambda releases, n: Subsampled(releases[0], n["rate"]),
+        lambda events, n: Subsampled(events[0], n["rate"]),
     ),
     "sampled": Combinator(
         "a sample without replacement of this share of the units; neighbours replace one unit",
         ("rate",),
-        lambda releases, n: SampledWithoutReplacement(releases[0], n["rate"]),
+        lambda events, n: SampledWithoutReplacement(events[0], n["rate"]),
     ),
     "group": Combinator(
-        "the same release for neighbours that differ in up to `size` units",
+        "the same event for neighbours that differ in up to `size` units",
         ("size",),
-        lambda releases, n: group(releases[0], int(n["size"])),
+        lambda events, n: group(events[0], int(n["size"])),
     ),
     "parallel": Combinator(
-        "releases about disjoint parts of the units",
+        "events about disjoint parts of the units",
         (),
-        lambda releases, n: Parallel(releases),
+        lambda events, n: Parallel(events),
     ),
 }
-"""Every name that takes releases: `parallel` several, the others one."""
+"""Every name that takes events: `parallel` several, the others one."""
 
 
 MAX_DEPTH, MAX_LENGTH, MAX_EXPONENT, MAX_REPETITIONS = 50, 100_000, 400, 10**15
@@ -194,7 +192,7 @@ class Token(NamedTuple):
 
 
 def parse(text: str) -> Event:
-    """The fact that the text describes.
+    """The event that the text describes. Raise `BadExpression` with the column of a mistake.
 
     >>> parse("2*gaussian(sigma=0.5) + claim(epsilon=1)").parts[0][1]
     2
@@ -240,11 +238,11 @@ class _Parser:
 
     def parse_all(self) -> Event:
         if self.current.kind == "end":
-            self.fail("nothing is written", "write a release, for example gaussian(sigma=10)")
-        loss = self.parse_sum()
+            self.fail("the text is empty", "write an event, for example gaussian(sigma=10)")
+        event = self.parse_sum()
         if self.current.kind != "end":
-            self.fail(f"{self.describe_current()} does not belong here", 'join releases with "+", repeat them with "*"')
-        return loss
+            self.fail(f"{self.describe_current()} does not belong here", 'join events with "+", repeat them with "*"')
+        return event
 
     def parse_sum(self) -> Event:
         terms = [self.parse_term()]
@@ -256,19 +254,19 @@ class _Parser:
         start, times, factors = self.current.column, 1, [self.parse_factor()]
         while self.take("*"):
             factors.append(self.parse_factor())
-        releases = [f for f in factors if not isinstance(f, tuple)]
-        if len(releases) != 1:
-            problem = "a number alone is no release" if not releases else "releases are added, not multiplied"
-            self.fail(problem, 'write k*release, and "+" between releases', start)
+        events = [f for f in factors if not isinstance(f, tuple)]
+        if len(events) != 1:
+            problem = "a number alone is no event" if not events else "events are added, not multiplied"
+            self.fail(problem, 'write k*event, and "+" between events', start)
         for count in (f for f in factors if isinstance(f, tuple)):
             times *= self.check_repetitions(*count)
         if times > MAX_REPETITIONS:
-            self.fail(f"more than {MAX_REPETITIONS:.0e} repetitions", "that is no ledger of this world", start)
-        return releases[0] if len(factors) == 1 else repeat(releases[0], int(times))
+            self.fail(f"more than {MAX_REPETITIONS:.0e} repetitions", "write a smaller number", start)
+        return events[0] if len(factors) == 1 else repeat(events[0], int(times))
 
     def check_repetitions(self, value: Fraction, column: int) -> int:
         if value.denominator != 1:
-            self.fail("a release cannot be repeated a fraction of a time", "write a whole number", column)
+            self.fail("an event cannot be repeated a fraction of a time", "write an integer", column)
         return value.numerator
 
     def parse_factor(self) -> "Event | tuple[Fraction, int]":
@@ -284,32 +282,32 @@ class _Parser:
         elif token.kind == "name":
             inside = self.parse_call()
         else:
-            self.fail(
-                f"a release or a number expected, found {self.describe_current()}", f"the releases are {_list_names()}"
-            )
+            self.fail(f"an event or a number expected, found {self.describe_current()}", f"the events are {_list_names()}")
         self.depth -= 1
         return inside
 
     def parse_call(self) -> Event:
         name = self.current
         if name.text not in NOISE_TERMS and name.text not in COMBINATORS:
-            self.fail(f'no release is called "{name.text}"', f"the releases are {_list_names()}")
+            nearest = get_close_matches(name.text, (*NOISE_TERMS, *COMBINATORS), 1)
+            hint = f"did you mean {nearest[0]}? The events are" if nearest else "the events are"
+            self.fail(f'no event is called "{name.text}"', f"{hint} {_list_names()}")
         self.place += 1
         self.expect("(")
         if name.text in COMBINATORS:
             return self.parse_combinator(name, COMBINATORS[name.text])
-        law = NOISE_TERMS[name.text]
-        numbers = self.parse_arguments(name, law.required, law.optional)
+        term = NOISE_TERMS[name.text]
+        numbers = self.parse_arguments(name, term.required, term.optional)
         self.expect(")")
         try:
-            return law.make(numbers)
+            return term.make(numbers)
         except BadParameter as wrong:  # norms that contradict each other, or too few of them
             self.fail(f"{wrong.name} is {wrong.value}: {wrong.reason}", wrong.hint, name.column)
 
     def parse_combinator(self, name: Token, combinator: Combinator) -> Event:
-        releases = [self.parse_sum()]
+        events = [self.parse_sum()]
         while not combinator.required and self.take(","):
-            releases.append(self.parse_sum())
+            events.append(self.parse_sum())
         if combinator.required:
             self.expect(",")
         column = self.current.column
@@ -317,7 +315,7 @@ class _Parser:
         if numbers.get("rate", 0) > 1:
             self.fail("a rate is a probability", "give one between 0 and 1", column)
         self.expect(")")
-        return combinator.make(tuple(releases), numbers)
+        return combinator.make(tuple(events), numbers)
 
     def parse_arguments(self, name: Token, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Fraction]:
         given: dict[str, Fraction] = {}
@@ -345,7 +343,7 @@ class _Parser:
         if value > 1 and key == "delta":
             self.fail("delta is a probability", "give one between 0 and 1", column)
         if key in INTEGER_ARGUMENTS and (value.denominator != 1 or value > MAX_REPETITIONS):
-            self.fail(f"{key} must be a whole number, at most {MAX_REPETITIONS:.0e}", "write it in digits", column)
+            self.fail(f"{key} must be an integer, at most {MAX_REPETITIONS:.0e}", "write it in digits", column)
 
     def parse_number(self) -> Fraction:
         value = self.parse_decimal()
@@ -364,7 +362,7 @@ class _Parser:
             self.fail(f"a number expected, found {self.describe_current()}", "write it in digits, without a sign")
         exponent = re.split("[eE]", token.text)[1:]
         if len(token.text) > MAX_EXPONENT or (exponent and abs(int(exponent[0])) > MAX_EXPONENT):
-            self.fail("a number this long or large is not read", "keep exponents within ±400")
+            self.fail("the number is too long or too large", "keep exponents within ±400")
         self.place += 1
         return Fraction(token.text)
 

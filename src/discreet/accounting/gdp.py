@@ -1,14 +1,14 @@
-"""Gaussian DP: the least μ such that telling neighbours apart is as hard as telling N(0,1) from N(μ,1).
+"""Gaussian DP: the least μ such that distinguishing neighbours is as hard as distinguishing N(0,1) from N(μ,1).
 
-Additive noise other than the Gaussian is read by its most revealing symmetric test. Let G_μ be the trade-off curve of the
-two Gaussians (false positives α against false negatives). α·G_μ(α) = Φ(−t)·Φ(t−μ) is log-concave in the threshold t and
-symmetric about t = μ/2, so it is largest there: α·G_μ(α) ≤ Φ(−μ/2)². Take μ with Φ(−μ/2) ≤ c, where
+**Theory of operation.** Additive noise other than the Gaussian is bounded by its most revealing symmetric test. Let G_μ be
+the trade-off curve of the two Gaussians (false positives α against false negatives). α·G_μ(α) = Φ(−t)·Φ(t−μ) is log-concave
+in the threshold t and symmetric about t = μ/2, so it is largest there: α·G_μ(α) ≤ Φ(−μ/2)². Take μ with Φ(−μ/2) ≤ c, where
 - *Laplace*, ε = shift/scale, c = e^{−ε/2}/2: its curve has α·f(α) = c² for e^{−ε}/2 ≤ α ≤ 1/2, so G_μ ≤ f there; the
   rest are straight lines to (0,1) and (1,0), and G_μ is convex with the same ends;
-- *discrete Laplace*, a = e^{−1/scale}, shift Δ whole, c = a^{(Δ+1)/2}/(1+a): the corners of its curve are the threshold
+- *discrete Laplace*, a = e^{−1/scale}, integer shift Δ, c = a^{(Δ+1)/2}/(1+a): the corners of its curve are the threshold
   tests α = a^t/(1+a), β = a^{Δ+1−t}/(1+a), t = 0…Δ+1, all with αβ = c², and then straight lines to (0,1) and (1,0);
-- *any ε-private release*, c = 1/(1+e^ε): its curve lies above the lines through (0,1), (c,c) and (1,0).
-The discrete Gaussian is *not* Δ/σ-GDP (at σ = 1 its total variation is 0.3989, the Gaussian's 0.3829): it reads ∞.
+- *any ε-private event*, c = 1/(1+e^ε): its curve lies above the lines through (0,1), (c,c) and (1,0).
+The discrete Gaussian is *not* Δ/σ-GDP (at σ = 1 its total variation is 0.3989, the Gaussian's 0.3829): its μ is ∞.
 """
 
 from fractions import Fraction
@@ -45,21 +45,95 @@ from discreet.events import (
 from discreet.noise import fixed
 from discreet.units import Sensitivity
 
-# The least μ, rounded up, with Φ(−μ/2) ≤ c: a search that only accepts what it has proven.
-#
-# With x = μ/2 two proofs are tried, one for each end. Small x: ½ − Φ(−x) ≥ (x/√2π)·Σ (−x²/2)^n/(n!(2n+1)) cut after a
-# negative term, in exact rationals. Large x: Φ(−x) ≤ φ(x)·R(x), in the logarithm, with scipy's erfcx under the error bound
-# stated in `gaussian`.
-
-
 SERIES_UP_TO = 0.5
 _TERMS = 15  # odd: the last term taken is negative; at x = ½ the first one left out is below 2^-90
 _NEGLIGIBLE = Fraction(1, 1 << 70)
 
 
+def gdp(event: Event) -> Fraction | float:
+    """μ such that the event is μ-GDP [DRS22, Def. 2.6]; ∞ where there is none. Rounded up.
+
+    >>> from discreet.units import to_sensitivity
+    >>> gdp(GaussianEvent(Fraction(10), to_sensitivity(1)) * 4)
+    Fraction(1, 5)
+    """
+    squared = mu_squared(event)
+    return inf if squared == inf else sqrt_up(to_rational(squared))
+
+
+def mu_squared(event: Event) -> Fraction | float:
+    """μ², which adds up under composition and stays rational for Gaussians."""
+    check_event(event)
+    match event:
+        case GaussianEvent(sigma=sigma, sensitivity=sensitivity):
+            return sensitivity.l2_squared / sigma**2  # [DRS22, Thm 2.7]
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _laplace(scale, sensitivity)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _discrete_laplace(scale, sensitivity)  # clamping is post-processing
+        case (
+            RandomizedResponseEvent()
+            | ExponentialEvent()
+            | PermuteAndFlipEvent()
+            | OptimalPartitionSelectionEvent()
+            | Claim()
+        ):
+            return _from_pure(pure(event))
+        case DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
+            return inf
+        case Composition(parts=parts):
+            return sum((times * mu_squared(part) for part, times in parts if times), Fraction(0))  # [DRS22, Cor. 3.3]
+        case Parallel(branches=branches):
+            return max((mu_squared(branch) for branch in branches), default=Fraction(0))
+        case Group(size=size):
+            inner = push_group(event)
+            # [DRS22, Thm 2.14 at μ-GDP]: a group of K is Kμ-GDP.
+            return size**2 * mu_squared(event.event) if isinstance(inner, Group) else mu_squared(inner)
+        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
+            # Mixing with the other distribution only lifts the trade-off curve: (1−q)(1−α) + q·f(α) ≥ f(α), and so its
+            # inverse.
+            return Fraction(0) if rate == 0 else min(mu_squared(inner), _from_pure(amplify(pure(inner), rate)))
+        case _:
+            assert_never(event)
+
+
+def _from_pure(epsilon: Fraction | float) -> Fraction | float:
+    if epsilon == inf:
+        return inf
+    low, high = exp_bounds(-to_rational(epsilon))
+    return mu_squared_at(low / (1 + high))
+
+
+def _laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
+    """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is taken."""
+
+    def one(shift: Fraction) -> Fraction | float:
+        return mu_squared_at(exp_bounds(-shift / scale / 2)[0] / 2)
+
+    one_shift = inf if sensitivity.l1 is None else one(sensitivity.l1)
+    return one_shift if sensitivity.l0 is None else min(one_shift, sensitivity.l0 * one(sensitivity.linf))
+
+
+def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
+    _, high = exp_bounds(-1 / scale)
+
+    def one(shift: Fraction) -> Fraction | float:
+        return mu_squared_at(exp_bounds(-(ceil(shift) + 1) / scale / 2)[0] / (1 + high))
+
+    one_shift = inf if sensitivity.l1 is None else min(one(sensitivity.l1), _from_pure(sensitivity.l1 / scale))
+    return one_shift if sensitivity.l0 is None else min(one_shift, sensitivity.l0 * one(sensitivity.linf))
+
+
 @lru_cache(maxsize=4096)
 def mu_squared_at(c: Fraction) -> Fraction | float:
-    """μ² for the largest c in (0, 1/2] that the fixed point of a trade-off curve is proven to reach.
+    """The least μ², rounded up, with Φ(−μ/2) ≤ c, c in (0, 1/2]: a search that only accepts what it has proven.
+
+    With x = μ/2 two proofs are tried, one for each end. Small x: ½ − Φ(−x) ≥ (x/√2π)·Σ (−x²/2)^n/(n!(2n+1)) cut after a
+    negative term, in exact rationals. Large x: Φ(−x) ≤ φ(x)·R(x), in the logarithm, with scipy's erfcx under the error bound
+    stated in `pld`.
 
     >>> abs(float(mu_squared_at(Fraction("0.158655253931457"))) ** 0.5 - 2) < 1e-12  # Φ(−1)
     True
@@ -78,7 +152,7 @@ def mu_squared_at(c: Fraction) -> Fraction | float:
 
 
 def _approximate(c: Fraction, gap: Fraction) -> float:
-    """−Φ⁻¹(c), to a double's precision or nearly. Nothing rests on it but speed."""
+    """−Φ⁻¹(c), to a double's precision or nearly; only speed depends on it."""
     from scipy.special import erfinv, ndtri
 
     return float(sqrt(2) * erfinv(nearest_float(2 * gap)) if gap < Fraction(1, 4) else -ndtri(nearest_float(c)))
@@ -107,76 +181,3 @@ def _holds_by_tail(x: float, log_c: float) -> bool:
 
 _ROOT_TWO_PI = sqrt_up(Fraction(4 * (fixed.half_pi(PRECISION) + 1), 1 << PRECISION))
 assert abs(float(_ROOT_TWO_PI) - sqrt(2 * pi)) < 1e-15
-
-
-def gdp(event: Event) -> Fraction | float:
-    """μ such that the release is μ-GDP [DRS22, Def. 2.6]; ∞ where there is none. Rounded up.
-
-    >>> from discreet.units import to_sensitivity
-    >>> gdp(GaussianEvent(Fraction(10), to_sensitivity(1)) * 4)
-    Fraction(1, 5)
-    """
-    squared = mu_squared(event)
-    return inf if squared == inf else sqrt_up(to_rational(squared))
-
-
-def mu_squared(event: Event) -> Fraction | float:
-    """μ², which adds up under composition and stays rational for Gaussians."""
-    check_event(event)
-    match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved):
-            return moved.l2_squared / sigma**2  # [DRS22, Thm 2.7]
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _laplace(scale, moved)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _discrete_laplace(scale, moved)  # clamping is post-processing
-        case (
-            RandomizedResponseEvent()
-            | ExponentialEvent()
-            | PermuteAndFlipEvent()
-            | OptimalPartitionSelectionEvent()
-            | Claim()
-        ):
-            return _from_pure(pure(event))
-        case DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
-            return inf
-        case Composition(parts=parts):
-            return sum((times * mu_squared(part) for part, times in parts if times), Fraction(0))  # [DRS22, Cor. 3.3]
-        case Parallel(branches=branches):
-            return max((mu_squared(branch) for branch in branches), default=Fraction(0))
-        case Group(size=size):
-            inner = push_group(event)
-            # [DRS22, Thm 2.14 at μ-GDP]: a group of K is Kμ-GDP.
-            return size**2 * mu_squared(event.event) if isinstance(inner, Group) else mu_squared(inner)
-        case Subsampled(event=inner, rate=rate) | SampledWithoutReplacement(event=inner, rate=rate):
-            # Mixing with the other law only lifts the trade-off curve: (1−q)(1−α) + q·f(α) ≥ f(α), and so its inverse.
-            return Fraction(0) if rate == 0 else min(mu_squared(inner), _from_pure(amplify(pure(inner), rate)))
-        case _:
-            assert_never(event)
-
-
-def _from_pure(epsilon: Fraction | float) -> Fraction | float:
-    if epsilon == inf:
-        return inf
-    low, high = exp_bounds(-to_rational(epsilon))
-    return mu_squared_at(low / (1 + high))
-
-
-def _laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
-    """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is read."""
-
-    def one(shift: Fraction) -> Fraction | float:
-        return mu_squared_at(exp_bounds(-shift / scale / 2)[0] / 2)
-
-    whole = inf if sensitivity.l1 is None else one(sensitivity.l1)
-    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * one(sensitivity.linf))
-
-
-def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity) -> Fraction | float:
-    _, high = exp_bounds(-1 / scale)
-
-    def one(shift: Fraction) -> Fraction | float:
-        return mu_squared_at(exp_bounds(-(ceil(shift) + 1) / scale / 2)[0] / (1 + high))
-
-    whole = inf if sensitivity.l1 is None else min(one(sensitivity.l1), _from_pure(sensitivity.l1 / scale))
-    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * one(sensitivity.linf))

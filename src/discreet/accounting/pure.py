@@ -1,4 +1,4 @@
-"""Pure ε: the largest that the privacy loss ln P(E)/P'(E) can be, over all events and both directions."""
+"""Pure ε: the largest that the privacy loss ln P(E)/P'(E) can be, over all outcomes E and both directions."""
 
 from fractions import Fraction
 from math import inf
@@ -30,7 +30,7 @@ from discreet.events import (
 
 
 def pure(event: Event) -> Fraction | float:
-    """ε such that the release is ε-private; ∞ where there is none. Irrational values are rounded up.
+    """ε such that the event is ε-private; ∞ where there is none. Irrational values are rounded up.
 
     >>> from discreet import Laplace
     >>> pure(Laplace(10).event(1))
@@ -39,13 +39,13 @@ def pure(event: Event) -> Fraction | float:
     check_event(event)
     match event:
         case (
-            LaplaceEvent(scale=scale, sensitivity=moved)
-            | DiscreteLaplaceEvent(scale=scale, sensitivity=moved)
-            | TruncatedGeometricEvent(scale=scale, sensitivity=moved)
+            LaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
         ):
             # [DMNS06, Prop. 1]: ln p(o − x)/p(o − x') = (‖o − x'‖₁ − ‖o − x‖₁)/scale ≤ l1/scale; clamping is
-            # post-processing. On whole numbers the same triangle inequality holds for the discrete law [GRS09].
-            return inf if moved.l1 is None else moved.l1 / scale
+            # post-processing. On integers the same triangle inequality holds for discrete Laplace noise [GRS09].
+            return inf if sensitivity.l1 is None else sensitivity.l1 / scale
         case GaussianEvent() | DiscreteGaussianEvent() | BinomialEvent() | ThresholdEvent():
             return inf
         case RandomizedResponseEvent(truth=truth, choices=choices):

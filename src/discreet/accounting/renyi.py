@@ -1,17 +1,43 @@
-"""Rényi DP: D_α between the laws of neighbours, at most, in both directions, at one order α > 1 or at many."""
+"""Rényi DP: the largest D_α between the distributions of neighbours, in both directions, at one order α > 1 or at many.
+
+D_α(P‖Q) = ln E_Q[(P/Q)^α]/(α − 1). Every closed form below takes out the largest privacy loss ε, so that what remains under
+the logarithm lies between 0 and 1 and no large exponential appears.
+
+To choose the order after the whole composition is known is sound: the theorem holds at every order (`find_best_order`). To
+choose it while the analyst still adapts is not (`currencies`).
+
+**Proof** for a Poisson sample of rate q, from the divergences of the event on everyone. Let Q be the distribution of the
+output without the unit and P with it, given who else was sampled. The sample's distribution is (1−q)Q + qP if the unit is in
+the data and Q if not. Who else was sampled averages such pairs, and the moments E_Q[(P/Q)^α] are jointly convex, so the
+worst single pair bounds the average.
+
+*Remove* ((1−q)Q + qP against Q), integer α: by the binomial theorem [MTZ19, Sec. 3.3],
+    A_α = Σ_k C(α,k)(1−q)^{α−k}q^k·E_Q[(P/Q)^k] = 1 + Σ_{k≥2} C(α,k)(1−q)^{α−k}q^k·(e^{(k−1)D_k} − 1).
+*Add* (Q against (1−q)Q + qP), B_α = E_Q[(1−q+qP/Q)^{1−α}]: two cases.
+
+1. The pair has a mirror: an involution that swaps P and Q (symmetric noise; two swapped answers). Then B_α ≤ A_α
+   [MTZ19, Thm 5 for differentiable densities]. In general: write R = P/Q, u = 1−q+qR, v = 1−q+q/R. The measure √(PQ) is
+   its own mirror image and R turns into 1/R, so it is enough that at every point with R ≥ 1
+       R^{-1/2}·(u^α − u^{1−α}) ≥ R^{1/2}·(v^{1−α} − v^α).
+   With U = ln u, V = −ln v, β = α − ½ this reads e^{(U+V)/2}·sinh(βU)/R ≥ sinh(βV). Here U ≥ V ≥ 0, since
+   uv = 1 + q(1−q)(√R − 1/√R)² ≥ 1; so sinh(βU)/sinh(βV) grows with β, and at β = ½ both sides equal
+   e^{V/2}·q(1 − 1/R)/2. Post-processing of a mirrored pair keeps the bound.
+2. No mirror: f(x) = (1−q+qx)^{1−α} has f'' ≤ α(α−1)q²(1−q)^{−α−1}, and E_Q[P/Q − 1] = 0, so by Taylor
+       B_α ≤ 1 + ½α(α−1)·q²(1−q)^{−α−1}·(e^{D_2} − 1); also B_α ≤ 1 + q·(e^{(α−1)D_α} − 1), as f is convex.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, floor, inf
+from math import ceil, expm1, floor, inf, log, log1p
 from typing import assert_never
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet._numbers import Number, ceil_float, check_probability, to_rational
-from discreet.accounting import subsampling
 from discreet.accounting.conversions import epsilon_from_rdp
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds, tanh_half_up
 from discreet.accounting.pure import amplify, pure, response_epsilon
@@ -39,66 +65,31 @@ from discreet.events import (
     TruncatedGeometricEvent,
     check_event,
 )
+from discreet.noise import fixed
 from discreet.units import Sensitivity
 
-# Rényi divergences D_α of the single laws, α > 1, each rounded up.
-#
-# D_α(P‖Q) = ln E_Q[(P/Q)^α]/(α − 1). Every form below takes out the largest privacy loss ε, so that what is left under the
-# logarithm lies between 0 and 1 and no large exponential appears.
+Floats = npt.NDArray[np.float64]
 
+SLACK = 2.0**-47
+"""Relative error allowed for a handful of roundings and calls of log, exp, expm1 in doubles: 64 units of 2^-53."""
 
-def response_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
-    """Binary randomised response, and with it every ε-private mechanism [BS16, Prop. 3.3; Mir17, Prop. 5].
+MAX_ORDER = 4096
+"""The largest order whose binomial sum is taken; above it a sample has the bound of the event on everyone."""
 
-    >>> float(response_divergence(Fraction(1), Fraction(2))) <= 1
-    True
-    """
-    tail = (1 + exp_neg_bounds((2 * order - 1) * epsilon)[1]) / (1 + exp_neg_bounds(epsilon)[0])
-    return min(_add_log_tail(epsilon, tail, order), order * epsilon * tanh_half_up(epsilon))
+ORDERS: tuple[float, ...] = (
+    *(1 + 2.0**-j for j in range(10, 0, -1)),
+    *range(2, 17),
+    *(round(16 * 2 ** (j / 4)) for j in range(1, 33)),
+    *(4096 * 4.0**j for j in range(1, 12)),
+)
+"""Where the search begins: close to 1 for large ε, the usual 2…100, and far beyond for small ε."""
 
-
-def choice_divergence(epsilon: Fraction, truth: Fraction, wrong: Fraction, choices: int, order: Fraction) -> Fraction:
-    """The k-ary response whose likelier answer has probability max(truth, wrong), ε the log of their ratio, rounded up.
-
-    E = t·e^{(α−1)ε} + w·e^{−(α−1)ε} + (k−2)·wrong, t ≥ w the two probabilities of the answers that the neighbours swap.
-    """
-    high, low = max(truth, wrong), min(truth, wrong)
-    once, twice = exp_neg_bounds((order - 1) * epsilon)[1], exp_neg_bounds(2 * (order - 1) * epsilon)[1]
-    return min(
-        _add_log_tail(epsilon, high + low * twice + (choices - 2) * wrong * once, order), response_divergence(epsilon, order)
-    )
-
-
-def laplace_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
-    """Continuous Laplace shifted by ε scales [Mir17, Prop. 6]."""
-    tail = order + (order - 1) * exp_neg_bounds((2 * order - 1) * epsilon)[1]
-    return _add_log_tail(epsilon, tail / (2 * order - 1), order)
-
-
-def discrete_laplace_divergence(steps: int, scale: Fraction, order: Fraction) -> Fraction:
-    """P(k) ∝ a^|k|, a = e^{−1/scale}, shifted by whole `steps`.
-
-    Summing p^α·q^{1−α} over k ≤ 0, 0 < k < Δ and k ≥ Δ gives, with r = a^{2α−1},
-    e^{(α−1)ε}·(1 + r^Δ + (1−a)·(r − r^Δ)/(1−r))/(1+a).
-    """
-    epsilon, slope = steps / scale, (2 * order - 1) / scale
-    a_low, a_high = exp_neg_bounds(1 / scale)
-    r_high = exp_neg_bounds(slope)[1]
-    if r_high >= 1 or a_high >= 1:  # a scale past 2^120: only the pure bound is within reach of 128 bits
-        return response_divergence(epsilon, order)
-    last_low, last_high = exp_neg_bounds(steps * slope)
-    middle = (1 - a_low) * max(Fraction(0), r_high - last_low) / (1 - r_high)
-    tail = (1 + last_high + middle) / (1 + a_low)
-    return min(_add_log_tail(epsilon, tail, order), response_divergence(epsilon, order))
-
-
-def _add_log_tail(epsilon: Fraction, tail: Fraction, order: Fraction) -> Fraction:
-    """ε + ln(tail)/(α − 1), between 0 and ε."""
-    return max(Fraction(0), min(epsilon, epsilon + log_bounds(tail)[1] / (order - 1)))
+PATIENCE = 6
+"""How many orders in a row may fail to improve before the first pass stops."""
 
 
 def renyi(event: Event, order: Number) -> Fraction | float:
-    """ε̄ such that the release is (order, ε̄)-RDP [Mir17, Def. 4]; ∞ where there is none. Rounded up. Order ∞ is pure ε.
+    """ε̄ such that the event is (order, ε̄)-RDP [Mir17, Def. 4]; ∞ where there is none. Rounded up. Order ∞ is pure ε.
 
     >>> from discreet.units import to_sensitivity
     >>> renyi(GaussianEvent(Fraction(10), to_sensitivity(1)), 20)
@@ -115,12 +106,17 @@ def renyi(event: Event, order: Number) -> Fraction | float:
 
 def _renyi(event: Event, order: Fraction) -> Fraction | float:
     match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
-            return order * moved.l2_squared / (2 * sigma**2)  # [Mir17, Prop. 7]; whole numbers [CKS20, Thm 4, Cor. 16]
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _laplace(scale, moved, order)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _discrete_laplace(scale, moved, order)  # clamping is post-processing
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
+            return order * sensitivity.l2_squared / (2 * sigma**2)  # [Mir17, Prop. 7]; integers [CKS20, Thm 4, Cor. 16]
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _laplace(scale, sensitivity, order)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _discrete_laplace(scale, sensitivity, order)  # clamping is post-processing
         case RandomizedResponseEvent(truth=truth, choices=choices):
             return _response(truth, choices, order)
         case ExponentialEvent(epsilon=epsilon):
@@ -155,19 +151,21 @@ def renyi_from_pure(epsilon: Fraction | float, order: Fraction) -> Fraction | fl
 
 
 def _laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
-    """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is read."""
-    whole = inf if sensitivity.l1 is None else laplace_divergence(sensitivity.l1 / scale, order)
+    """All of l1 on one coordinate, or l0 coordinates moved by linf each: both dominate, the smaller one is taken."""
+    one_shift = inf if sensitivity.l1 is None else laplace_divergence(sensitivity.l1 / scale, order)
     return (
-        whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * laplace_divergence(sensitivity.linf / scale, order))
+        one_shift
+        if sensitivity.l0 is None
+        else min(one_shift, sensitivity.l0 * laplace_divergence(sensitivity.linf / scale, order))
     )
 
 
 def _discrete_laplace(scale: Fraction, sensitivity: Sensitivity, order: Fraction) -> Fraction | float:
-    whole = inf if sensitivity.l1 is None else discrete_laplace_divergence(ceil(sensitivity.l1), scale, order)
-    whole = whole if sensitivity.l1 is None else min(whole, response_divergence(sensitivity.l1 / scale, order))
+    one_shift = inf if sensitivity.l1 is None else discrete_laplace_divergence(ceil(sensitivity.l1), scale, order)
+    one_shift = one_shift if sensitivity.l1 is None else min(one_shift, response_divergence(sensitivity.l1 / scale, order))
     if sensitivity.l0 is None:
-        return whole
-    return min(whole, sensitivity.l0 * discrete_laplace_divergence(ceil(sensitivity.linf), scale, order))
+        return one_shift
+    return min(one_shift, sensitivity.l0 * discrete_laplace_divergence(ceil(sensitivity.linf), scale, order))
 
 
 def _response(truth: Fraction, choices: int, order: Fraction) -> Fraction | float:
@@ -175,104 +173,6 @@ def _response(truth: Fraction, choices: int, order: Fraction) -> Fraction | floa
         return inf
     wrong = (1 - truth) / (choices - 1)
     return choice_divergence(to_rational(response_epsilon(truth, choices)), truth, wrong, choices, order)
-
-
-def _renyi_subsampled(inner: Event, rate: Fraction, order: Fraction) -> Fraction | float:
-    """The least of what the sample, its pure ε and no sampling at all give [proofs in `subsampling`]."""
-    plain = _renyi(inner, order)
-    if rate in (0, 1):
-        return plain if rate else Fraction(0)
-    if isinstance(inner, Subsampled):  # a sample of a sample is a sample
-        return _renyi_subsampled(inner.event, inner.rate * rate, order)
-    alpha = ceil_float(order)  # D_α grows with α
-    best = min(plain, _amplify_moment(inner, rate, alpha))
-    epsilon = pure(inner)
-    return best if epsilon == inf else min(best, _amplify_moment(Claim(to_rational(epsilon), Fraction(0)), rate, alpha))
-
-
-def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
-    below = floor(alpha)
-    if ceil(alpha) > subsampling.MAX_ORDER or _integer_order(inner, 2) == inf:
-        return inf
-    moment = subsampling.interpolate_moment(
-        alpha, below, _remove_moment(inner, rate, below), _remove_moment(inner, rate, ceil(alpha))
-    )
-    second = _integer_order(inner, 2)
-    if alpha <= 2:
-        moment = min(moment, subsampling.remove_moment_near_one(rate, alpha, second))
-    if not _is_symmetric(inner):
-        same = ceil_float(_renyi(inner, Fraction(alpha)))
-        moment = max(moment, subsampling.add_moment(rate, alpha, second, same))
-    return moment / (alpha - 1) * (1 + subsampling.SLACK)
-
-
-def _remove_moment(inner: Event, rate: Fraction, order: int) -> float:
-    if order == 1:
-        return 0.0
-    return subsampling.remove_moment(rate, order, np.array(_integer_orders(inner, order)))
-
-
-def _integer_orders(inner: Event, order: int) -> list[float]:
-    table = _order_table(inner)
-    while len(table) < order - 1:
-        table.append(ceil_float(_renyi(inner, Fraction(len(table) + 2))))
-    return table[: order - 1]
-
-
-def _integer_order(inner: Event, order: int) -> float:
-    return _integer_orders(inner, order)[-1]
-
-
-@lru_cache(maxsize=1 << 9)
-def _order_table(inner: Event) -> list[float]:
-    """D_2, D_3, … as far as anyone has asked: looked up once per release, not once per order."""
-    return []
-
-
-def _is_symmetric(inner: Event) -> bool:
-    """Whether an involution swaps the two laws of every neighbouring pair, or of a pair that dominates it.
-
-    Symmetric noise about x and about x' swaps under o → x + x' − o; two answers of a response swap; what is read through its
-    pure ε is read as a binary response. Adaptively composed Gaussians are dominated by a single one [DRS22, Cor. 3.3].
-    """
-    match inner:
-        case (
-            LaplaceEvent()
-            | DiscreteLaplaceEvent()
-            | TruncatedGeometricEvent()
-            | GaussianEvent()
-            | DiscreteGaussianEvent()
-            | RandomizedResponseEvent()
-            | PermuteAndFlipEvent()
-            | Claim()
-            | OptimalPartitionSelectionEvent()
-        ):
-            return True
-        case Composition(parts=parts):
-            return all(isinstance(part, GaussianEvent) for part, _ in parts)
-        case Group():
-            deeper = push_group(inner)
-            return not isinstance(deeper, Group) and _is_symmetric(deeper)
-        case _:
-            return False
-
-
-# Rényi DP at many orders, and the (ε, δ) point of the best one.
-#
-# Choosing the order after the whole plan is known is fine: the theorem holds at every order. Choosing it while the analyst
-# still adapts is not (see `filters`).
-
-
-ORDERS: tuple[float, ...] = (
-    *(1 + 2.0**-j for j in range(10, 0, -1)),
-    *range(2, 17),
-    *(round(16 * 2 ** (j / 4)) for j in range(1, 33)),
-    *(4096 * 4.0**j for j in range(1, 12)),
-)
-"""Where the search begins: close to 1 for large ε, the usual 2…100, and far beyond for small ε."""
-
-PATIENCE = 6
-"""How many orders in a row may fail to improve before the first pass stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +227,219 @@ def _midpoints_near_best(tried: dict[float, float]) -> list[float]:
     best = min(tried, key=tried.__getitem__)
     gaps = pairwise(sorted(tried))
     return [(low + high) / 2 for low, high in gaps if best in (low, high) and high - low > 1e-9 * high]
+
+
+# Divergences of single mechanisms, each rounded up.
+
+
+def response_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """Binary randomised response, and with it every ε-private mechanism [BS16, Prop. 3.3; Mir17, Prop. 5].
+
+    >>> float(response_divergence(Fraction(1), Fraction(2))) <= 1
+    True
+    """
+    tail = (1 + exp_neg_bounds((2 * order - 1) * epsilon)[1]) / (1 + exp_neg_bounds(epsilon)[0])
+    return min(_add_log_tail(epsilon, tail, order), order * epsilon * tanh_half_up(epsilon))
+
+
+def choice_divergence(epsilon: Fraction, truth: Fraction, wrong: Fraction, choices: int, order: Fraction) -> Fraction:
+    """The k-ary response whose likelier answer has probability max(truth, wrong), ε the log of their ratio, rounded up.
+
+    E = t·e^{(α−1)ε} + w·e^{−(α−1)ε} + (k−2)·wrong, t ≥ w the two probabilities of the answers that the neighbours swap.
+    """
+    high, low = max(truth, wrong), min(truth, wrong)
+    once, twice = exp_neg_bounds((order - 1) * epsilon)[1], exp_neg_bounds(2 * (order - 1) * epsilon)[1]
+    return min(
+        _add_log_tail(epsilon, high + low * twice + (choices - 2) * wrong * once, order), response_divergence(epsilon, order)
+    )
+
+
+def laplace_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """Continuous Laplace shifted by ε scales [Mir17, Prop. 6]."""
+    tail = order + (order - 1) * exp_neg_bounds((2 * order - 1) * epsilon)[1]
+    return _add_log_tail(epsilon, tail / (2 * order - 1), order)
+
+
+def discrete_laplace_divergence(steps: int, scale: Fraction, order: Fraction) -> Fraction:
+    """P(k) ∝ a^|k|, a = e^{−1/scale}, shifted by an integer number of `steps`.
+
+    Summing p^α·q^{1−α} over k ≤ 0, 0 < k < Δ and k ≥ Δ gives, with r = a^{2α−1},
+    e^{(α−1)ε}·(1 + r^Δ + (1−a)·(r − r^Δ)/(1−r))/(1+a).
+    """
+    epsilon, slope = steps / scale, (2 * order - 1) / scale
+    a_low, a_high = exp_neg_bounds(1 / scale)
+    r_high = exp_neg_bounds(slope)[1]
+    if r_high >= 1 or a_high >= 1:  # a scale above 2^120: only the pure bound is within reach of 128 bits
+        return response_divergence(epsilon, order)
+    last_low, last_high = exp_neg_bounds(steps * slope)
+    middle = (1 - a_low) * max(Fraction(0), r_high - last_low) / (1 - r_high)
+    tail = (1 + last_high + middle) / (1 + a_low)
+    return min(_add_log_tail(epsilon, tail, order), response_divergence(epsilon, order))
+
+
+def _add_log_tail(epsilon: Fraction, tail: Fraction, order: Fraction) -> Fraction:
+    """ε + ln(tail)/(α − 1), between 0 and ε."""
+    return max(Fraction(0), min(epsilon, epsilon + log_bounds(tail)[1] / (order - 1)))
+
+
+# Poisson samples.
+
+
+def _renyi_subsampled(inner: Event, rate: Fraction, order: Fraction) -> Fraction | float:
+    """The least of what the sample, its pure ε and no sampling at all give [**Proof** at the head of this file]."""
+    plain = _renyi(inner, order)
+    if rate in (0, 1):
+        return plain if rate else Fraction(0)
+    if isinstance(inner, Subsampled):  # a sample of a sample is a sample
+        return _renyi_subsampled(inner.event, inner.rate * rate, order)
+    alpha = ceil_float(order)  # D_α grows with α
+    best = min(plain, _amplify_moment(inner, rate, alpha))
+    epsilon = pure(inner)
+    return best if epsilon == inf else min(best, _amplify_moment(Claim(to_rational(epsilon), Fraction(0)), rate, alpha))
+
+
+def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
+    below = floor(alpha)
+    if ceil(alpha) > MAX_ORDER or _integer_order(inner, 2) == inf:
+        return inf
+    moment = interpolate_moment(alpha, below, _remove_moment(inner, rate, below), _remove_moment(inner, rate, ceil(alpha)))
+    second = _integer_order(inner, 2)
+    if alpha <= 2:
+        moment = min(moment, remove_moment_near_one(rate, alpha, second))
+    if not _is_symmetric(inner):
+        same = ceil_float(_renyi(inner, Fraction(alpha)))
+        moment = max(moment, add_moment(rate, alpha, second, same))
+    return moment / (alpha - 1) * (1 + SLACK)
+
+
+def _remove_moment(inner: Event, rate: Fraction, order: int) -> float:
+    if order == 1:
+        return 0.0
+    return remove_moment(rate, order, np.array(_integer_orders(inner, order)))
+
+
+def _integer_orders(inner: Event, order: int) -> list[float]:
+    table = _order_table(inner)
+    while len(table) < order - 1:
+        table.append(ceil_float(_renyi(inner, Fraction(len(table) + 2))))
+    return table[: order - 1]
+
+
+def _integer_order(inner: Event, order: int) -> float:
+    return _integer_orders(inner, order)[-1]
+
+
+@lru_cache(maxsize=1 << 9)
+def _order_table(inner: Event) -> list[float]:
+    """D_2, D_3, … as far as they were needed: computed once per event, not once per order."""
+    return []
+
+
+def _is_symmetric(inner: Event) -> bool:
+    """Whether an involution swaps the two distributions of every neighbouring pair, or of a pair that dominates it.
+
+    Symmetric noise about x and about x' swaps under o → x + x' − o; two answers of a response swap; what is bounded by its
+    pure ε is bounded by a binary response. Adaptively composed Gaussians are dominated by a single one [DRS22, Cor. 3.3].
+    """
+    match inner:
+        case (
+            LaplaceEvent()
+            | DiscreteLaplaceEvent()
+            | TruncatedGeometricEvent()
+            | GaussianEvent()
+            | DiscreteGaussianEvent()
+            | RandomizedResponseEvent()
+            | PermuteAndFlipEvent()
+            | Claim()
+            | OptimalPartitionSelectionEvent()
+        ):
+            return True
+        case Composition(parts=parts):
+            return all(isinstance(part, GaussianEvent) for part, _ in parts)
+        case Group():
+            deeper = push_group(inner)
+            return not isinstance(deeper, Group) and _is_symmetric(deeper)
+        case _:
+            return False
+
+
+def remove_moment(rate: Fraction, order: int, divergences: Floats) -> float:
+    """ln A_α for integer α ≥ 2 and 0 < q < 1, rounded up; divergences[k−2] ≥ D_k for k = 2…α.
+
+    >>> half = remove_moment(Fraction(1, 2), 2, np.array([0.1]))  # A = 1 + (e^0.1 − 1)/4
+    >>> abs(half - log1p(expm1(0.1) / 4)) < 1e-12
+    True
+    """
+    log_rate, log_rest = _log_rates(rate)
+    k = np.arange(2, order + 1, dtype=np.float64)
+    growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
+    if not np.isfinite(growth).all():
+        return inf
+    with np.errstate(divide="ignore"):  # a divergence of 0 adds nothing: ln 0 = −∞ is meant
+        excess = growth + np.log(-np.expm1(-growth))  # ln(e^g − 1)
+    factorials = _log_factorials(order)
+    choose = [factorials[order] - factorials[2:], -factorials[: order - 1][::-1]]  # ln of α!/k! and of 1/(α−k)!
+    return _log1p_sum(_sum_padded(*choose, (order - k) * log_rest, k * log_rate, excess))
+
+
+def add_moment(rate: Fraction, order: float, second: float, same: float) -> float:
+    """ln B_α by case 2, any real α > 1, rounded up; second ≥ D_2, same ≥ D_α."""
+    log_rate, log_rest = _log_rates(rate)
+    chord = _sum_padded(log_rate, _log_expm1((order - 1) * same))
+    curvature = log(order * (order - 1) / 2)
+    taylor = _sum_padded(curvature, 2 * log_rate, -(order + 1) * log_rest, _log_expm1(second))
+    return _log1p_sum(np.minimum(chord, taylor))
+
+
+def remove_moment_near_one(rate: Fraction, order: float, second: float) -> float:
+    """ln A_α for 1 < α ≤ 2, rounded up: Taylor again, with f(x) = (1−q+qx)^α and f'' ≤ α(α−1)q²(1−q)^{α−2}."""
+    log_rate, log_rest = _log_rates(rate)
+    curvature = log(order * (order - 1) / 2)
+    return _log1p_sum(_sum_padded(curvature, 2 * log_rate, (order - 2) * log_rest, _log_expm1(second)))
+
+
+def interpolate_moment(order: float, below: int, lower: float, upper: float) -> float:
+    """ln A_α at a fraction of an order: it is convex in α (Hölder), so the chord from α = below to below + 1 is above it."""
+    share = order - below
+    return ((1 - share) * lower + share * upper) * (1 + SLACK)
+
+
+def _log_rates(rate: Fraction) -> tuple[float, float]:
+    """ln q and ln(1 − q), rounded up."""
+    return ceil_float(log_bounds(rate)[1]), ceil_float(log_bounds(1 - rate)[1])
+
+
+def _log_expm1(x: float) -> float:
+    if x <= 0:
+        return -inf
+    return x + log(-expm1(-x)) if x < inf else inf
+
+
+def _sum_padded(*terms: Floats | float) -> Floats:
+    """The sum of the terms, moved up by more than what adding and computing them can have lost."""
+    total = np.atleast_1d(np.asarray(sum(terms)))
+    return np.asarray(total + SLACK * (1 + sum(np.abs(np.where(np.isfinite(term), term, 0)) for term in terms)))
+
+
+def _log1p_sum(terms: Floats) -> float:
+    """ln(1 + Σ e^t), rounded up; a sum of positive terms loses at most their number in units."""
+    top = float(np.max(terms))
+    if top in (-inf, inf):
+        return max(0.0, top)
+    log_total = top + log(float(np.sum(np.exp(terms - top)))) + SLACK * (abs(top) + len(terms))
+    value = log1p(float(np.exp(log_total))) if log_total < 0 else log_total + log1p(float(np.exp(-log_total)))
+    return value * (1 + SLACK)
+
+
+@lru_cache(maxsize=1)
+def _table(size: int) -> Floats:
+    total, sums = 0, [0.0]
+    for n in range(1, size):
+        total += fixed.log_int(n, 64)  # each within one unit of 2^-64
+        sums.append(total / 2**64)
+    return np.array(sums)
+
+
+def _log_factorials(order: int) -> Floats:
+    """ln 0!, …, ln order!, each within two units of 2^-53, relatively."""
+    return _table(1024 if order < 1024 else MAX_ORDER + 1)[: order + 1]

@@ -1,16 +1,18 @@
-"""Rewriting a fact into alternatives, each a plain composition: `Group` and nested samples disappear, `Parallel` too
-where it stands alone.
+"""Rewriting an event into alternatives, each a plain composition: `Group` and nested samples disappear, `Parallel` too where
+it stands alone.
 
-The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the alternatives. Every rewriting
-is either an identity or replaces a fact by one that dominates it; each says why, and which neighbours it covers.
+**Theory of operation.** The worst neighbours are those of the worst alternative, so δ(ε) is the largest over the
+alternatives (`list_alternatives`). Every rewriting is either an identity or replaces an event by one that dominates it; each
+says why, and which neighbours it covers. Where an alternative only dominates, `find_attained_event` gives an event whose
+worst neighbours are among those of the original one, which bounds the curve from below.
 
 *Groups.* Neighbours that differ in up to K units are all pairs with |D △ D'| ≤ K: i units that are only in D and j that are
 only in D', i + j ≤ K. A group of two is also a replaced pair. Noise that treats both directions alike sees K changes in
-either case; a Poisson sample does not (`Units`).
+either case; a Poisson sample does not (`GroupShape`).
 
-*Adaptive questions.* A unit is in one branch of a `Parallel`, but in which one may depend on earlier answers if the
-partition was chosen after seeing them. So in a composition a `Parallel` stays a part of its own, whose bounds hold for
-every branch at once; only alone it is as many alternatives.
+*Adaptive queries.* A unit is in one branch of a `Parallel`, but in which one may depend on earlier answers if the partition
+was chosen after seeing them. So in a composition a `Parallel` stays a part of its own, whose bounds hold for every branch at
+once; only alone it is as many alternatives.
 """
 
 from collections.abc import Iterable
@@ -50,105 +52,73 @@ from discreet.events import (
     Subsampled,
     ThresholdEvent,
     TruncatedGeometricEvent,
-    check_event,
     compose,
     repeat,
     subsample_without_replacement,
 )
 from discreet.units import Sensitivity, to_sensitivity
 
-# Changes that *all* norms of a sensitivity allow: what a lower end may lean on.
-#
-# A `Sensitivity` states up to four norms of one change. A change that meets one of them and breaks another is no
-# neighbour, so
-# a bound from below must come from a vector within all of them. The longest such vector moves as many coordinates as
-# possible
-# by as much as possible (a convex function is largest at a corner): n coordinates by r and one by what is left.
-
-
-Change = tuple[tuple[Fraction, int], ...]
+Change: TypeAlias = tuple[tuple[Fraction, int], ...]
 """(shift, number of coordinates that move by it), largest shift first."""
-
 
 AdditiveNoiseEvent: TypeAlias = (
     LaplaceEvent | DiscreteLaplaceEvent | TruncatedGeometricEvent | DiscreteGaussianEvent | BinomialEvent
 )
 """Noise that is added to every coordinate, and treats the coordinates apart."""
 
+INTEGER_NOISE = (DiscreteLaplaceEvent, TruncatedGeometricEvent, DiscreteGaussianEvent, BinomialEvent)
 
-def find_attained_change(event: AdditiveNoiseEvent) -> Change:
-    """A long change that all norms, and the range of a truncated mechanism, allow."""
-    match event:
-        case LaplaceEvent(sensitivity=moved):
-            return find_real_change(moved)
-        case TruncatedGeometricEvent(sensitivity=moved, lower=lower, upper=upper):
-            return find_integer_change(moved, upper - lower)
-        case _:
-            return find_integer_change(event.sensitivity)
+_NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
 
 
-def find_real_change(sensitivity: Sensitivity) -> Change:
-    """A long vector of real numbers within all norms.
+def find_attained_change(event: AdditiveNoiseEvent | GaussianEvent) -> Change:
+    """A long change that *all* norms, and the range of a truncated mechanism, allow: what a lower end may lean on. It is
+    empty where integers cannot move.
 
-    >>> find_real_change(Sensitivity(l0=5, l1=20, linf=8))
+    A `Sensitivity` states up to four norms of one change. A change that meets one of them and breaks another is no
+    neighbour, so a bound from below must come from a vector within all of them. The longest such vector moves as many
+    coordinates as possible by as much as possible (a convex function is largest at a corner): n coordinates by r and one by
+    what is left.
+
+    >>> find_attained_change(LaplaceEvent(Fraction(1), Sensitivity(l0=5, l1=20, linf=8)))
     ((Fraction(8, 1), 2), (Fraction(4, 1), 1))
-    """
-    each = sensitivity.linf if sensitivity.linf**2 <= sensitivity.l2_squared else sqrt_down(sensitivity.l2_squared)
-    count = _count_coordinates(sensitivity, each)
-    rest = [each, sqrt_down(max(Fraction(0), sensitivity.l2_squared - count * each**2))]
-    rest += [] if sensitivity.l1 is None else [sensitivity.l1 - count * each]
-    return _make_change(each, count, Fraction(0) if count == sensitivity.l0 else max(Fraction(0), min(rest)))
-
-
-def find_integer_change(sensitivity: Sensitivity, max_shift: int | None = None) -> Change:
-    """A long vector of whole numbers, none above `most`, within all norms; empty where only the zero vector is.
-
-    >>> find_integer_change(Sensitivity(l0=3, l1=Fraction(5, 2), linf=Fraction(3, 2)))
+    >>> find_attained_change(DiscreteLaplaceEvent(Fraction(1), Sensitivity(l0=3, l1=Fraction(5, 2), linf=Fraction(3, 2))))
     ((Fraction(1, 1), 2),)
     """
-    limits = [floor(sensitivity.linf), isqrt(floor(sensitivity.l2_squared))] + (
-        [] if sensitivity.l1 is None else [floor(sensitivity.l1)]
-    )
-    each = min(limits if max_shift is None else [*limits, max_shift])
-    if each < 1:
-        return ()
-    count = _count_coordinates(sensitivity, Fraction(each))
-    rest = [each, isqrt(floor(sensitivity.l2_squared - count * each**2))]
-    rest += [] if sensitivity.l1 is None else [floor(sensitivity.l1 - count * each)]
-    return _make_change(Fraction(each), count, Fraction(0 if count == sensitivity.l0 else min(rest)))
-
-
-def max_squared_length(sensitivity: Sensitivity) -> Fraction:
-    """The largest square of the Euclidean length of a real vector within all norms."""
-    found = sum((count * shift**2 for shift, count in find_real_change(sensitivity)), Fraction(0))
-    return (
-        sensitivity.l2_squared if found >= sensitivity.l2_squared * (1 - Fraction(1, 1 << 40)) else found
-    )  # roots are rounded down
-
-
-def _count_coordinates(sensitivity: Sensitivity, each: Fraction) -> int:
-    """How many coordinates may all move by `each`."""
-    most = [floor(sensitivity.l2_squared / each**2)]
-    most += [] if sensitivity.l0 is None else [sensitivity.l0]
-    most += [] if sensitivity.l1 is None else [floor(sensitivity.l1 / each)]
-    return max(1, min(most))
-
-
-def _make_change(each: Fraction, count: int, rest: Fraction) -> Change:
+    norms, integers = event.sensitivity, isinstance(event, INTEGER_NOISE)
+    sums = [] if norms.l1 is None else [norms.l1]
+    if integers:
+        limits = [floor(norms.linf), isqrt(floor(norms.l2_squared)), *map(floor, sums)]
+        each = Fraction(min([*limits, event.upper - event.lower] if isinstance(event, TruncatedGeometricEvent) else limits))
+        if each < 1:
+            return ()
+    else:
+        each = norms.linf if norms.linf**2 <= norms.l2_squared else sqrt_down(norms.l2_squared)
+    counts = [floor(norms.l2_squared / each**2), *(floor(bound / each) for bound in sums)]
+    count = max(1, min(counts if norms.l0 is None else [*counts, norms.l0]))
+    rest = min([each, *(bound - count * each for bound in sums)]) if count != norms.l0 else Fraction(0)
+    if rest > 0:
+        square = max(Fraction(0), norms.l2_squared - count * each**2)
+        rest = Fraction(min(floor(rest), isqrt(floor(square)))) if integers else min(rest, sqrt_down(square))
     return ((each, count), (rest, 1)) if rest > 0 else ((each, count),)
 
 
-# A group of K units pushed into the facts themselves, where the fact still describes what the group can do.
-#
-# The sum of K changes, each within a norm's bound, is within K times the bound (triangle inequality), and touches at most K
-# times as many coordinates. Composition: K units change every part by a group of K. What has no such form stays a `Group`.
+def max_squared_length(event: GaussianEvent) -> Fraction:
+    """The largest square of the Euclidean length of a real vector within all norms."""
+    limit = event.sensitivity.l2_squared
+    found = sum((count * shift**2 for shift, count in find_attained_change(event)), Fraction(0))
+    return limit if found >= limit * (1 - Fraction(1, 1 << 40)) else found  # roots are rounded down
 
 
 def push_group(group: Group) -> Event:
-    """The same guarantee without `Group` where that is possible.
+    """The same guarantee without `Group`, where an event still describes what the group can do.
 
-    >>> fact = GaussianEvent(Fraction(10), Sensitivity(l2=1))
-    >>> push_group(Group(fact, 3)) == GaussianEvent(Fraction(10), Sensitivity(l2=3))
+    The sum of K changes, each within a norm's bound, is within K times the bound (triangle inequality), and touches at most
+    K times as many coordinates. Composition: K units change every part by a group of K. What has no such form stays a
+    `Group`.
+
+    >>> event = GaussianEvent(Fraction(10), Sensitivity(l2=1))
+    >>> push_group(Group(event, 3)) == GaussianEvent(Fraction(10), Sensitivity(l2=3))
     True
     """
     size = group.size
@@ -196,8 +166,8 @@ def _scale_sensitivity(one: Sensitivity, size: int) -> Sensitivity:
     """Norms that stand for a sum of `size` changes.
 
     The changes may hit different coordinates, so a bound on their number is lost, except where each hits one: symmetric
-    log-concave noise is told apart best when all of l1 sits on one coordinate (threshold tests: the power maps compose as
-    G_s∘G_t = G_{s+t}), so one coordinate that moves by size·linf stands for every such sum.
+    log-concave noise is easiest to distinguish when all of l1 sits on one coordinate (threshold tests: the power maps
+    compose as G_s∘G_t = G_{s+t}), so one coordinate that moves by size·linf stands for every such sum.
     """
     return Sensitivity(
         l0=1 if one.l0 == 1 else None,
@@ -207,11 +177,8 @@ def _scale_sensitivity(one: Sensitivity, size: int) -> Sensitivity:
     )
 
 
-_NESTED = (Composition, Parallel, Group, Subsampled, SampledWithoutReplacement)
-
-
 class GroupShape(Enum):
-    """Which units of a group of K differ: what decides about the two laws that a Poisson sample at rate q mixes."""
+    """Which units of a group of K differ: what decides about the two distributions that a Poisson sample mixes."""
 
     ONE_SIDED = "all are in one of the two data sets"
     TWO_SIDED = "some are in one of them, some in the other: at most K − 1 in each"
@@ -219,20 +186,21 @@ class GroupShape(Enum):
 
 
 def list_alternatives(event: Event) -> tuple[Composition, ...]:
-    """Compositions of plain facts (and samples of them) whose curves' maximum bounds this loss's curve.
+    """Compositions of plain events (and samples of them) whose curves' maximum bounds this event's curve.
 
     >>> from discreet.events import Claim, Parallel
     >>> one, two = Claim(Fraction(1), Fraction(0)), Claim(Fraction(2), Fraction(0))
     >>> [part for choice in list_alternatives(Parallel((one, two))) for part, _ in choice.parts] == [one, two]
     True
     """
-    check_event(event)
+    if isinstance(event, Composition) and not any(isinstance(part, _NESTED) for part, _ in event.parts):
+        return (event,)
     event = to_replace_neighbours(event) if _has_replacement(event) else event
     match event:
         case Group(event=inner, size=size) if size > 1:
             # Who the units are is settled before the first answer: either they are all on one side or they are not.
-            shapes = (rewrite_group(inner, size, units) for units in (GroupShape.ONE_SIDED, GroupShape.TWO_SIDED))
-            return _deduplicate(choice for shape in shapes for choice in _list_alternatives(shape))
+            events = (rewrite_group(inner, size, units) for units in (GroupShape.ONE_SIDED, GroupShape.TWO_SIDED))
+            return _deduplicate(choice for one in events for choice in _list_alternatives(one))
         case _:
             return _list_alternatives(event)
 
@@ -297,7 +265,8 @@ def _merge_alternatives(options: tuple[Composition, ...]) -> Composition:
 
 
 def _sample_without_replacement(options: tuple[Composition, ...], rate: Fraction) -> Composition:
-    """A share of a share is a share. The three laws that [BBG18, Thm 9] compares may meet different alternatives."""
+    """A share of a share is a share. The three distributions that [BBG18, Thm 9] compares may meet different
+    alternatives."""
     inner = _merge_alternatives(options)
     if rate == 0 or not inner.parts:
         return NO_EVENT
@@ -314,7 +283,7 @@ def _deduplicate(choices: Iterable[Composition]) -> tuple[Composition, ...]:
 
 
 def _sample_poisson(choice: Composition, rate: Fraction) -> Composition:
-    """Poisson sampling twice is sampling once at the product of the rates; at 1 it is nothing, at 0 nobody is seen."""
+    """Poisson sampling twice is sampling once at the product of the rates; at 1 it changes nothing, at 0 no unit is seen."""
     if rate == 1 or not choice.parts:
         return choice
     if rate == 0:
@@ -326,7 +295,7 @@ def _sample_poisson(choice: Composition, rate: Fraction) -> Composition:
 
 
 def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -> Event:
-    """A fact for neighbours one unit apart that dominates `loss` for neighbours `size` > 1 units apart."""
+    """An event for neighbours one unit apart that dominates `event` for neighbours `size` > 1 units apart."""
     match event:
         case (
             LaplaceEvent()
@@ -358,15 +327,16 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
             return rewrite_group(inner, size * more, units)
         case Subsampled(event=inner, rate=rate) if units is GroupShape.ONE_SIDED:
             # With J ~ Bin(size, rate) of them sampled the output is a mixture of the neighbours 0 … size apart, against the
-            # release without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is
+            # output without any of them. Given J ≥ 1, hockey-stick divergences are jointly convex, so the mixture is
             # dominated by the worst, `size` apart; and [BBG18, Thm 8]'s bound for a sample at rate P(J ≥ 1) rises with the
             # divergence of that part.
             return Subsampled(Group(inner, size), probability_of_any(rate, size))
         case Subsampled(event=inner, rate=rate):
-            # At most k of them on each side, η = 1 − (1 − rate)^k. With R the release without any of them the two laws are
-            # (1 − η)R + ηP and (1 − η)R + ηP', where P and P' are mixtures of releases with some of one side's units. Any
-            # two of R, P, P' mix releases at most `size` units apart (draw both samples independently), so each of the six
-            # divergences is at most that of the group (joint convexity): all that the proof of `laws.replaced` uses.
+            # At most k of them on each side, η = 1 − (1 − rate)^k. With R the output without any of them the two
+            # distributions are (1 − η)R + ηP and (1 − η)R + ηP', where P and P' are mixtures of outputs with some of one
+            # side's units. Any two of R, P, P' mix outputs at most `size` units apart (draw both samples independently), so
+            # each of the six divergences is at most that of the group (joint convexity): all that the proof of
+            # `pld.without_replacement` uses.
             most = size - 1 if units is GroupShape.TWO_SIDED else size
             return SampledWithoutReplacement(Group(inner, size), rate if most == 1 else probability_of_any(rate, most))
         case SampledWithoutReplacement(event=inner, rate=rate):
@@ -379,14 +349,14 @@ def rewrite_group(event: Event, size: int, units: GroupShape = GroupShape.ANY) -
 
 
 def make_pure_group(epsilon: Fraction, size: int) -> Event:
-    """The worst that `size` units can do to an ε-private release: the trade-off curve of randomised response composed with
+    """The worst that `size` units can do to an ε-private event: the trade-off curve of randomised response composed with
     itself [DRS22, Thm 2.14]. Randomised response of ε is discrete Laplace noise of scale 1/ε shifted by one, and the curves
-    of log-concave noise compose to that of the sum of the shifts (`pairs`)."""
+    of log-concave noise compose to that of the sum of the shifts (`dominating_pairs`)."""
     return DiscreteLaplaceEvent(1 / epsilon, to_sensitivity(size)) if epsilon else NO_EVENT
 
 
 def claim_of_threshold(event: ThresholdEvent) -> Claim:
-    """What one key can tell. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
+    """What one key can reveal. With a = e^{-1/scale}, a key with one unit is shown with p = a^{τ−1}/(1 + a), and never
     without it.
 
     If the unit is not alone, its coming or going moves the noisy count by one: δ(ε) ≤ (1 − a·e^ε)/(1 + a). If it is alone,
@@ -401,9 +371,14 @@ def claim_of_threshold(event: ThresholdEvent) -> Claim:
     return Claim(max(Fraction(0), 1 / event.scale + log_bounds(1 - alone)[1]), p)
 
 
+_DOMINATED = (*_NESTED, ThresholdEvent, OptimalPartitionSelectionEvent)  # an alternative may only dominate these
+
+
 def find_attained_event(event: Event) -> Event:
-    """A fact whose worst neighbours are among those of `loss`; `loss` itself where its curve is that of actual neighbours
-    already. It bounds the curve from below."""
+    """An event whose worst neighbours are among those of `event`, so that it bounds the curve from below; the event itself
+    where its curve is that of actual neighbours already."""
+    if isinstance(event, Composition) and not any(isinstance(part, _DOMINATED) for part, _ in event.parts):
+        return event
     match event:
         case Group(event=inner, size=size):
             return _find_attained_by_group(inner, size) if size > 1 else find_attained_event(inner)
@@ -415,8 +390,8 @@ def find_attained_event(event: Event) -> Event:
         case Subsampled(event=inner, rate=rate):
             return Subsampled(find_attained_event(inner), rate)
         case SampledWithoutReplacement(event=inner, rate=rate):
-            # If all others are alike, so that the release without the replaced unit is one of the two releases, then the
-            # laws are those of a Poisson sample: its two directions are reached, but not both in one composition.
+            # If all others are alike, so that the output without the replaced unit is one of the two outputs, then the
+            # distributions are those of a Poisson sample: its two directions are attained, but not both in one composition.
             return Subsampled(find_attained_event(inner), rate)
         case ThresholdEvent() | OptimalPartitionSelectionEvent():
             return _find_attained_selection(event)
@@ -435,8 +410,8 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
             return _find_attained_by_group(inner, size * more)
         case Subsampled() | SampledWithoutReplacement() | ThresholdEvent() | OptimalPartitionSelectionEvent():
             return find_attained_event(event)
-        case GaussianEvent(sensitivity=moved):
-            return msgspec.structs.replace(event, sensitivity=moved.scale_by(size))
+        case GaussianEvent(sensitivity=sensitivity):
+            return msgspec.structs.replace(event, sensitivity=sensitivity.scale_by(size))
         case LaplaceEvent() | DiscreteLaplaceEvent() | TruncatedGeometricEvent() | DiscreteGaussianEvent() | BinomialEvent():
             coordinates = (
                 (msgspec.structs.replace(event, sensitivity=to_sensitivity(size * r)), n)
@@ -446,7 +421,7 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
         case ExponentialEvent() | PermuteAndFlipEvent():
             return push_group(Group(event, size))
         case Claim(epsilon=epsilon, delta=delta):
-            # Each unit is given away with probability δ, and their number is told through noise: that is (ε, δ)-private.
+            # Each unit is revealed with probability δ, and their number is published with noise: that is (ε, δ)-private.
             return compose(repeat(Claim(Fraction(0), delta), size if delta else 0), make_pure_group(epsilon, size))
         case RandomizedResponseEvent():
             return repeat(event, size)
@@ -456,8 +431,8 @@ def _find_attained_by_group(event: Event, size: int) -> Event:
 
 def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEvent) -> Event:
     """Each key is a key of one unit alone, or one whose number of units is near the threshold: `Parallel`, as either may be
-    the case. A unit alone is told apart from none exactly when its key is shown: a sample, at that rate, of what is told
-    apart for certain."""
+    the case. One unit can be distinguished from none exactly when its key is shown: a sample, at that rate, of what can be
+    distinguished for certain."""
     match event:
         case ThresholdEvent(scale=scale, threshold=threshold, groups=groups):
             p = singleton_probability(scale, threshold) * (1 - Fraction(1, 1 << 100))  # it is rounded up
@@ -473,7 +448,8 @@ def _find_attained_selection(event: ThresholdEvent | OptimalPartitionSelectionEv
 
 
 def _find_likeliest_step(epsilon: Fraction, delta: Fraction) -> Event:
-    """Two neighbouring numbers of units n, n + 1 of the optimal selection (`mechanisms.keep`), as a randomised response.
+    """Two neighbouring numbers of units n, n + 1 of the optimal selection (`mechanisms.partition_selection`), as a
+    randomised response.
 
     π_n = δ(e^{nε} − 1)/(e^ε − 1) up to π° = (1 − δ)/(1 + e^ε). Let u be the last such π_n and v = e^ε·u + δ the next. If
     v ≥ ½ then "shown" has probability v against u ≤ 1 − v; else 1 − e^{-ε}(1 − v − δ) ≥ 1 − v against v, as v ≥ π°. Either

@@ -1,13 +1,12 @@
-"""What a loss lets an attacker do, in plain words: the trade-off curve, the advantage, the hits at a rate of false alarms.
+"""What an attacker can achieve against an event: the trade-off curve, the advantage, the true-positive rate.
 
-An attacker who must tell "with this person" from "without" and accuses the innocent with probability α misses the
-guilty with probability at least f(α). The curve f is the convex dual of δ(ε) [DRS22, Prop. 2.12]:
+An attacker who tests whether one person is in the data, with a false-positive rate of α, has a false-negative rate of at
+least f(α). The curve f is the convex dual of δ(ε) [DRS22, Prop. 2.12]:
 
     f(α) = max over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε·α, e^{-ε}·(1 − δ(ε) − α)).
 
-Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε's
-are tried. For the upper end what happens between the ε's that were tried matters too: there δ's convexity bounds it
-(`_bound_cells`).
+Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (the guarantee) holds for whichever ε are tried.
+For the upper end the ε between those that were tried matter too: there δ's convexity bounds it (`_bound_cells`).
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ _POINTS = 40
 
 
 def advantage(event: Event, rtol: float = 1e-6) -> Bounds:
-    """The largest (hits − false alarms) of any attacker: δ(0), the total variation distance.
+    """The largest true-positive rate less false-positive rate of any attacker: δ(0), the total variation distance.
 
     >>> from fractions import Fraction
     >>> from discreet.events import Claim
@@ -34,7 +33,7 @@ def advantage(event: Event, rtol: float = 1e-6) -> Bounds:
 
 
 def trade_off(event: Event, alpha: Number, rtol: float = 1e-4) -> Bounds:
-    """f(α): the least probability of a miss for an attacker with false alarms at rate α.
+    """f(α): the least false-negative rate of an attacker whose false-positive rate is α.
 
     >>> from fractions import Fraction
     >>> from discreet.events import Claim
@@ -83,7 +82,7 @@ class _Point:
 
 
 def _choose_epsilons(event: Event) -> list[float]:
-    """Evenly from 0 to where δ is next to what is at infinity, and ∞."""
+    """Evenly from 0 to where δ is close to the mass at infinity, and ∞."""
     at_infinity = delta(event, inf).upper
     top = epsilon(event, min(1.0, at_infinity * 1.001 + 1e-9), 1e-3).upper
     top = min(700.0, top if top > 0 else 1.0)
@@ -113,7 +112,7 @@ def _bound_cells(grid: list[_Point], rate: float) -> list[float]:
 def _check_probability(alpha: Number) -> float:
     exact = to_rational(alpha, "alpha")
     if not 0 <= exact <= 1:
-        raise BadParameter("alpha", format_rational(exact), "must lie between 0 and 1", "give a rate of false alarms")
+        raise BadParameter("alpha", format_rational(exact), "must lie between 0 and 1", "give a false-positive rate")
     return nearest_float(exact)
 
 

@@ -1,7 +1,7 @@
 """Truncated concentrated DP: (ρ, ω) with D_α ≤ ρα for every order 1 < α < ω, in both directions [BDRS18].
 
-Here ω is given and ρ is read. Noise that concentrates for all orders reads its zCDP ρ; a Poisson sample, which gains almost
-nothing for all orders, gains much for the small ones.
+Here ω is given and ρ is computed. Noise that concentrates at all orders has its zCDP ρ; a Poisson sample, which gains almost
+nothing at all orders, gains much at the small ones.
 """
 
 from fractions import Fraction
@@ -21,7 +21,7 @@ LARGEST_OMEGA = 1 << 12
 
 
 def tcdp(event: Event, omega: Number, step: Fraction = ORDER_RATIO) -> Fraction | float:
-    """ρ such that the release is (ρ, ω)-tCDP; ∞ where there is none. Rounded up; never above the zCDP ρ.
+    """ρ such that the event is (ρ, ω)-tCDP; ∞ where there is none. Rounded up; never above the zCDP ρ.
 
     >>> from discreet.events import GaussianEvent, Subsampled
     >>> from discreet.units import to_sensitivity

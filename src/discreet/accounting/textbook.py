@@ -1,8 +1,7 @@
 """The composition theorems of the textbooks, by name, each with its hypothesis in the code.
 
-They are here to be taught, compared and quoted. What the certified curve is told of the
-noise that ran is more than the (ε, δ) they start from, so its price is below theirs or within its tolerance of it, unless
-its interval is wide.
+They are for teaching, comparison and citation. The certified curve (`curve`) knows which noise ran, more than the (ε, δ)
+that these theorems start from, so its ε is below theirs or within its tolerance of it, unless its interval is wide.
 """
 
 from collections.abc import Sequence
@@ -29,43 +28,40 @@ from discreet.accounting.rewrite import group_delta
 from discreet.errors import BadParameter, TheoremNotApplicable
 from discreet.units import Neighbours
 
-# The exact cost of k equal (ε, δ)-private releases when nothing else is known about them [KOV15, Thm 3.3].
-#
-# Randomised response that leaks with probability δ dominates them all, and k of it have a binomial curve:
-# δ'(ε') = 1 − (1−δ)^k·(1 − Σ_{l<i} C(k,l)·(a^l − e^{ε'−kε}·a^{−l})/(1+a)^k), a = e^{−ε}, over the l with (k−2l)ε > ε'.
-# Inverted here for the least ε'. Choosing a slightly larger ε makes a a short rational; all sums are then fixed-point
-# integers rounded against us.
-
-
 LARGEST_K = 20_000
 _BITS = 192
 
 
 def optimal_composition(epsilon: Number, k: int, delta: Number, each: Number = 0) -> Point:
-    """The least ε' at δ for k releases that are (epsilon, each)-private; rounded up.
+    """The least ε' at δ for k mechanisms that are (epsilon, each)-private, if nothing else is known about them; rounded up.
+
+    [KOV15, Thm 3.3]: randomised response that reveals the truth with probability δ dominates them all, and k of it have a
+    binomial curve: δ'(ε') = 1 − (1−δ)^k·(1 − Σ_{l<i} C(k,l)·(a^l − e^{ε'−kε}·a^{−l})/(1+a)^k), a = e^{−ε}, over the l with
+    (k−2l)ε > ε'. It is inverted here for the least ε'. A slightly larger ε makes a a short rational; all sums are then
+    fixed-point integers, rounded up.
 
     >>> round(optimal_composition(1, 500, 1e-5).epsilon, 9)
     311.76760464
     """
     eps, times, target = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     if times > LARGEST_K:
-        raise BadParameter("k", times, f"sums of more than {LARGEST_K} terms are slow", "ask the certified curve instead")
-    leak = to_rational(each, "each")
-    if not 0 <= leak <= 1:
+        raise BadParameter("k", times, f"sums of more than {LARGEST_K} terms are slow", "use the certified curve instead")
+    one_delta = to_rational(each, "each")
+    if not 0 <= one_delta <= 1:
         raise BadParameter(
-            "each", format_rational(leak), "must lie between 0 and 1", "give the delta of one release, for example 1e-6"
+            "each", format_rational(one_delta), "must lie between 0 and 1", "give the δ of one mechanism, for example 1e-6"
         )
-    leaked = probability_of_any(leak, times)
-    if leaked >= target:
-        return Point(float("inf"), target)
+    all_deltas = probability_of_any(one_delta, times)
+    if all_deltas >= target:
+        return Point(inf, target)
     if eps > 2048:
         return Point(times * eps, target)  # no k of them is worth an integer with millions of digits
-    spare = 1 - (1 - target) / (1 - leaked)  # the δ left for the part without a leak, exactly
-    return Point(_find_smallest_epsilon(eps, times, spare), target)
+    rest = 1 - (1 - target) / (1 - all_deltas)  # the δ that remains for the ε-private core, exactly
+    return Point(_find_smallest_epsilon(eps, times, rest), target)
 
 
 def _find_smallest_epsilon(eps: Fraction, k: int, delta: Fraction) -> float:
-    """δ'(ε') is the largest of A_i − e^{ε'}·B_i over i (the likeliest i outcomes as an event), so ε' is the largest
+    """δ'(ε') is the largest of A_i − e^{ε'}·B_i over i (the likeliest i outcomes together), so ε' is the largest
     ln((A_i − δ)/B_i) = kε + ln((ΣT − δZ)/ΣS), T_l = C(k,l)a^l, S_l = C(k,l)a^{−l}, Z = (1+a)^k, over l < i.
     An outcome whose loss is below the ratio so far only lowers it: the first such outcome ends the search."""
     a = int(exp_bounds(-eps)[0] * (1 << _BITS))  # rounded down: a slightly larger ε, which dominates
@@ -88,7 +84,7 @@ def _find_smallest_epsilon(eps: Fraction, k: int, delta: Fraction) -> float:
 
 
 def sequential_composition(*points: Point) -> Point:
-    """Σε and Σδ, also when each release is chosen after the last [L12, B2; DKMNN06].
+    """Σε and Σδ, also when each mechanism is chosen after seeing the answers of those before [L12, B2; DKMNN06].
 
     >>> sequential_composition(Point(Fraction(1, 2), Fraction(0)), Point(Fraction(1), Fraction(1, 100)))
     Point(epsilon=Fraction(3, 2), delta=Fraction(1, 100))
@@ -126,8 +122,6 @@ here 38.42 ≤ 4.8. Use `optimal_composition` or the certified curve: it gives �
 
 
 def _refuse_short(eps: Fraction, times: int, slack: Fraction) -> None:
-    from discreet.accounting.textbook import LARGEST_K, optimal_composition  # only to say what the figure should have been
-
     left = float(times) ** 0.5 * float(exp_bounds(min(eps, Fraction(64)))[1] - 1)
     right = (2 * float(-log_bounds(slack)[0])) ** 0.5
     answer = f": it gives ε = {format_up(optimal_composition(eps, times, slack).epsilon, 6)}" if times <= LARGEST_K else ""
@@ -150,11 +144,12 @@ def short_form_threshold(delta: Number) -> float:
 def parallel_composition(
     *points: Point, neighbours: Neighbours = Neighbours.ADD_REMOVE, inside: Point | None = None
 ) -> Point:
-    """Releases on disjoint parts of the *units*, each private for adding or removing one [B2].
+    """Mechanisms on disjoint parts of the *units*, each private for adding or removing one [B2].
 
-    One unit comes or goes: the largest ε and the largest δ. One unit is replaced: it can leave one part and enter another,
-    which costs the two largest, added; or it can change within its part, which costs `inside`. Without a better proof the
-    latter is a group of two, the old record gone and the new one come; a count cannot move at all: `inside=Point(0, 0)`.
+    One unit is added or removed: the largest ε and the largest δ. One unit is replaced: it can leave one part and enter
+    another, which costs the two largest, added; or it can change within its part, which costs `inside`. Without a better
+    proof the latter is a group of two, the old record removed and the new one added; a count cannot move at all:
+    `inside=Point(0, 0)`.
 
     >>> cell = Point(Fraction(1), Fraction(0))
     >>> parallel_composition(*[cell] * 8), parallel_composition(*[cell] * 8, neighbours=Neighbours.REPLACE).epsilon
@@ -199,7 +194,8 @@ def bad_set_mass(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
 
 
 def outcome_range(epsilon: Number, probability: Number) -> Bounds:
-    """What P'(E) can be if P(E) is `probability` and the release is ε-private: E and its complement bound it [S4, ex. 3.4].
+    """What P'(E) can be if P(E) is `probability` and the mechanism is ε-private: E and its complement bound it [S4, ex.
+    3.4].
 
     >>> from math import log
     >>> seen = outcome_range(log(1.25), 0.5)

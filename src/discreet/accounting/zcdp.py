@@ -33,7 +33,7 @@ from discreet.units import Sensitivity
 
 
 def zcdp(event: Event) -> Fraction | float:
-    """ρ such that the release is ρ-zCDP; ∞ where there is none. Irrational values are rounded up.
+    """ρ such that the event is ρ-zCDP; ∞ where there is none. Irrational values are rounded up.
 
     >>> from discreet import Gaussian
     >>> zcdp(Gaussian(10).event(1))
@@ -41,13 +41,18 @@ def zcdp(event: Event) -> Fraction | float:
     """
     check_event(event)
     match event:
-        case GaussianEvent(sigma=sigma, sensitivity=moved) | DiscreteGaussianEvent(sigma=sigma, sensitivity=moved):
-            # [BS16, Prop. 1.6]; on whole numbers [CKS20, Thm 4 and Cor. 16 for vectors].
-            return moved.l2_squared / (2 * sigma**2)
-        case LaplaceEvent(scale=scale, sensitivity=moved):
-            return _min_over_shapes(moved, scale, laplace_rho)
-        case DiscreteLaplaceEvent(scale=scale, sensitivity=moved) | TruncatedGeometricEvent(scale=scale, sensitivity=moved):
-            return _min_over_shapes(moved, scale, pure_rho)
+        case (
+            GaussianEvent(sigma=sigma, sensitivity=sensitivity) | DiscreteGaussianEvent(sigma=sigma, sensitivity=sensitivity)
+        ):
+            # [BS16, Prop. 1.6]; on integers [CKS20, Thm 4 and Cor. 16 for vectors].
+            return sensitivity.l2_squared / (2 * sigma**2)
+        case LaplaceEvent(scale=scale, sensitivity=sensitivity):
+            return _min_over_shapes(sensitivity, scale, laplace_rho)
+        case (
+            DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity)
+            | TruncatedGeometricEvent(scale=scale, sensitivity=sensitivity)
+        ):
+            return _min_over_shapes(sensitivity, scale, pure_rho)
         case ExponentialEvent(epsilon=epsilon):
             return epsilon**2 / 8  # [CR21, Lemma 3.4]: needs bounded range, which permute-and-flip lacks
         case PermuteAndFlipEvent() | RandomizedResponseEvent() | Claim() | OptimalPartitionSelectionEvent():
@@ -82,9 +87,9 @@ def laplace_rho(epsilon: Fraction) -> Fraction:
 
 
 def _min_over_shapes(sensitivity: Sensitivity, scale: Fraction, rho: Callable[[Fraction], Fraction]) -> Fraction | float:
-    """The smaller of two proven readings: all of l1 on one coordinate, or l0 coordinates moved by linf each.
+    """The smaller of two proven bounds: all of l1 on one coordinate, or l0 coordinates moved by linf each.
 
     Both hold: noise on a coordinate that moves farther is worse, coordinates are independent, and ρ adds.
     """
-    whole = inf if sensitivity.l1 is None else rho(sensitivity.l1 / scale)
-    return whole if sensitivity.l0 is None else min(whole, sensitivity.l0 * rho(sensitivity.linf / scale))
+    one_shift = inf if sensitivity.l1 is None else rho(sensitivity.l1 / scale)
+    return one_shift if sensitivity.l0 is None else min(one_shift, sensitivity.l0 * rho(sensitivity.linf / scale))

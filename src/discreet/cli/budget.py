@@ -51,53 +51,50 @@ def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
     from discreet.events import Event, compose, repeat
     from discreet.ledger.certificate import compute_epsilon_spent
 
-    kept = account.budget
+    budget = account.budget
     below = {each.name for each in ledger.list_accounts() if account.name in {above.name for above in each.lineage}}
-    with ledger.store.read_transaction() as pages:
+    with ledger.store.read_transaction() as transaction:
         counts = Counter[bytes]()
         for name in sorted(below):
-            counts.update(pages.read_event_counts(name, MAX_EVENT_KINDS + 1))
-    spent: Event | Bounds = Bounds(0.0, compute_epsilon_spent(account, kept.spent, kept.delta_spent))
+            counts.update(transaction.read_event_counts(name, MAX_EVENT_KINDS + 1))
+    spent: Event | Bounds = Bounds(0.0, compute_epsilon_spent(account, budget.spent, budget.delta_spent))
     if len(counts) <= MAX_EVENT_KINDS:
         spent = compose(*(repeat(codec.decode(event), times) for event, times in counts.items()))
-    return Cost(spent, account.delta, kept.currency, kept.spent, kept.remaining)
+    return Cost(spent, account.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
 
 
 def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
     from discreet._numbers import decimal_down
 
-    kept = account.budget
+    budget = account.budget
     return {
         "account": account.name,
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
         "whose": account.privacy_unit or None,
-        "limit": decimal_down(kept.limit),
-        "leak": {"limit": decimal_down(kept.delta_limit), "left": decimal_down(kept.delta_remaining)},
-        "price": cost.to_dict(),
+        "limit": decimal_down(budget.limit),
+        "leak": {"limit": decimal_down(budget.delta_limit), "remaining": decimal_down(budget.delta_remaining)},
+        "cost": cost.to_dict(),
     }
 
 
 def _format_lines(account: AccountState, cost: Cost) -> list[str]:
     from discreet._numbers import format_down, format_up
+    from discreet.accounting.cost import describe_budget, format_at
 
-    kept, unit = account.budget, account.budget.currency.name
-    lines = [
-        f"spent {format_up(kept.spent, 6)} of {format_down(kept.limit, 6)} ({unit}), {format_down(kept.remaining, 6)} left, "
-        f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"
-    ]
-    if kept.delta_limit:
-        lines.append(
-            f"δ for selections and claims: {format_down(kept.delta_remaining, 3)} of {format_down(kept.delta_limit, 3)} left"
-        )
+    budget, at = account.budget, format_at(account.delta)
+    entries = f"{account.debits} entr{'y' if account.debits == 1 else 'ies'}"
+    lines = [f"{describe_budget(budget, account.delta, at)}, {entries}"]
+    if budget.delta_limit:
+        share = f"{format_down(budget.delta_remaining, 3)} of {format_down(budget.delta_limit, 3)} remaining"
+        lines.append(f"δ for partition selection and claims: {share}")
     if account.privacy_unit:
-        lines.append(f"speaks of: {account.privacy_unit}")
+        lines.append(f"privacy unit: {account.privacy_unit}")
     if account.parent:
-        lines.append(f"capped by {account.parent.name}: {format_down(account.parent.budget.remaining, 6)} left there")
-    failing = f" at δ = {format_up(account.delta, 3)}" if account.delta else ""
-    lines.append(
-        f"report: what was spent is certified as ε ≤ {format_up(cost.exact_epsilon[1], 6)}{failing} (not what is charged)"
-    )
+        parent = account.parent
+        lines.append(f"capped by {parent.name}: {describe_budget(parent.budget, parent.delta, format_at(parent.delta))}")
+    epsilon = f"ε ≤ {format_up(cost.exact_epsilon[1], 3)}{at}"
+    lines.append(f"certified ε of what was spent: {epsilon} (a report; the account charges {budget.currency.symbol})")
     return lines
 
 

@@ -40,11 +40,11 @@ MEAN = "SELECT AVG(paid) AS mean_paid FROM visits"
 
 @app.command(rich_help_panel=ASKING, epilog="Example: [bold]discreet demo --epsilon 0.5[/bold]")
 def demo(
-    epsilon: Annotated[str, typer.Option(help="The price of each of the two questions.")] = "0.5",
-    delta: Annotated[str, typer.Option(help="The chance of failure.")] = "1e-6",
+    epsilon: Annotated[str, typer.Option(help="The cost of each of the two queries.")] = "0.5",
+    delta: Annotated[str, typer.Option(help="δ of the (ε, δ) guarantee of the whole budget.")] = "1e-6",
     json: Json = False,
 ) -> None:
-    """Two questions about a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
+    """Run two queries on a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
     from discreet.session.connect import connect
 
     cost = parse_number(epsilon, "epsilon")
@@ -62,16 +62,16 @@ def demo(
     from rich.text import Text
 
     console = Console()
-    console.print(Text(f"{ROWS:,} invented visits. Budget: {before}."))
+    console.print(Text(f"{ROWS:,} invented visits. {before}"))
     for column in quote.columns:
         noise = ", ".join(mechanism for _, mechanism in column.noises)
-        console.print(Text(f"> quote {COUNTS}\n  {column.column} ± {column.half_widths[0][1]:g}, {noise}. {quote.cost}."))
+        console.print(Text(f"> quote {COUNTS}\n  {column.column} ± {column.half_widths[0][1]:g}, {noise}. {quote.cost}"))
     console.print(Text(f"  In every currency: {', '.join(map(str, quote.costs))}."))
     for query, answer in zip((COUNTS, MEAN), answers, strict=True):
         console.print(Text(f"> ask {query}", style="bold"))
         console.print(answer)
     console.print(_ask_beyond_budget(session, 3 * cost))
-    console.print(Text(f"Budget: {session.budget}."))
+    console.print(Text(str(session.budget)))
 
 
 def make_visits() -> Any:
@@ -84,11 +84,11 @@ def make_visits() -> Any:
 
 
 def _ask_beyond_budget(session: Session, epsilon: Fraction) -> str:
-    """What happens to a question that costs too much."""
+    """Ask for more than remains, and return the refusal."""
     from discreet.errors import BudgetExceeded
 
     try:
         session.ask(COUNTS, epsilon=epsilon)
     except BudgetExceeded as refusal:
-        return f"> ask the same at three times the price\n  refused: {refusal}"
+        return f"> ask the first query again at three times the cost\n  refused: {refusal}"
     return ""

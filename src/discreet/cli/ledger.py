@@ -29,7 +29,8 @@ def ledger_open(
     json: Json = False,
 ) -> None:
     """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""
-    from discreet._numbers import format_down
+    from discreet._numbers import format_down, format_up
+    from discreet.accounting.cost import describe_amount, format_at
     from discreet.accounting.currencies import parse_currency
     from discreet.ledger import open_ledger
     from discreet.ledger.account import AccountState
@@ -43,9 +44,11 @@ def ledger_open(
         limits = {"limit": float(budget.limit), "reserved": float(budget.delta_limit)}
         print_json({"account": opened.name, "currency": name} | limits)
         return
-    print_line(f"account {opened.name}: {format_down(budget.limit, 6)} of {name}, for life")
+    amount = "" if budget.currency.counts_epsilon else f" ({describe_amount(budget.currency, budget.limit)})"
+    promise = f"ε = {format_up(guarantee[0], 3)}{format_at(opened.delta)}{amount}"
+    print_line(f'Opened account "{opened.name}": {promise}. The budget cannot be changed.')
     if budget.delta_limit:
-        print_line(f"δ = {format_down(budget.delta_limit, 3)} of it is reserved for selections and claims")
+        print_line(f"δ = {format_down(budget.delta_limit, 3)} is reserved for partition selection and claims.")
 
 
 @ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")
@@ -130,8 +133,8 @@ def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json =
 
 def resolve_key_path(place: str, key: str | None) -> Path:
     """The file of the ledger's secret key."""
-    from discreet.addresses import is_postgres
     from discreet.ledger.keys import default_key_path
+    from discreet.paths import is_postgres
 
     if key is not None:
         return Path(key)

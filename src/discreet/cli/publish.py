@@ -54,7 +54,7 @@ def publish(
         solved = plan_workload(read_workload(plan))
         forecasts = forecast_budgets(solved)
     summary = {
-        "price": solved.cost.to_dict(),
+        "cost": solved.cost.to_dict(),
         "fits": solved.fits,
         "raised": solved.is_raised,
         "budgets": [each.to_dict() for each in forecasts],
@@ -75,7 +75,7 @@ def publish(
     print_json(
         summary
         | {
-            "price": published.cost.to_dict(),
+            "cost": published.cost.to_dict(),
             "folder": str(published.folder),
             "entry": published.entry,
             "free": published.free,
@@ -87,10 +87,12 @@ def publish(
 
 def _confirm(solved: WorkloadPlan) -> None:
     from discreet._numbers import format_up
+    from discreet.accounting.cost import format_at
 
     if not sys.stdin.isatty():
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
-    typer.confirm(f"Pay ε = {format_up(solved.cost.exact_epsilon[1])} and publish?", abort=True, err=True)
+    epsilon = format_up(solved.cost.exact_epsilon[1], 3)
+    typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
 
 
 def _print_forecast(solved: WorkloadPlan, forecasts: tuple[Forecast, ...]) -> None:

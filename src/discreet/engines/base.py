@@ -27,7 +27,7 @@ from typing import Any, Protocol, Self, TypeAlias
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
-from discreet.private_file import describe_exposure
+from discreet.paths import describe_exposure
 from discreet.query import ast
 from discreet.query.answer import ExactTotals
 from discreet.query.contribution import BoundedQuery
@@ -170,7 +170,10 @@ class SqlEngine(ABC):
         self.table, self.identity, self.lasting = table, identity, lasting
         self.relation = relation  # the table in a statement
         self.columns = {name: _read_column(name, read) for name, read in readers.items()}  # each as it is read
-        self.identities = identities  # what identifies a unit, by its column, where that column as it is read does not
+        self.identities = {  # what identifies a unit, where its column as it is read does not
+            unit: exp.alias_(each, shorten_name(identity_column(unit, readers)), quoted=True)
+            for unit, each in identities.items()
+        }
         self.computed = computed  # whether expressions of the owner's are evaluated whenever the table is read
         self.origins: tuple[str, ...] = (identity,)
         self.public: Mapping[str, str] = {}  # the names of the copies of public tables
@@ -230,8 +233,8 @@ class SqlEngine(ABC):
         own = {name: read for name, read in self.columns.items() if name in table.columns and name not in joined}
         unit = table.unit
         if (identity := self.identities.get(unit)) is not None:
-            unit = identity_column(unit, table.columns)
-            own[unit] = exp.alias_(identity, shorten_name(unit), quoted=True)
+            unit = identity.alias
+            own[unit] = identity
         rows = self._select_rows(own)
         return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
 
@@ -261,7 +264,7 @@ class SqlEngine(ABC):
     def run(self, bounded: BoundedQuery) -> ExactTotals:
         """Return all that an answer to `bounded` needs, read when it is needed."""
         statements = self.compile_all(bounded)
-        totals = self._iter_totals(bounded, statements[0]) if bounded.totals else ()
+        totals = self._execute_groups(statements[0], bounded) if bounded.totals else ()
         histograms = statements[1:] if bounded.totals else statements
         counts = {
             each: self._iter_histogram(bounded, each, statement)
@@ -271,29 +274,26 @@ class SqlEngine(ABC):
 
     def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """Yield (totals, keys) per group. A group without rows in the engine does not appear."""
-        return self._iter_totals(bounded, self._compile(bounded)) if bounded.totals else iter(())
+        return self._execute_groups(self._compile(bounded), bounded) if bounded.totals else iter(())
 
     def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
         return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
 
-    def _iter_totals(self, bounded: BoundedQuery, statement: str) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-        width = len(bounded.totals)
-        for row in self._execute_groups(statement, width, bounded):
-            yield row[:width], row[width:]
-
     def _iter_histogram(
         self, bounded: BoundedQuery, counts: CellCounts, statement: str
     ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        for count, cell, *keys in self._execute_groups(statement, 1, bounded, counts):
+        for (count,), (cell, *keys) in self._execute_groups(statement, bounded, counts):
             yield count, cell, tuple(keys)
 
     def _execute_groups(
-        self, statement: str, width: int, bounded: BoundedQuery, counts: CellCounts | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Rows of `width` totals over units, then what they are totals of. An engine may compile `bounded` anew for a part
-        of the table instead of running the statement."""
-        return self._execute(statement)
+        self, statement: str, bounded: BoundedQuery, counts: CellCounts | None = None
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Yield totals over units, and what they are totals of: keys, or a cell and keys. An engine may compile `bounded`
+        anew for a part of the table instead of running the statement."""
+        width = len(bounded.totals) if counts is None else 1
+        for row in self._execute(statement):
+            yield row[:width], row[width:]
 
     # -- for the data owner ----------------------------------------------------------------------------------------------
 
@@ -338,8 +338,9 @@ def _read_column(name: str, read: ColumnReader) -> exp.Expr:
 
 
 def identity_column(unit: str, taken: Collection[str]) -> str:
-    """A name for the column that holds the units' identities, other than the names that are taken."""
-    name = f"{unit} (identity)"
+    """A name for the column that holds the units' identities, other than the names that are taken. It has no dot, as the
+    names of columns of joined tables do."""
+    name = f"{unit.replace('.', ' ')} (identity)"
     while name in taken:
         name += "'"
     return name

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.addresses import is_postgres, shown_path, to_libpq
 from discreet.engines.base import Engine, about
 from discreet.errors import BadParameter, SourceRefused
+from discreet.paths import format_path, is_postgres, to_libpq
 from discreet.query.schema import Kind
 
 
@@ -147,4 +147,4 @@ def _describe_source(source: Any) -> str:
     """What the owner's log calls a file or an object before it is open."""
     if not isinstance(source, str | Path):
         return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
-    return os.path.abspath(source) if shown_path(str(source)) == repr(str(source)) else "a file"
+    return os.path.abspath(source) if format_path(str(source)) == repr(str(source)) else "a file"

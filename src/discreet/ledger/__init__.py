@@ -18,8 +18,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from discreet.addresses import is_postgres, to_libpq
 from discreet.errors import BadParameter
+from discreet.paths import is_postgres, to_libpq
 
 if TYPE_CHECKING:
     from discreet.ledger.chain import Ledger

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from discreet._numbers import Number, check_probability, read_decimal, to_rational
 from discreet.accounting.currencies import (
+    MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
     create_budget,
@@ -91,7 +92,9 @@ class AccountState:
     def _charge_with_parents(self, amount: Fraction, delta: Fraction, privacy_unit: str) -> "AccountState":
         parent = None if self.parent is None else self.parent._charge_with_parents(amount, delta, privacy_unit)
         unit = require_same_unit(self.privacy_unit, privacy_unit, self.name)
-        return replace(self, budget=self.budget.charge_cost(amount, delta).shorten(), parent=parent, privacy_unit=unit)
+        return replace(
+            self, budget=self.budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS), parent=parent, privacy_unit=unit
+        )
 
     def charge(self, event: Event, certified_delta: Number = 0) -> "AccountState":
         """Return the account after a debit of an event. Raise `BudgetExceeded`, with the ε that would fit, if it is too
@@ -106,7 +109,7 @@ class AccountState:
         return self.charge(compose(*events), certified_delta)
 
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
-        """The same refusal with the largest ε that still fits here and in every parent."""
+        """Return the same refusal with the largest ε that fits here and in every parent."""
         fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
 
@@ -120,9 +123,10 @@ class AccountState:
 def compute_charge(
     currency: Currency, event: Event, certified_delta: Fraction = Fraction(0)
 ) -> tuple[Fraction | float, Fraction]:
-    """What a loss costs in a currency, and its leak; with `at`, in a pure account, the certified point at that δ."""
+    """Return the cost of an event in a currency and in δ. Where the currency is ε, a `certified_delta` makes that the
+    certified ε of the event at this δ, and this δ."""
     if certified_delta != 0 and currency.counts_epsilon:
-        return certified(event, check_probability(certified_delta, "at")).upper, certified_delta
+        return certified(event, check_probability(certified_delta, "certified_delta")).upper, certified_delta
     return currency.cost(event)
 
 

@@ -118,8 +118,9 @@ def state_cost(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
 def compute_debit_cost(opened: AccountOpened, debit: Debit) -> Cost:
     """Compute the cost of a debit from its event."""
     account = opened.to_account(None)
-    remaining = account.budget.limit - debit.spent
-    return Cost(codec.decode(bytes(debit.encoded_event)), account.delta, account.budget.currency, debit.cost, remaining)
+    budget = account.budget
+    event, remaining = codec.decode(bytes(debit.encoded_event)), budget.limit - debit.spent
+    return Cost(event, account.delta, budget.currency, debit.cost, remaining, budget.limit)
 
 
 def is_based_on(measurement: Mapping[str, Any], debit: Debit, earlier: Sequence[Debit]) -> bool:

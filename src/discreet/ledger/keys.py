@@ -23,8 +23,7 @@ from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import KeyRotated, to_canonical_json
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Store, Transaction, decode_stored
-from discreet.paths import exists, resolve
-from discreet.private_file import describe_exposure
+from discreet.paths import describe_exposure, exists, resolve
 
 ROTATION_FORMAT = "discreet key rotation 1"
 _ASK_OWNER = "ask the owner of the ledger"

@@ -4,7 +4,7 @@ import threading
 from uuid import uuid4
 
 from discreet._numbers import Number, read_decimal
-from discreet.accounting.currencies import Filter, create_budget
+from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, create_budget
 from discreet.events import Composition
 from discreet.ledger.account import CachedAnswer, compute_charge, id_taken_error, require_same_unit
 from discreet.query.answer import Receipt
@@ -104,8 +104,7 @@ class MemoryAccount:
         return self._debits[names[0]][1] if names else None
 
     def _pay(self, event: Composition, certified_delta: Number = 0) -> Receipt:
-        self._budget = self._budget.charge_cost(
-            *compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))
-        ).shorten()
+        amount, delta = compute_charge(self._budget.currency, event, read_decimal(certified_delta, "certified_delta"))
+        self._budget = self._budget.charge_cost(amount, delta, MAX_DENOMINATOR_BITS)
         self._entries += 1
         return Receipt(self._entries, event, self._budget.remaining)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from discreet.addresses import is_unambiguous
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
+from discreet.paths import is_unambiguous
 
 if TYPE_CHECKING:
     import psycopg

@@ -1,7 +1,8 @@
-"""Noise, its price and its error in one frozen value each.
+"""Mechanisms: noise, its privacy event and its error, as one frozen value each.
 
-All share one shape: `release(values, bits=None)`, `loss(sensitivity, grid=1)`, `error(confidence, size=1)` and
-`for_epsilon(…)`. `unsafe` holds what must not be used and is not exported.
+All have the same methods: `release(values, bits=None)` adds noise, `event(sensitivity, grid=1)` says what ran,
+`error(confidence, size=1)` bounds the error, and `for_epsilon(…)` calibrates. `unsafe` holds mechanisms that must not be
+used; it is not exported.
 """
 
 from discreet.mechanisms.binomial import Binomial

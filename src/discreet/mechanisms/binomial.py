@@ -1,6 +1,6 @@
 """The binomial mechanism: the number of heads in n fair coins, less n/2.
 
-A count can only move by n/2, so some outputs tell neighbours apart for certain: there is no pure ε, and δ ≥ 2^-n.
+The noise is bounded by n/2, so some outputs tell neighbours apart for certain: there is no pure ε, and δ ≥ 2^-n.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,12 @@ from discreet.events import BinomialEvent
 from discreet.mechanisms._additive_noise import Values, add_saturating, max_error_by_table, read_values
 from discreet.noise import Bits, binomial
 from discreet.noise.fair_coins import MAX_N, weights
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Binomial:
-    """Adds Binomial(n, ½) − n/2 to whole numbers; n is even, so that the noise is whole and has mean zero.
+    """Adds Binomial(n, ½) − n/2 to integers; n is even, so that the noise is an integer of mean zero.
 
     >>> Binomial(100).error(confidence=0.95)
     10.0
@@ -40,53 +39,53 @@ class Binomial:
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number) -> "Binomial":
-        """About the fewest coins with δ(ε) ≤ δ, certified; for l0 moved coordinates each gets ε/l0 and δ/l0 (basic
-        composition)."""
-        moved = bound(sensitivity)
-        if moved.l0 is None:
-            raise BadParameter("sensitivity", moved, "every moved coordinate has its own coins", "give l0 and linf")
-        eps, fail = read_positive(epsilon, "epsilon") / moved.l0, read_probability(delta, "delta") / moved.l0
-        shift = ceil(moved.linf)
+        """Return the mechanism with about the fewest coins for which δ(ε) ≤ δ is certified.
+
+        If one unit changes l0 coordinates, each gets ε/l0 and δ/l0 (basic composition).
+        """
+        exact = to_sensitivity(sensitivity)
+        if exact.l0 is None:
+            raise BadParameter("sensitivity", exact, "every changed coordinate has its own coins", "give l0 and linf")
+        eps, target = read_positive(epsilon, "epsilon") / exact.l0, read_probability(delta, "delta") / exact.l0
+        shift = ceil(exact.linf)
         high = 2
-        while binomial_delta(high, shift, eps) > fail:
+        while binomial_delta(high, shift, eps) > target:
             high *= 2
             if high > MAX_N:
                 raise BadParameter("epsilon", epsilon, "needs more than 2^28 coins", "use Gaussian")
         low = high // 2
         while high - low > 2:
             middle = (low + high) // 4 * 2
-            low, high = (low, middle) if binomial_delta(middle, shift, eps) <= fail else (middle, high)
+            low, high = (low, middle) if binomial_delta(middle, shift, eps) <= target else (middle, high)
         return cls(high)
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
-        """`values` (whole numbers) plus noise, in the same shape."""
+        """Return `values`, which are integers, plus noise, in the same form."""
         array, restore = read_values(values)
         if array.dtype != np.int64:
-            raise BadValues("are not whole numbers", "this mechanism is for counts; use Gaussian for reals")
+            raise BadValues("are not integers", "this mechanism is for counts; use Gaussian for reals")
         noise = binomial(self.n, array.size, bits).reshape(array.shape) - self.n // 2
         return restore(add_saturating(array, noise))
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> BinomialEvent:
-        """What a release at this sensitivity costs."""
+        """Return the event of a release at this sensitivity."""
         if to_rational(grid, "grid") != 1:
-            raise BadParameter("grid", grid, "the binomial mechanism takes whole numbers", "leave it out")
-        return BinomialEvent(self.n, bound(sensitivity))
+            raise BadParameter("grid", grid, "the binomial mechanism takes integers", "leave it out")
+        return BinomialEvent(self.n, to_sensitivity(sensitivity))
 
     def error(self, confidence: Number, size: int = 1) -> float:
-        """The largest of `size` errors stays within this with the given confidence."""
+        """Return the error that the largest of `size` draws does not exceed with the given confidence."""
         return max_error_by_table(partial(weights, self.n), confidence, size)
-
-
-# δ(ε) of one binomial noise shifted by a whole number, by summing the probabilities themselves.
 
 
 BITS = 96
 
 
 def binomial_delta(n: int, shift: int, epsilon: Fraction) -> float:
-    """Σ_k max(0, p(k) − e^ε·p(k + shift)) for Binomial(n, ½), n even, rounded up.
+    """Return δ(ε) of the noise shifted by an integer: Σ_k max(0, p(k) − e^ε·p(k + shift)) for Binomial(n, ½), rounded up.
 
-    The law is symmetric, so both directions cost the same; it is log-concave, so a larger shift costs more.
+    n is even. The distribution is symmetric, so δ is the same in both directions; it is log-concave, so a larger shift has a
+    larger δ.
     """
     table = weights(n, BITS)
     last = len(table.values) - 1

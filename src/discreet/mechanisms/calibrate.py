@@ -1,4 +1,4 @@
-"""`calibrate`: the mechanism with the least noise for a price that covers all of its rounds."""
+"""`calibrate`: the mechanism with the least noise for which all of its rounds together meet an (ε, δ) target."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,8 +13,7 @@ from discreet.events import Event, Subsampled, repeat
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 Scaled = TypeVar("Scaled", Laplace, Gaussian, DiscreteGaussian)
 
@@ -28,9 +27,10 @@ def calibrate(
     times: int = 1,
     rate: Number | None = None,
 ) -> Scaled:
-    """The least noise with which `times` releases (each on a Poisson sample, if `rate` is given) cost at most (ε, δ).
+    """Return the mechanism with the least noise for which `times` releases cost at most (ε, δ).
 
-    Its certified upper bound meets the target, by the mechanism's own fact: for `Laplace` the discrete law's.
+    Each release runs on a Poisson sample if `rate` is given, as the steps of DP-SGD do. The certified upper bound on ε of
+    the mechanism's own event meets the target; for `Laplace` that is the event of the discrete noise.
 
     >>> from discreet import Gaussian, Laplace
     >>> calibrate(Gaussian, sensitivity=1, epsilon=1, delta=1e-6, times=1000)
@@ -38,22 +38,19 @@ def calibrate(
     >>> calibrate(Laplace, sensitivity=1, epsilon=1, times=10)
     Laplace(scale=10)
     """
-    moved, rounds = bound(sensitivity), check_int(times, "times", 1)
+    exact, rounds = to_sensitivity(sensitivity), check_int(times, "times", 1)
     if delta == 0 and kind is Laplace and rate is None:
-        return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, moved).scale)
+        return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, exact).scale)
 
-    def fact(scale: Fraction) -> Event:
-        once = kind(scale).event(moved)
+    def make_event(scale: Fraction) -> Event:
+        once = kind(scale).event(exact)
         return repeat(once if rate is None else Subsampled(once, to_rational(rate, "rate")), rounds)
 
-    return kind(find_smallest_scale(fact, epsilon, delta, guess_scale(float(moved.l2), epsilon, delta, rounds, rate)))
-
-
-# The least noise whose certified price meets a target.
+    return kind(find_smallest_scale(make_event, epsilon, delta, guess_scale(float(exact.l2), epsilon, delta, rounds, rate)))
 
 
 SCALE_TOLERANCE = 1e-7
-"""Relative distance between the scale that is returned and one that was seen to fail."""
+"""Relative distance between the scale that is returned and one that misses the target."""
 
 _FLOOR = -20.0
 
@@ -61,10 +58,11 @@ _FLOOR = -20.0
 def find_smallest_scale(
     make_event: Callable[[Fraction], Event], epsilon: Number, delta: Number, start: float = 1.0
 ) -> Fraction:
-    """The least scale s, within CLOSE, whose certified ε at delta is at most epsilon; more noise must never cost more.
+    """Find the least scale, within `SCALE_TOLERANCE`, at which the certified ε at δ is at most epsilon.
 
-    The answer is a scale whose *upper* bound was seen to meet the target. ln ε is close to linear in ln s near the end, so
-    false position (Illinois' variant, which cannot stall) needs few readings of the curve.
+    More noise must never cost more. The result is a scale whose *upper* bound on ε was computed and meets the target. ln ε
+    is close to linear in ln s near the end, so false position (the Illinois variant, which cannot stall) evaluates the curve
+    a few times only.
 
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import count
@@ -90,15 +88,18 @@ def find_smallest_scale(
 
 
 def guess_scale(sensitivity: float, epsilon: Number, delta: Number, times: int, rate: Number | None) -> float:
-    """Where to start looking: the central limit, in which `times` rounds are one Gaussian of ratio μ. A round's ratio is
-    sensitivity/scale, or rate·√(e^{(sensitivity/scale)²} − 1) on a sample [BDLS20]. Nothing rests on it but speed."""
+    """Guess the scale by the central limit theorem, in which `times` rounds are one Gaussian of ratio μ.
+
+    The ratio of one round is sensitivity/scale, or rate·√(e^{(sensitivity/scale)²} − 1) on a sample [BDLS20]. Only the speed
+    of the search depends on the guess.
+    """
     mu = gaussian_mu(epsilon, delta) / max(times, 1) ** 0.5
     ratio = mu if not rate else log1p((mu / float(to_rational(rate, "rate"))) ** 2) ** 0.5
     return sensitivity / ratio if ratio > 0 else 1.0
 
 
 def _find_bracket(excess: Callable[[float], float], start: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Two logarithms of scales, the first failing and the second meeting the target."""
+    """Return two logarithms of scales with their excess: the first misses the target, the second meets it."""
     at, value = start, excess(start)
     step = -0.05 if value <= 0 else 0.05
     for _ in range(60):
@@ -109,5 +110,5 @@ def _find_bracket(excess: Callable[[float], float], start: float) -> tuple[tuple
         at, value, step = following, reached, step * 2
         if abs(at) > 40:
             break
-    way = "no noise up to 2^57 meets it" if value > 0 else "even almost no noise meets it"
-    raise BadParameter("target", "unreachable", way, "check ε, δ, the number of rounds and the rate")
+    reason = "no noise up to 2^57 meets it" if value > 0 else "even almost no noise meets it"
+    raise BadParameter("target", "unreachable", reason, "check ε, δ, the number of rounds and the rate")

@@ -1,7 +1,7 @@
 """The discrete Gaussian of Canonne, Kamath and Steinke: P(k) ∝ e^{-k²/2σ²} on the integers.
 
 It is ρ-zCDP with ρ = l2²/2σ², as the continuous one, but *not* l2/σ-GDP: at σ = 1 its total variation for a shift by one is
-0.3989, the Gaussian's 0.3829. `Gaussian` has the better curve; this one is here because the texts have it.
+0.3989, the Gaussian's 0.3829. `Gaussian` has the better curve; this one is for comparison with the literature.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from discreet.noise.lattice_gaussian import weights
 from discreet.units import Sensitivity, check_grid, to_sensitivity
 
 MAX_SUMMED_SIGMA = 1000
-"""Up to this σ the tail is summed; past it the continuous one, less than a step away, bounds it."""
+"""Up to this σ the tail is summed; beyond it the tail of the continuous Gaussian bounds it, less than a step away."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteGaussian:
-    """Adds discrete Gaussian noise to whole numbers; to reals the same on a power-of-two grid.
+    """Adds discrete Gaussian noise to integers; to reals the same on a power-of-two grid.
 
     >>> DiscreteGaussian.for_rho(Fraction(1, 200), sensitivity=1)
     DiscreteGaussian(sigma=10)
@@ -48,7 +48,7 @@ class DiscreteGaussian:
 
     @classmethod
     def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "DiscreteGaussian":
-        """The least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
+        """Return the mechanism with the least noise that is ρ-zCDP: σ² = l2²/2ρ [CKS20, Thm 4]."""
         exact, ratio = to_sensitivity(sensitivity), sqrt_up(1 / (2 * read_positive(rho, "rho")))
         return cls(fit_scale_to_grid(exact, L2, ratio) if reals else exact.l2 * ratio)
 
@@ -56,27 +56,27 @@ class DiscreteGaussian:
     def for_epsilon(
         cls, epsilon: Number, delta: Number, sensitivity: Sensitivity | Number, *, reals: bool = False
     ) -> "DiscreteGaussian":
-        """Enough noise for (ε, δ) by way of zCDP, ε = ρ + 2√(ρ ln 1/δ) [BS16, Prop. 1.3]."""
-        eps, budget = read_positive(epsilon, "epsilon"), log_bounds(1 / read_probability(delta, "delta"))[1]
+        """Return a mechanism that is (ε, δ)-private by way of zCDP, ε = ρ + 2√(ρ ln 1/δ) [BS16, Prop. 1.3]."""
+        eps, log_term = read_positive(epsilon, "epsilon"), log_bounds(1 / read_probability(delta, "delta"))[1]
         # √ρ = √(L + ε) − √L = ε/(√(L + ε) + √L), with L = ln 1/δ rounded up and both roots rounded up: ρ is rounded down.
-        return cls.for_rho((eps / (sqrt_up(budget + eps) + sqrt_up(budget))) ** 2, sensitivity, reals=reals)
+        return cls.for_rho((eps / (sqrt_up(log_term + eps) + sqrt_up(log_term))) ** 2, sensitivity, reals=reals)
 
     @property
     def grid(self) -> Fraction:
-        """The grid on which reals are released unless another is given."""
+        """The grid to which reals are rounded unless another is given."""
         return default_grid(self.sigma)
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
-        """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
+        """Return `values` plus noise, in the same form: integers stay integers, floats are multiples of the grid."""
         return add_noise(values, discrete_gaussian, self.sigma, bits, grid)
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteGaussianEvent:
-        """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
+        """Return the event of a release at this sensitivity. Reals need the grid: rounding to it adds to the sensitivity."""
         step = check_grid(grid)
         return DiscreteGaussianEvent(self.sigma / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
-        """The largest of `size` errors stays within this with the given confidence."""
+        """Return the error that the largest of `size` draws does not exceed with the given confidence."""
         step = check_grid(grid)
         sigma = self.sigma / step
         if sigma <= MAX_SUMMED_SIGMA:

@@ -1,4 +1,4 @@
-"""Choosing one of several candidates by a score, privately."""
+"""The exponential mechanism: choose one of several candidates by a score, privately."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,7 @@ from discreet.errors import BadParameter, BadValues
 from discreet.events import ExponentialEvent, PermuteAndFlipEvent
 from discreet.mechanisms._additive_noise import failure_probability
 from discreet.noise import Bits, SelectionRule, select
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -41,27 +40,32 @@ class Exponential:
         *,
         monotone: bool = False,
     ) -> "Exponential":
-        """rate = ε/2Δ, where one unit moves each score by at most Δ; ε/Δ if it moves all of them the same way."""
-        return cls(read_positive(epsilon, "epsilon") / ((1 if monotone else 2) * bound(sensitivity).linf), rule)
+        """Return the ε-private mechanism: rate = ε/2Δ, where one unit moves each score by at most Δ.
+
+        If one unit moves all scores in the same direction they are `monotone`, and rate = ε/Δ.
+        """
+        return cls(read_positive(epsilon, "epsilon") / ((1 if monotone else 2) * to_sensitivity(sensitivity).linf), rule)
 
     def release(self, values: Sequence[Number], bits: Bits | None = None) -> int:
-        """The index of the chosen one; `values` are the scores, whole numbers or rationals or floats taken exactly."""
+        """Return the index of the chosen candidate; `values` are the scores: integers, rationals or exact floats."""
         if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) == 0:
-            raise BadValues("are no list of scores", "give at least one candidate")
+            raise BadValues("are no list of scores", "give one score for each candidate, and at least one")
         return select([_read_score(value) for value in values], self.rate, self.rule, bits)
 
     def event(
         self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False
     ) -> ExponentialEvent | PermuteAndFlipEvent:
-        """ε = 2·rate·Δ, or rate·Δ for monotone scores. Scores are taken exactly: a grid plays no part."""
-        epsilon = (1 if monotone else 2) * self.rate * bound(sensitivity).linf
+        """Return the event: ε = 2·rate·Δ, or rate·Δ for monotone scores. Scores are exact, so the grid is not used."""
+        epsilon = (1 if monotone else 2) * self.rate * to_sensitivity(sensitivity).linf
         return ExponentialEvent(epsilon) if self.rule is SelectionRule.EXPONENTIAL else PermuteAndFlipEvent(epsilon)
 
     def error(self, confidence: Number, size: int = 1) -> float:
-        """Among `size` candidates the chosen score falls short of the best by at most this: (ln size + ln 1/β)/rate
-        [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2]."""
-        fail, rate = failure_probability(confidence), nearest_float(self.rate)
-        return log(check_int(size, "size", 1) / fail) / rate * (1 + 1e-12) if rate else inf
+        """Return by how much the chosen of `size` scores is below the best at most, with the given confidence 1 − β.
+
+        It is (ln size + ln 1/β)/rate [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2].
+        """
+        beta, rate = failure_probability(confidence), nearest_float(self.rate)
+        return log(check_int(size, "size", 1) / beta) / rate * (1 + 1e-12) if rate else inf
 
 
 def _read_score(value: Number) -> Fraction:

@@ -1,7 +1,7 @@
 """Gaussian noise: the rounded Gaussian, which has the continuous mechanism's whole privacy curve.
 
-x + round(Z) = round(x + Z) for whole x, and rounding is post-processing. So one continuous Gaussian with shift l2 dominates,
-in any dimension, and Gaussians compose by adding (l2/σ)².
+**Proof.** x + round(Z) = round(x + Z) for an integer x, and rounding is post-processing. So one continuous Gaussian with
+shift l2 dominates, in any dimension, and Gaussians compose by adding (l2/σ)².
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ _CLASSICAL_FACTORS = {"classical-1.25": Fraction(5, 4), "classical-2": Fraction(
 
 @dataclass(frozen=True, slots=True, init=False)
 class Gaussian:
-    """Adds round(N(0, σ²)) to whole numbers; to reals the same on a power-of-two grid.
+    """Adds round(N(0, σ²)) to integers; to reals the same on a power-of-two grid.
 
-    >>> loud = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
-    >>> round(float(loud.sigma), 6), loud.error(confidence=0.95)
+    >>> mechanism = Gaussian.for_epsilon(1, 1e-6, sensitivity=1)
+    >>> round(float(mechanism.sigma), 6), mechanism.error(confidence=0.95)
     (4.224679, 8.0)
     """
 
@@ -65,12 +65,12 @@ class Gaussian:
         *,
         reals: bool = False,
     ) -> "Gaussian":
-        """The σ that a rule asks for at (ε, δ); "exact" is the least that the curve allows, for every ε."""
-        eps, fail = read_positive(epsilon, "epsilon"), read_probability(delta, "delta")
+        """Return the mechanism with the σ of a rule at (ε, δ); "exact" is the least σ that the curve allows, for every ε."""
+        eps, exact_delta = read_positive(epsilon, "epsilon"), read_probability(delta, "delta")
         if rule == "exact":
-            ratio = 1 / exact_mu(eps, fail)
+            ratio = 1 / exact_mu(eps, exact_delta)
         elif rule in _CLASSICAL_FACTORS:
-            ratio = classical_ratio(eps, fail, _CLASSICAL_FACTORS[rule])
+            ratio = classical_ratio(eps, exact_delta, _CLASSICAL_FACTORS[rule])
         else:
             raise BadParameter("rule", repr(rule), "unknown", 'take "exact", "classical-1.25" or "classical-2"')
         exact = to_sensitivity(sensitivity)
@@ -78,26 +78,30 @@ class Gaussian:
 
     @property
     def grid(self) -> Fraction:
-        """The grid on which reals are released unless another is given."""
+        """The grid to which reals are rounded unless another is given."""
         return default_grid(self.sigma)
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
-        """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
+        """Return `values` plus noise, in the same form: integers stay integers, floats are multiples of the grid."""
         return add_noise(values, rounded_gaussian, self.sigma, bits, grid)
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> GaussianEvent:
-        """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
+        """Return the event of a release at this sensitivity. Reals need the grid: rounding to it adds to the sensitivity."""
         step = check_grid(grid)
         return GaussianEvent(self.sigma / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
-        """The largest of `size` errors stays within this with the given confidence: |round Z| > t is |Z| ≥ t + ½."""
+        """Return the error that the largest of `size` draws does not exceed with the given confidence.
+
+        |round Z| > t is |Z| ≥ t + ½.
+        """
         step = check_grid(grid)
         width = max(nearest_float(self.sigma / step) * sqrt(2), MIN_WIDTH)
         return max_error(lambda t: erfc((t + 0.5) / width), confidence, size, step)
 
 
 def exact_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return μ = l2/σ of the least noise that is (ε, δ)-private."""
     mu = gaussian_mu(epsilon, delta)
     if mu == 0:
         raise BadParameter(
@@ -107,7 +111,7 @@ def exact_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fraction:
-    """σ/Δ₂ = √(2 ln(factor/δ))/ε, rounded up: [DR14, Thm A.1] with 1.25, [L12] with 2. Proven for ε ≤ 1 only.
+    """Return σ/Δ₂ = √(2 ln(factor/δ))/ε, rounded up: [DR14, Thm A.1] with 1.25, [L12] with 2. Proven for ε ≤ 1 only.
 
     >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Laplace noise, on the integers: the discrete Laplace law, which the texts call the geometric mechanism."""
+"""Laplace noise on the integers: discrete Laplace noise, also known as the geometric mechanism."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,12 +15,12 @@ from discreet.units import Sensitivity, check_grid, to_sensitivity
 
 @dataclass(frozen=True, slots=True, init=False)
 class Laplace:
-    """Adds noise with P(k) ∝ e^{-|k|/scale} to whole numbers; to reals the same on a power-of-two grid.
+    """Adds noise with P(k) ∝ e^{-|k|/scale} to integers; to reals the same on a power-of-two grid.
 
-    >>> quiet = Laplace.for_epsilon(1, sensitivity=1)
-    >>> quiet, quiet.error(confidence=0.95)
+    >>> mechanism = Laplace.for_epsilon(1, sensitivity=1)
+    >>> mechanism, mechanism.error(confidence=0.95)
     (Laplace(scale=1), 3.0)
-    >>> type(quiet.release(100))
+    >>> type(mechanism.release(100))
     <class 'int'>
     """
 
@@ -34,7 +34,7 @@ class Laplace:
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Laplace":
-        """The least noise that is ε-private: scale l1/ε; for `reals` a little more, to pay for the grid."""
+        """Return the ε-private mechanism with the least noise: scale l1/ε; for `reals` a little more, due to the grid."""
         exact, ratio = to_sensitivity(sensitivity), 1 / read_positive(epsilon, "epsilon")
         if exact.l1 is None:
             raise BadParameter("sensitivity", exact, "Laplace noise needs a bound on l1", "give l1, or l0 and linf")
@@ -42,24 +42,27 @@ class Laplace:
 
     @property
     def grid(self) -> Fraction:
-        """The grid on which reals are released unless another is given."""
+        """The grid to which reals are rounded unless another is given."""
         return default_grid(self.scale)
 
     def release(self, values: Values, bits: Bits | None = None, *, grid: Number | None = None) -> Any:
-        """`values` plus noise, in the same shape: integers stay integers, floats land on the grid."""
+        """Return `values` plus noise, in the same form: integers stay integers, floats are multiples of the grid."""
         return add_noise(values, discrete_laplace, self.scale, bits, grid)
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> DiscreteLaplaceEvent:
-        """What a release at this sensitivity costs. For reals give the grid: rounding to it adds to the sensitivity."""
+        """Return the event of a release at this sensitivity. Reals need the grid: rounding to it adds to the sensitivity."""
         step = check_grid(grid)
         return DiscreteLaplaceEvent(self.scale / step, to_sensitivity(sensitivity).to_grid(step))
 
     def error(self, confidence: Number, size: int = 1, *, grid: Number = 1) -> float:
-        """The largest of `size` errors stays within this with the given confidence: P(|X| > t) = 2a^{t+1}/(1+a)."""
+        """Return the error that the largest of `size` draws does not exceed with the given confidence.
+
+        P(|X| > t) = 2a^{t+1}/(1+a), a = e^{-1/scale}.
+        """
         step = check_grid(grid)
         decay = nearest_float(step / self.scale)
         return max_error(lambda t: 2 * exp(-(t + 1) * decay) / (1 + exp(-decay)), confidence, size, step)
 
 
 Geometric = Laplace
-"""The textbooks' name for the same mechanism."""
+"""Another name of the same mechanism."""

@@ -1,4 +1,4 @@
-"""Randomised response: each person answers for themselves, truthfully with a known probability."""
+"""Randomized response: each person answers truthfully with a known probability and otherwise at random (local privacy)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,12 @@ from discreet.errors import BadParameter, BadValues
 from discreet.events import RandomizedResponseEvent
 from discreet.mechanisms._additive_noise import failure_probability
 from discreet.noise import Bits, bernoulli, uniform_below
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class RandomizedResponse:
-    """One of `choices` answers 0, 1, …: the true one with probability `truth`, else one of the others, equally likely.
+    """Replaces one of `choices` answers 0, 1, … by the true one with probability `truth`, else by another at random.
 
     >>> coin = RandomizedResponse(Fraction(2, 3))
     >>> round(coin.epsilon, 12)
@@ -38,7 +37,7 @@ class RandomizedResponse:
     def __init__(self, truth: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None) -> None:
         p, k = check_probability(truth, "truth"), check_int(choices, "choices", 2)
         if p * k <= 1:
-            raise BadParameter("truth", format_rational(p), f"must exceed 1/{k}: else the answers say nothing", "raise it")
+            raise BadParameter("truth", format_rational(p), f"at most 1/{k}, so the answers hold no information", "raise it")
         for name, value in (("truth", p), ("choices", k), ("predicate", predicate)):
             object.__setattr__(self, name, value)
 
@@ -46,12 +45,12 @@ class RandomizedResponse:
     def for_epsilon(
         cls, epsilon: Number, choices: int = 2, predicate: Callable[[Any], int] | None = None
     ) -> "RandomizedResponse":
-        """Truth with probability e^ε/(e^ε + choices − 1), rounded down so that ε is kept."""
+        """Return the ε-private mechanism: truth with probability e^ε/(e^ε + choices − 1), rounded down so that ε holds."""
         return cls(response_truth(read_positive(epsilon, "epsilon"), check_int(choices, "choices", 2)), choices, predicate)
 
     @property
     def epsilon(self) -> float:
-        """ln of the odds of the true answer against any one other, rounded up."""
+        """The logarithm of the odds of the true answer against any one other, rounded up."""
         return ceil_float(response_epsilon(self.truth, self.choices))
 
     @property
@@ -60,48 +59,56 @@ class RandomizedResponse:
         return (1 - self.truth) / (self.choices - 1)
 
     def release(self, values: Any, bits: Bits | None = None) -> Any:
-        """One randomised answer per person, in the same shape. With a predicate, `values` are the records that it takes, or
-        one record; it is applied first, and 1 − φ(x) (not φ(1 − x)) is the other answer."""
+        """Return one randomized answer per person, in the same form.
+
+        With a predicate φ, `values` are the records that it takes, or one record; φ is applied first, and the other answer
+        is 1 − φ(x) (not φ(1 − x)).
+        """
         if self.predicate is not None:
             values = [self.predicate(record) for record in values] if _is_batch(values) else self.predicate(values)
         answers = _check_answers(values, self.choices)
-        honest = bernoulli(self.truth, answers.size, bits)
+        truthful = bernoulli(self.truth, answers.size, bits)
         shift = 1 + uniform_below(self.choices - 1, answers.size, bits)
-        out = np.where(honest, answers.reshape(-1), (answers.reshape(-1) + shift) % self.choices).reshape(answers.shape)
+        out = np.where(truthful, answers.reshape(-1), (answers.reshape(-1) + shift) % self.choices).reshape(answers.shape)
         if isinstance(values, np.ndarray):
             return out
         return out.tolist()
 
     def event(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> RandomizedResponseEvent:
-        """What one person's answer costs them. Every person answers once, so this is the price for all of them."""
-        if bound(sensitivity).l1 != 1:
-            raise BadParameter("sensitivity", sensitivity, "a person gives one answer", "repeat the loss for more")
+        """Return the event of one person's answer. Every person answers once, so it is the event for all of them."""
+        if to_sensitivity(sensitivity).l1 != 1:
+            raise BadParameter("sensitivity", sensitivity, "a person gives one answer", "repeat the event for more")
         return RandomizedResponseEvent(self.truth, self.choices)
 
     def estimate(self, answers: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
-        """Unbiased numbers of people per true answer: (count − n·other)/(truth − other)."""
-        given = _check_answers(answers, self.choices).reshape(-1)
-        counts = np.bincount(given, minlength=self.choices)
+        """Return unbiased numbers of people per true answer: (count − n·other)/(truth − other)."""
+        checked = _check_answers(answers, self.choices).reshape(-1)
+        counts = np.bincount(checked, minlength=self.choices)
         gap = float(self.truth - self.other)
-        return np.asarray((counts - given.size * float(self.other)) / gap, np.float64)
+        return np.asarray((counts - checked.size * float(self.other)) / gap, np.float64)
 
     def standard_deviation(self, n: int, holders: int | None = None) -> float:
-        """Of one estimated number, when `holders` of n people have that answer; for two choices it does not depend on them
-        and equals e^{ε/2}/(e^ε − 1)·√n."""
-        have = check_int(n, "n") if holders is None else check_int(holders, "holders")
+        """Return the standard deviation of one estimated number, when `holders` of n people have that answer.
+
+        For two choices it does not depend on `holders` and equals e^{ε/2}/(e^ε − 1)·√n.
+        """
+        true_holders = check_int(n, "n") if holders is None else check_int(holders, "holders")
         p, q = self.truth, self.other
-        variance = have * p * (1 - p) + (n - have) * q * (1 - q)
+        variance = true_holders * p * (1 - p) + (n - true_holders) * q * (1 - q)
         return sqrt(variance) / float(p - q)
 
     def error(self, confidence: Number, size: int = 1) -> float:
-        """An estimated number from `size` people is off by at most this with the given confidence (Hoeffding: each answer
-        moves the estimate by 1/(truth − other); [S4, ex. 2.5] with 2e^{-2t²} = 1 − confidence)."""
-        fail, gap = failure_probability(confidence), float(self.truth - self.other)
-        return sqrt(log(2 / fail) / 2 * check_int(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
+        """Return the error that an estimated number from `size` people does not exceed with the given confidence.
+
+        By Hoeffding's inequality: each answer moves the estimate by 1/(truth − other); [S4, ex. 2.5] with
+        2e^{-2t²} = 1 − confidence.
+        """
+        beta, gap = failure_probability(confidence), float(self.truth - self.other)
+        return sqrt(log(2 / beta) / 2 * check_int(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
 
 
 def _is_batch(values: Any) -> bool:
-    """Whether these are records, one after the other, and not a single one; a text is one."""
+    """Say whether these are several records and not a single one; a text is one record."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)

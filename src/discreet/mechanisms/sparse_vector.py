@@ -1,9 +1,11 @@
-"""The sparse vector technique: which of many answers reach a threshold, at a price that counts only those that do.
+"""The sparse vector technique: which of many statistics reach a threshold, at a cost that counts only those that do.
 
-One noise on the threshold, a fresh one on every answer, and a stop after `most` answers that reached it [DR14, Alg. 2;
-LSL17, Alg. 1]. On whole numbers with discrete Laplace noise the proof goes through unchanged: it shifts the noise of the
-threshold by Δ and that of each positive answer by up to 2Δ, both whole, and a shift by k costs e^{k/scale}. Several
-published variants drop one of these parts and are not private; they are targets of the auditor.
+It adds one noise to the threshold and a fresh one to every statistic, and stops after `most` of them reached it
+[DR14, Alg. 2; LSL17, Alg. 1]. Several published variants drop one of these parts and are not private; they are targets of
+the auditor.
+
+**Proof** for integers with discrete Laplace noise: that of the continuous case holds unchanged. It shifts the noise of the
+threshold by Δ and that of each positive statistic by up to 2Δ, both integers, and a shift by k costs a factor e^{k/scale}.
 """
 
 from collections.abc import Sequence
@@ -22,8 +24,7 @@ from discreet.mechanisms._additive_noise import read_values
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import Bits, discrete_laplace
 from discreet.noise.bits import INT64_MAX, INT64_MIN
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 Ints = NDArray[np.int64]
 STOPPED = -1
@@ -31,7 +32,7 @@ STOPPED = -1
 
 @dataclass(frozen=True, slots=True, init=False)
 class SparseVector:
-    """Says of each answer in turn whether it reaches `threshold`, until `most` of them did.
+    """Says of each statistic in turn whether it reaches `threshold`, until `most` of them did.
 
     >>> rule = SparseVector.for_epsilon(2, sensitivity=1, threshold=100)
     >>> rule.release([0, 3, 500, 900])
@@ -69,45 +70,47 @@ class SparseVector:
         *,
         monotone: bool = False,
     ) -> "SparseVector":
-        """ε is divided 1 : (2c)^{2/3} between the threshold and the answers, about the best there is [LSL17]."""
-        eps, moved, stops = read_positive(epsilon, "epsilon"), bound(sensitivity).linf, check_int(most, "most", 1)
+        """Return the ε-private mechanism that divides ε by 1 : (2c)^{2/3} between threshold and statistics [LSL17].
+
+        c is `most`; this division is about the best. If one unit moves all statistics in the same direction they are
+        `monotone`, and 2c is c.
+        """
+        eps, change, stops = read_positive(epsilon, "epsilon"), to_sensitivity(sensitivity).linf, check_int(most, "most", 1)
         times = stops if monotone else 2 * stops
         weight = ceil(times ** (2 / 3))
         first = eps / (1 + weight)
-        return cls(threshold, moved / first, times * moved / (eps - first), stops)
+        return cls(threshold, change / first, times * change / (eps - first), stops)
 
     def release(self, values: Sequence[int] | NDArray[np.int64], bits: Bits | None = None) -> list[bool]:
-        """True or False for each answer until the last that may be True; what comes after it is not looked at."""
-        answers, _ = read_values(values)
-        if answers.dtype != np.int64 or answers.ndim != 1:
-            raise BadValues(
-                "are no list of whole numbers", "round the answers, and state the sensitivity of the rounded ones"
-            )
-        return [bool(said) for said in self.run_batch(answers[None], bits)[0] if said != STOPPED]
+        """Return True or False for each statistic up to the last that may be True; those after it are not used."""
+        array, _ = read_values(values)
+        if array.dtype != np.int64 or array.ndim != 1:
+            raise BadValues("are no list of integers", "round them, and state the sensitivity of the rounded ones")
+        return [bool(outcome) for outcome in self.run_batch(array[None], bits)[0] if outcome != STOPPED]
 
-    def run_batch(self, answers: Ints, bits: Bits | None = None) -> Ints:
-        """One run per row: 1 for an answer that reached the threshold, 0 for one that did not, −1 after the stop."""
-        bar = _add_exactly(np.int64(self.threshold), discrete_laplace(self.threshold_scale, len(answers), bits)[:, None])
-        noisy = _add_exactly(answers, discrete_laplace(self.scale, answers.size, bits).reshape(answers.shape))
+    def run_batch(self, values: Ints, bits: Bits | None = None) -> Ints:
+        """Run once per row: 1 for a statistic that reached the threshold, 0 for one that did not, −1 after the stop."""
+        bar = _add_exactly(np.int64(self.threshold), discrete_laplace(self.threshold_scale, len(values), bits)[:, None])
+        noisy = _add_exactly(values, discrete_laplace(self.scale, values.size, bits).reshape(values.shape))
         reached = (noisy[0] > bar[0]) | ((noisy[0] == bar[0]) & (noisy[1] >= bar[1]))
         before: Ints = np.cumsum(reached, axis=1) - reached
         return np.where(before >= self.most, STOPPED, reached).astype(np.int64)
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False) -> Claim:
-        """Δ/threshold_scale + 2cΔ/scale, or cΔ/scale if one unit moves all answers the same way [LSL17]."""
-        moved = bound(sensitivity).linf
-        return Claim(moved / self.threshold_scale + (1 if monotone else 2) * self.most * moved / self.scale, Fraction(0))
+        """Return the event: ε = Δ/threshold_scale + 2cΔ/scale, with cΔ/scale instead for monotone statistics [LSL17]."""
+        change = to_sensitivity(sensitivity).linf
+        return Claim(change / self.threshold_scale + (1 if monotone else 2) * self.most * change / self.scale, Fraction(0))
 
     def error(self, confidence: Number, size: int = 1) -> float:
-        """Each of `size` answers that is this far from the threshold is put on its right side: both noises together."""
+        """Return the distance from the threshold at which all of `size` statistics are classified right: both noises add."""
         each = 1 - (1 - check_probability(confidence, "confidence")) / 2
         return Laplace(self.threshold_scale).error(each) + Laplace(self.scale).error(each, size)
 
 
 def _add_exactly(value: Any, noise: Ints) -> tuple[Ints, Ints]:
-    """value + noise as (its half, rounded down; its last bit): the exact sum, which int64 might not hold.
+    """Return value + noise as (its half, rounded down; its last bit): the exact sum, which int64 might not hold.
 
-    A sum that saturates would not do: the proof moves both noises by Δ, and two sums that both stop at the largest int64
+    A saturating sum would break the proof, which shifts both noises by Δ: two sums that both stop at the largest int64
     compare otherwise than before.
     """
     half = (value >> 1) + (noise >> 1) + (value & noise & 1)

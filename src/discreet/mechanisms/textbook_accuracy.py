@@ -1,6 +1,6 @@
-"""The textbooks' bounds on error, by name, for continuous noise. `error()` of each mechanism is exact for what is drawn.
+"""The error bounds that textbooks print, for continuous noise. `error()` of a mechanism is exact for the noise it draws.
 
-Sources are the five texts [N1], [N2], [L12], [S4], [B2]; see docs/references.md.
+The sources are the five texts [N1], [N2], [L12], [S4], [B2]; see docs/references.md.
 """
 
 from math import exp, log, log1p, sqrt
@@ -75,22 +75,22 @@ def gaussian_expected_max(sigma: float, k: int) -> float:
 
 
 def response_tail(t: float) -> float:
-    """P(|A − Σφ| ≥ t·(e^ε+1)/(e^ε−1)·√n) ≤ 2e^{-2t²} for randomised response [S4, ex. 2.5]."""
+    """P(|A − Σφ| ≥ t·(e^ε+1)/(e^ε−1)·√n) ≤ 2e^{-2t²} for randomized response [S4, ex. 2.5]."""
     return 2 * exp(-2 * t * t)
 
 
 def laplace_sample_size(alpha: float, epsilon: float) -> float:
-    """People needed for RMSE α of a proportion with Laplace noise: √2/(αε) [S4, ex. 4.6]."""
+    """The number of people for an RMSE α of a proportion with Laplace noise: √2/(αε) [S4, ex. 4.6]."""
     return sqrt(2) / (alpha * epsilon)
 
 
 def response_sample_size(alpha: float, epsilon: float) -> float:
-    """People needed for RMSE α of a proportion with randomised response: e^ε/((e^ε−1)²·α²) [S4, ex. 2.6]."""
+    """The number of people for an RMSE α of a proportion with randomized response: e^ε/((e^ε−1)²·α²) [S4, ex. 2.6]."""
     return exp(epsilon) / (exp(epsilon) - 1) ** 2 / alpha**2
 
 
 def gaussian_wins_from(epsilon: float, delta: float, beta: float = 0.05) -> int:
-    """The least number k of counts for which exact Gaussian noise has the smaller ℓ∞ error at confidence 1 − β.
+    """Return the least number k of counts for which exact Gaussian noise has the smaller ℓ∞ error at confidence 1 − β.
 
     Laplace noise has scale k/ε and P(|Z| ≤ x)^k = (1 − e^{-xε/k})^k; Gaussian noise σ = √k/μ with its exact quantile.
 

@@ -1,4 +1,4 @@
-"""The truncated geometric mechanism: discrete Laplace noise, and outputs past the ends counted at the ends."""
+"""The truncated geometric mechanism: discrete Laplace noise, outputs beyond a range being set to its ends."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,13 +13,12 @@ from discreet.mechanisms._additive_noise import Values, add_saturating, read_val
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise import Bits, discrete_laplace
 from discreet.noise.bits import INT64_MAX, INT64_MIN
-from discreet.units import Sensitivity
-from discreet.units import to_sensitivity as bound
+from discreet.units import Sensitivity, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class TruncatedGeometric:
-    """A count known to lie in [lower, upper] stays there [GRS09]: P(o) is geometric inside, all the rest at the ends.
+    """Adds discrete Laplace noise to a count and clamps the sum to [lower, upper], where the count is known to lie [GRS09].
 
     >>> 0 <= TruncatedGeometric(5, 0, 10).release(3) <= 10
     True
@@ -39,24 +38,30 @@ class TruncatedGeometric:
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, sensitivity: Sensitivity | Number, lower: int, upper: int) -> "TruncatedGeometric":
-        """The least noise that is ε-private: scale l1/ε."""
+        """Return the ε-private mechanism with the least noise: scale l1/ε."""
         return cls(Laplace.for_epsilon(epsilon, sensitivity).scale, lower, upper)
 
     def release(self, values: Values, bits: Bits | None = None) -> Any:
-        """`values` (whole numbers) plus noise, clamped: the values first, which moves no two apart, and the result."""
+        """Return `values`, which are integers, plus noise.
+
+        The values are clamped first, which moves no two of them apart, and so is the result.
+        """
         array, restore = read_values(values)
         if array.dtype != np.int64:
-            raise BadValues("are not whole numbers", "this mechanism is for counts; use Laplace for reals")
+            raise BadValues("are not integers", "this mechanism is for counts; use Laplace for reals")
         inside = np.clip(array, self.lower, self.upper)
         noise = discrete_laplace(self.scale, array.size, bits).reshape(array.shape)
         return restore(np.clip(add_saturating(inside, noise), self.lower, self.upper))
 
     def event(self, sensitivity: Sensitivity | Number, grid: Number = 1) -> TruncatedGeometricEvent:
-        """What a release at this sensitivity costs."""
+        """Return the event of a release at this sensitivity."""
         if to_rational(grid, "grid") != 1:
-            raise BadParameter("grid", grid, "the truncated geometric takes whole numbers", "leave it out")
-        return TruncatedGeometricEvent(self.scale, self.lower, self.upper, bound(sensitivity))
+            raise BadParameter("grid", grid, "the truncated geometric mechanism takes integers", "leave it out")
+        return TruncatedGeometricEvent(self.scale, self.lower, self.upper, to_sensitivity(sensitivity))
 
     def error(self, confidence: Number, size: int = 1) -> float:
-        """Clamping towards a range that holds the truth never adds error: the Laplace figure, or the whole range."""
+        """Return the error that the largest of `size` draws does not exceed with the given confidence.
+
+        Clamping to a range that holds the truth never adds error: it is that of Laplace noise, or the width of the range.
+        """
         return min(Laplace(self.scale).error(confidence, size), float(self.upper - self.lower))

@@ -1,6 +1,6 @@
-"""Mechanisms that must not be used: for the lab, and as targets that an auditor has to find.
+"""Mechanisms that must not be used: for the lab, and as targets that the auditor must find.
 
-They satisfy a definition and are terrible (catastrophe, name and shame), or claim one and break it (float Laplace).
+Catastrophe and name-and-shame satisfy (0, δ)-privacy and still publish records; float Laplace claims ε and breaks it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from discreet.noise import SYSTEM, Bits, bernoulli
 
 @dataclass(frozen=True, slots=True, init=False)
 class Catastrophe:
-    """With probability δ returns all the data, else nothing: (0, δ)-private, and a disaster once in 1/δ."""
+    """Returns all the data with probability δ, else nothing: (0, δ)-private, and a disaster once in 1/δ releases."""
 
     delta: Fraction
 
@@ -25,21 +25,21 @@ class Catastrophe:
         object.__setattr__(self, "delta", read_probability(delta, "delta"))
 
     def release(self, values: list[Any], bits: Bits | None = None) -> list[Any]:
-        """The data, or an empty list."""
+        """Return the data, or an empty list."""
         return list(values) if bernoulli(self.delta, 1, bits)[0] else []
 
     def event(self) -> Claim:
-        """(0, δ): the event "everything" has probability δ, and nothing else differs."""
+        """Return the claim (0, δ): the outcome "everything" has probability δ, and nothing else differs."""
         return Claim(self.delta * 0, self.delta)
 
     def expected_exposures(self, n: int) -> float:
-        """nδ, all at once."""
+        """Return how many of n records are published on average: nδ, all at once."""
         return float(check_int(n, "n") * self.delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class NameAndShame:
-    """Each record in clear with probability δ: (0, δ)-private, and nδ people are exposed in expectation."""
+    """Publishes each record with probability δ: (0, δ)-private, and nδ people are exposed on average."""
 
     delta: Fraction
 
@@ -47,21 +47,21 @@ class NameAndShame:
         object.__setattr__(self, "delta", read_probability(delta, "delta"))
 
     def release(self, values: list[Any], bits: Bits | None = None) -> list[Any]:
-        """The unlucky ones."""
-        return [value for value, out in zip(values, bernoulli(self.delta, len(values), bits), strict=True) if out]
+        """Return the records that are published."""
+        return [value for value, shown in zip(values, bernoulli(self.delta, len(values), bits), strict=True) if shown]
 
     def event(self) -> Claim:
-        """(0, δ): one record's output changes, and differs with probability δ."""
+        """Return the claim (0, δ): one record's output changes, and differs with probability δ."""
         return Claim(self.delta * 0, self.delta)
 
     def expected_exposures(self, n: int) -> float:
-        """nδ."""
+        """Return how many of n records are published on average: nδ."""
         return float(check_int(n, "n") * self.delta)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class FloatLaplace:
-    """Textbook Laplace in doubles: the trailing bits of the answer tell which input it came from [Mir12]."""
+    """Laplace noise in doubles, as in textbooks: the trailing bits of the output reveal the input [Mir12]."""
 
     scale: float
 
@@ -69,7 +69,7 @@ class FloatLaplace:
         object.__setattr__(self, "scale", float(check_positive(scale, "scale")))
 
     def release(self, values: NDArray[np.float64], bits: Bits | None = None) -> NDArray[np.float64]:
-        """x ± scale·ln U with a 53-bit U, in floating point."""
+        """Return x ± scale·ln U with a 53-bit U, in floating point."""
         array = np.asarray(values, np.float64)
         words = (SYSTEM if bits is None else bits).words(array.size).reshape(array.shape)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53

@@ -1,4 +1,4 @@
-"""Exact random variates at array speed. Knows nothing of privacy."""
+"""Samplers: exact draws from integer distributions, at the speed of NumPy. This package knows nothing of privacy."""
 
 from discreet.noise.bits import SYSTEM, Bits
 from discreet.noise.fair_coins import binomial

@@ -1,4 +1,4 @@
-"""The number of heads in n fair coins, by a table around n/2."""
+"""The binomial distribution of n fair coins, sampled by a table around n/2."""
 
 from functools import lru_cache, partial
 from math import isqrt
@@ -11,22 +11,22 @@ from discreet.noise.bits import SYSTEM, Bits, Ints, draw_in_chunks
 from discreet.noise.table import InversionTable, Weights
 
 MAX_N = 1 << 28
-"""The table has about 9·√n entries: past this it would outgrow the memory that a sampler may take."""
+"""The table has about 9·√n entries: beyond this it would need more memory than a sampler may take."""
 
 
 def binomial(n: int, size: int, bits: Bits | None = None) -> Ints:
-    """`size` variates on 0 … n with P(k) = C(n, k)/2^n.
+    """Draw `size` integers from 0 … n with P(k) = C(n, k)/2^n: the number of heads in n fair coins.
 
     >>> binomial(0, 2).tolist()
     [0, 0]
     """
     n, source = check_int(n, "n"), SYSTEM if bits is None else bits
     if n > MAX_N:
-        raise BadParameter("n", n, "the table would not fit", "take at most 2**28, or a Gaussian: nearer than 1e-4")
+        raise BadParameter("n", n, "its table would be too long", "take at most 2**28, or use a Gaussian")
     table, half, odd = _table(n), n // 2, n % 2
 
     def draw(count: int) -> Ints:
-        distance, words = table.draw(count, source)  # from the middle: n/2, or the two whole numbers beside it
+        distance, words = table.draw(count, source)  # from the middle: n/2, or the two integers beside it
         low = (words & np.uint64(1)).view(np.int64)
         return half + np.where(low, -distance, distance + odd)
 
@@ -39,7 +39,7 @@ def _table(n: int) -> InversionTable:
 
 
 def weights(n: int, bits: int) -> Weights:
-    """P at distance i from the middle over P in the middle, in units of 2^-P; n even: twice for i ≥ 1.
+    """Return P at distance i from the middle over P in the middle, in units of 2^-P; n even: twice for i ≥ 1.
 
     With h = ⌊n/2⌋ and o = n mod 2, w_{i+1} = w_i·(h − i)/(h + i + 1 + o), hence ln w_i ≤ −i²/(2h + 1): at the last i
     the weight is below e^{-(bits + 8)}, and what is missing is a series with ratio at most (h − K)/(h + K + 1 + o).

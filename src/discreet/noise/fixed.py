@@ -7,7 +7,7 @@ IEEE-754 correctly rounded: relative error at most `HALF_ULP`. Every exact sampl
 
 **In fixed point**, for the draws that doubles leave open.
 
-A real x is held as an integer near x·2^P. Every function below works with GUARD extra bits and cuts them off at the
+A real x is an integer near x·2^P. Every function below works with GUARD extra bits and cuts them off at the
 end; the comment at each loop counts the units lost on the way, and all counts stay below 2^(GUARD−1). So each result
 r satisfies |r − 2^P·f(x)| ≤ 1: at most half a unit from the guarded work, and at most half from rounding.
 """
@@ -25,12 +25,12 @@ _TABLE_BITS = 7  # log splits [1, 2) into 2^7 parts
 
 
 def round_shift(value: int, drop: int = GUARD_BITS) -> int:
-    """`value` without its last `drop` bits, rounded to nearest."""
+    """Return `value` without its last `drop` bits, rounded to nearest."""
     return (value + (1 << (drop - 1))) >> drop
 
 
 def exp_neg(x: Fraction, precision: int) -> int:
-    """2^P·e^{-x} for x ≥ 0, within 1."""
+    """Return 2^P·e^{-x} for x ≥ 0, within 1."""
     if x > precision:  # e^{-x} < 2^{-P}: zero is within one unit
         return 0
     work = precision + GUARD_BITS
@@ -52,12 +52,12 @@ def exp_neg(x: Fraction, precision: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _log_ratio(top: int, bottom: int, work: int) -> int:
-    """2^work·ln(top/bottom), low by at most work units, for 1 ≤ top/bottom ≤ 2."""
+    """Return 2^work·ln(top/bottom), low by at most work units, for 1 ≤ top/bottom ≤ 2."""
     return 2 * _atanh(((top - bottom) << work) // (top + bottom), work)
 
 
 def _atanh(z: int, work: int) -> int:
-    """z + z³/3 + z⁵/5 + … for 0 ≤ z ≤ 1/3; each of at most work/3 terms is low by under 2 units."""
+    """Return z + z³/3 + z⁵/5 + … for 0 ≤ z ≤ 1/3; each of at most work/3 terms is low by under 2 units."""
     square, power, total, k = z * z >> work, z, 0, 1
     while power:
         total += power // k
@@ -67,7 +67,7 @@ def _atanh(z: int, work: int) -> int:
 
 
 def log_int(n: int, precision: int) -> int:
-    """2^P·ln n for a whole n ≥ 1, within 1. ln n = e·ln 2 + ln c + 2·atanh((m−c)/(m+c)), m in [c, c + 2^-7)."""
+    """Return 2^P·ln n for an integer n ≥ 1, within 1: ln n = e·ln 2 + ln c + 2·atanh((m−c)/(m+c)), m in [c, c + 2^-7)."""
     work = precision + GUARD_BITS
     exponent = n.bit_length() - 1
     m = n << (work - exponent) if exponent <= work else n >> (exponent - work)  # 1 unit low at worst
@@ -80,13 +80,13 @@ def log_int(n: int, precision: int) -> int:
 
 @lru_cache(maxsize=64)
 def ln2(precision: int) -> int:
-    """2^P·ln 2, within 1."""
+    """Return 2^P·ln 2, within 1."""
     return log_int(2, precision)
 
 
 @lru_cache(maxsize=64)
 def half_pi(precision: int) -> int:
-    """2^P·π/2, within 1. Machin: π/4 = 4·arctan(1/5) − arctan(1/239)."""
+    """Return 2^P·π/2, within 1. Machin: π/4 = 4·arctan(1/5) − arctan(1/239)."""
     work = precision + GUARD_BITS
     return round_shift(2 * (4 * _arctan_inverse(5, work) - _arctan_inverse(239, work)))
 
@@ -101,7 +101,7 @@ def _arctan_inverse(n: int, work: int) -> int:
 
 
 def cos_sin(angle: int, precision: int) -> tuple[int, int]:
-    """(2^P·cos θ, 2^P·sin θ), each within 1, for the θ = angle/2^P in [0, π/2]."""
+    """Return (2^P·cos θ, 2^P·sin θ), each within 1, for the θ = angle/2^P in [0, π/2]."""
     work = precision + GUARD_BITS
     x = angle << GUARD_BITS
     square = x * x >> work

@@ -1,19 +1,19 @@
-"""Geometric and discrete Laplace variates: one logarithm each, exactly.
+"""Geometric and discrete Laplace samplers: exact, with one logarithm for each draw.
 
 With a = e^{-1/s} and V uniform on (0, 1), ⌊−s·ln V⌋ ≥ k exactly if V ≤ a^k: it is geometric, P(k) = (1−a)·a^k. The
-discrete Laplace law P(k) = (1−a)/(1+a)·a^|k| has P(|X| ≥ k) = 2a^k/(1+a) for k ≥ 1, so |X| = ⌊s·(κ − ln V)⌋ with
-κ = ln(2/(1+a)), and a fair sign. No rejection, and the sign of zero does no harm.
+discrete Laplace distribution P(k) = (1−a)/(1+a)·a^|k| has P(|X| ≥ k) = 2a^k/(1+a) for k ≥ 1, so |X| = ⌊s·(κ − ln V)⌋ with
+κ = ln(2/(1+a)), and a fair sign. No draw is rejected, and the sign of zero does no harm.
 
-Error analysis. Let w be the 63 drawn bits of V, v = fl(w)·2^-63 and t = fl(s·(κ − ln v)), and keep only draws with
-v ≥ FLOOR = 2^-14, so that −ln v < 9.71. Then, in units of s,
+**Proof** of the error bound. Let w be the 63 drawn bits of V, v = fl(w)·2^-63 and t = fl(s·(κ − ln v)), and keep only draws
+with v ≥ MIN_UNIFORM = 2^-14, so that −ln v < 9.71. Then, in units of s,
     conversion of w to double              2^-53           (relative in v, so absolute in ln v)
     bits of V not yet drawn                2^-63/v ≤ 2^-49
     np.log, ULPS = 4 units                 9.71·2^-50      < 2^-46.7
     κ in doubles, at most 0.7              8 roundings     < 2^-50
     the difference, the float s and the product: 3 roundings of a number below 10.5
                                            3·10.5·2^-53    < 2^-48
-which add up to less than MARGIN = 2^-45. A t farther than s·MARGIN from every whole number above 0 has the floor of the
-true value (which is never negative). The others, and v < FLOOR, are settled in fixed point.
+which add up to less than MARGIN = 2^-45. A t farther than s·MARGIN from every integer above 0 has the floor of the true
+value (which is never negative). The others, and v < MIN_UNIFORM, are settled in fixed point.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ Shift: TypeAlias = Callable[[int], int]
 
 
 def check_sampler_scale(scale: Number, name: str = "scale") -> Fraction:
-    """`scale` as a rational between 2⁻⁶⁰ and 2⁵⁰, which is what the samplers are proven for."""
+    """Return `scale` as a rational; refuse it unless it lies between 2⁻⁶⁰ and 2⁵⁰, for which the samplers are proven."""
     exact = check_positive(scale, name)
     if exact.numerator << 60 < exact.denominator or exact.numerator > exact.denominator << 50:
         raise BadParameter(name, format_rational(exact), "must lie between 2^-60 and 2^50 grid steps", "change the grid")
@@ -55,7 +55,7 @@ def check_sampler_scale(scale: Number, name: str = "scale") -> Fraction:
 
 
 def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
-    """`size` variates on 0, 1, 2, … with P(k) = (1−a)·a^k, a = e^{-1/scale}.
+    """Draw `size` integers from 0, 1, 2, … with P(k) = (1−a)·a^k, a = e^{-1/scale}.
 
     >>> bool((geometric(2, 1000) >= 0).all())
     True
@@ -65,7 +65,7 @@ def geometric(scale: Number, size: int, bits: Bits | None = None) -> Ints:
 
 
 def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints:
-    """`size` variates on the whole numbers with P(k) = (1−a)/(1+a)·a^|k|, a = e^{-1/scale}.
+    """Draw `size` integers with P(k) = (1−a)/(1+a)·a^|k|, a = e^{-1/scale}.
 
     >>> discrete_laplace(5, 4).shape
     (4,)
@@ -76,7 +76,7 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Ints
 
 
 def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bits) -> tuple[Ints, Words]:
-    """⌊s·(κ − ln V)⌋ for `count` fresh V, and the words whose lowest bit was left unused."""
+    """Return ⌊s·(κ − ln V)⌋ for `count` fresh V, and the words of which the lowest bit is still unused."""
     words = source.words(count)
     if count <= MAX_SCALAR_DRAWS:
         return np.array([settle(LazyUniform(source, int(w) >> 1, 63), s, shift) for w in words], np.int64), words
@@ -99,7 +99,7 @@ def _draw_floors(s: Fraction, kappa: float, shift: Shift, count: int, source: Bi
 
 
 def settle(v: LazyUniform, s: Fraction, shift: Shift) -> int:
-    """⌊s·(κ − ln V)⌋ for one lazily refined V, in fixed point."""
+    """Return ⌊s·(κ − ln V)⌋ for one lazily refined V, computed in fixed point."""
     while True:
         if v.number:
             precision = v.known + SPARE_BITS
@@ -117,7 +117,7 @@ def _no_shift(precision: int) -> int:
 
 @lru_cache(maxsize=64)
 def _kappa(s: Fraction, precision: int) -> int:
-    """2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
+    """Return 2^P·ln(2/(1+e^{-1/s})) within 1: some hundred units are lost at 40 further bits."""
     finer = precision + 40
     one_plus_a = (1 << finer) + fixed.exp_neg(1 / s, finer)
     return fixed.round_shift((finer + 1) * fixed.ln2(finer) - fixed.log_int(one_plus_a, finer), 40)

@@ -1,10 +1,11 @@
-"""The discrete Gaussian of the texts: P(k) proportional to e^{-k²/2σ²} on the whole numbers.
+"""The discrete Gaussian sampler: P(k) proportional to e^{-k²/2σ²} on the integers.
 
-Small σ: a table. Large σ: rejection from the rounded Gaussian, whose P(k) is ∫ φ over [k−½, k+½]. With b = k/σ²,
+For a small σ it inverts a table. For a large σ it rejects draws of the rounded Gaussian, whose P(k) is ∫ φ over
+[k−½, k+½]. With b = k/σ²,
 
     P_discrete(k)/P_rounded(k) ∝ 1 / ∫_{-½}^{½} e^{-t²/2σ²}·cosh(bt) dt,
 
-largest at k = 0. So accept k with probability A(0)/A(k), A(k) being that integral. As cosh(bt) ≤ cosh(b/2) there,
+which is largest at k = 0. So k is accepted with probability A(0)/A(k), A(k) being that integral. As cosh(bt) ≤ cosh(b/2),
 1 − A(0)/A(k) ≤ 1 − 1/cosh(b/2) ≤ b²/8: at σ ≥ 1000 only about one draw in 10⁷ needs more than a comparison.
 """
 
@@ -27,7 +28,7 @@ MAX_TABLE_SIGMA = 1 << 10
 
 
 def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Ints:
-    """`size` variates with P(k) proportional to e^{-k²/2σ²}.
+    """Draw `size` integers with P(k) proportional to e^{-k²/2σ²}.
 
     >>> discrete_gaussian(Fraction(1, 100), 3).tolist()
     [0, 0, 0]
@@ -45,7 +46,7 @@ def _table(sigma: Fraction) -> InversionTable:
 
 
 def weights(variance: Fraction, bits: int) -> Weights:
-    """e^{-k²/2σ²}, twice for k ≥ 1, in units of 2^-P, by w_{k+1} = w_k·r_k and r_{k+1} = r_k·q, q = e^{-1/σ²}."""
+    """Return e^{-k²/2σ²}, twice for k ≥ 1, in units of 2^-P, by w_{k+1} = w_k·r_k and r_{k+1} = r_k·q, q = e^{-1/σ²}."""
     last = isqrt(ceil(2 * variance * (bits + 8))) + 2
     precision = bits + 16 + 4 * last.bit_length()
     q, r = (max(0, fixed.exp_neg(x / variance, precision) - 1) for x in (Fraction(1), Fraction(1, 2)))
@@ -69,24 +70,27 @@ def _draw_by_rejection(sigma: Fraction, count: int, source: Bits) -> Ints:
 
 
 def _draw_rejections(values: Ints, sigma: Fraction, source: Bits) -> Coins:
-    """One coin a value. In doubles the bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding."""
+    """Decide for each value whether it is rejected.
+
+    In doubles the bound b²/8 ≥ 1 − A(0)/A(k) is raised by 2% and by 2^-50 to cover every rounding.
+    """
     words = source.words(values.size)
     if values.size <= MAX_SCALAR_DRAWS:
         top, bottom = 8 * sigma.numerator**4, sigma.denominator**4
         drawn = zip(values.tolist(), words.tolist(), strict=True)
         rejected = np.array([(k * k * bottom << 64) > top * ((1 << 64) - 1 - w) for k, w in drawn], np.bool_)
     else:
-        doubt = values * (1.01 * 2.0**32 / (8**0.5 * float(sigma) ** 2))
-        doubt *= doubt
-        doubt += words
-        rejected = doubt >= 2.0**64 - 2.0**14
+        bound = values * (1.01 * 2.0**32 / (8**0.5 * float(sigma) ** 2))
+        bound *= bound
+        bound += words
+        rejected = bound >= 2.0**64 - 2.0**14
     for i in rejected.nonzero()[0]:
         rejected[i] = not accept(LazyUniform(source, int(words[i]), 64), int(values[i]), sigma**2)
     return rejected
 
 
 def accept(u: LazyUniform, k: int, variance: Fraction) -> bool:
-    """Whether U < A(0)/A(k), settled exactly."""
+    """Decide exactly whether U < A(0)/A(k)."""
     for terms in count_from(8, 8):
         (top, top_error), (bottom, bottom_error) = (_integral(j, variance, terms) for j in (0, k))
         if bottom > bottom_error:
@@ -99,7 +103,7 @@ def accept(u: LazyUniform, k: int, variance: Fraction) -> bool:
 
 
 def _integral(k: int, variance: Fraction, terms: int) -> tuple[Fraction, Fraction]:
-    """A(k) and a bound on its error, by powers of t: Σ_m c_m/((2m+1)·4^m), c_m = Σ_{i+j=m} (−s)^i/i!·b^{2j}/(2j)!.
+    """Return A(k) and a bound on its error, by powers of t: Σ_m c_m/((2m+1)·4^m), c_m = Σ_{i+j=m} (−s)^i/i!·b^{2j}/(2j)!.
 
     |c_m| ≤ (s + b²)^m/m! since (2j)! ≥ j!, so from m ≥ (s + b²)/2 on the terms at least halve.
     """
@@ -109,6 +113,6 @@ def _integral(k: int, variance: Fraction, terms: int) -> tuple[Fraction, Fractio
         for i in range(terms)
         for j in range(terms - i)
     )
-    reach = (s + b_squared) / 4
-    error = 2 * reach**terms / factorial(terms) if terms > 2 * reach else Fraction(1 << 64)
+    base = (s + b_squared) / 4
+    error = 2 * base**terms / factorial(terms) if terms > 2 * base else Fraction(1 << 64)
     return Fraction(value), error

@@ -1,10 +1,10 @@
-"""Exact selection by a race: the exponential mechanism's law, and permute-and-flip's.
+"""Exact selection of one candidate by score: the exponential mechanism and permute-and-flip.
 
-With x_i = −rate·(best − score_i) ≤ 0 and independent uniforms U_i,
-    argmax x_i − ln(−ln U_i)   has the law of the exponential mechanism, P(i) ∝ e^{x_i} (Gumbel's trick), and
-    argmax x_i − ln U_i        has the law of permute-and-flip [DKS21, Prop. 4].
-Doubles with an error bound settle most races; the contenders that remain are compared in fixed point, with more bits of
-their U until one is ahead.
+With x_i = −rate·(best − score_i) ≤ 0 and independent uniforms U_i, each candidate has a key, and the largest key wins:
+    argmax x_i − ln(−ln U_i)   is distributed as in the exponential mechanism, P(i) ∝ e^{x_i} (Gumbel's trick), and
+    argmax x_i − ln U_i        as in permute-and-flip [DKS21, Prop. 4].
+Doubles with an error bound settle most selections; the candidates that remain are compared in fixed point, with more bits of
+their U until one key is the largest.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_DEFICIT = 1e9
 
 
 class SelectionRule(Enum):
-    """Which law the winner has."""
+    """How the winner is distributed."""
 
     EXPONENTIAL = "exponential"
     PERMUTE_AND_FLIP = "permute-and-flip"
@@ -36,29 +36,32 @@ def select(
     rule: SelectionRule = SelectionRule.EXPONENTIAL,
     bits: Bits | None = None,
 ) -> int:
-    """The index of the winner: a higher score, in steps of 1/rate, is exponentially likelier.
+    """Return the index of the winner: a higher score, in steps of 1/rate, is exponentially likelier.
 
     >>> select([0, 1000, 0], rate=1)
     1
     """
     exact = [to_rational(score, "score") for score in scores]
     if not exact:
-        raise BadParameter("scores", "empty", "there is nothing to choose from", "give at least one candidate")
-    speed, best, source = check_positive(rate, "rate"), max(exact), SYSTEM if bits is None else bits
-    deficits = [speed * (best - score) for score in exact]
+        raise BadParameter("scores", "empty", "no candidate to choose", "give at least one candidate")
+    steepness, best, source = check_positive(rate, "rate"), max(exact), SYSTEM if bits is None else bits
+    deficits = [steepness * (best - score) for score in exact]
     words = source.words(len(exact))
     low, high = _float_key_bounds(deficits, words, rule)
-    contenders = np.flatnonzero(high >= low.max())
-    if contenders.size == 1:
-        return int(contenders[0])
-    return settle({int(i): LazyUniform(source, int(words[i]), 64) for i in contenders}, deficits, rule)
+    candidates = np.flatnonzero(high >= low.max())
+    if candidates.size == 1:
+        return int(candidates[0])
+    return settle({int(i): LazyUniform(source, int(words[i]), 64) for i in candidates}, deficits, rule)
 
 
 def _float_key_bounds(
     deficits: list[Fraction], words: NDArray[np.uint64], rule: SelectionRule
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Intervals around the keys. E = −ln U: conversion and undrawn bits move it by 2^-53 + 2^-64/u, np.log by its ulps.
-    For Gumbel the relative error of E is the absolute one of ln E. All bounds are doubled to cover their own rounding."""
+    """Return intervals around the keys, in doubles.
+
+    With E = −ln U, conversion and undrawn bits move E by 2^-53 + 2^-64/u, and np.log by its ulps. For Gumbel's trick the
+    relative error of E is the absolute one of ln E. All bounds are doubled to cover their own rounding.
+    """
     x = -np.array([min(nearest_float(d), MAX_DEFICIT) for d in deficits])
     u = np.maximum(words.astype(np.float64), 0.5) * 2.0**-64
     e = np.maximum(-np.log(u), 2.0**-64)
@@ -73,20 +76,20 @@ def _float_key_bounds(
     return lower, x + key + error
 
 
-def settle(contenders: dict[int, LazyUniform], deficits: list[Fraction], rule: SelectionRule) -> int:
-    """The contender with the largest key. Keys are equal with probability zero, so refining ends."""
+def settle(candidates: dict[int, LazyUniform], deficits: list[Fraction], rule: SelectionRule) -> int:
+    """Return the candidate with the largest key. Keys are equal with probability zero, so refining ends."""
     while True:
-        intervals = {i: _exact_key_bounds(u, deficits[i], rule) for i, u in contenders.items()}
-        bar = max(low for low, _ in intervals.values())
-        contenders = {i: contenders[i] for i, (_, high) in intervals.items() if high >= bar}
-        if len(contenders) == 1:
-            return next(iter(contenders))
-        for u in contenders.values():
+        intervals = {i: _exact_key_bounds(u, deficits[i], rule) for i, u in candidates.items()}
+        best = max(low for low, _ in intervals.values())
+        candidates = {i: candidates[i] for i, (_, high) in intervals.items() if high >= best}
+        if len(candidates) == 1:
+            return next(iter(candidates))
+        for u in candidates.values():
             u.refine()
 
 
 def _exact_key_bounds(u: LazyUniform, deficit: Fraction, rule: SelectionRule) -> tuple[Fraction | float, Fraction | float]:
-    """Bounds on the key of one contender."""
+    """Bound the key of one candidate."""
     while not u.number:
         u.refine()
     precision = u.known + 64
@@ -97,6 +100,6 @@ def _exact_key_bounds(u: LazyUniform, deficit: Fraction, rule: SelectionRule) ->
 
 
 def _log_bounds(value: int, precision: int) -> tuple[Fraction, Fraction]:
-    """Bounds on ln(value/2^P)."""
+    """Bound ln(value/2^P)."""
     near, slack = fixed.log_int(value, precision) - precision * fixed.ln2(precision), precision + 1
     return Fraction(near - slack, 1 << precision), Fraction(near + slack, 1 << precision)

@@ -1,9 +1,9 @@
-"""Inversion of a symmetric law by a table of exact 63-bit thresholds.
+"""Sampling by inversion: a symmetric distribution as a table of exact 63-bit thresholds.
 
-The law is given by weights of |X| = 0, 1, 2, … in fixed point with a proven error, for any number of bits. F(k) is
+The distribution is given by weights of |X| = 0, 1, 2, … in fixed point with a proven error, for any number of bits. F(k) is
 P(|X| ≤ k) and |X| is the number of k with F(k) ≤ V. The table holds ⌊2⁶³F(k)⌋; a 63-bit draw of V equal to none of
 these settles |X|, and one that is equal (probability about length·2^-63) is settled with more bits of V and of F. The
-64th bit is the sign. A guide by the leading bits answers most draws with one look-up.
+64th bit is the sign. A guide by the leading bits settles most draws with one look-up.
 """
 
 from bisect import bisect_left
@@ -22,21 +22,23 @@ GUIDE_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Numbers proportional to P(|X| = k), k = 0 … len−1: the true ones lie in [w, w + error], and what is missing
-    beyond the last adds up to at most `error` more."""
+    """Numbers proportional to P(|X| = k), k = 0 … len−1.
+
+    The true weights lie in [w, w + error], and those beyond the last add up to at most `error`.
+    """
 
     values: list[int]
     error: int
 
 
 WeightFunction: TypeAlias = Callable[[int], Weights]
-"""Weights such that every F(k) is determined within 2^-bits, for any number of bits."""
+"""Returns weights that determine every F(k) within 2^-bits, for any number of bits."""
 
 
 def cdf_bounds(weights_at: WeightFunction, bits: int) -> tuple[list[int], list[int]]:
-    """⌊2^bits·F(k)⌋ for the smallest and the largest F that the weights leave possible, k = 0 … .
+    """Return ⌊2^bits·F(k)⌋, k = 0 … , for the smallest and the largest F that the weights allow.
 
-    The last of the second list is always 2^bits − 1: no draw is ever settled beyond the end of the table.
+    The last of the second list is always 2^bits − 1: no draw is settled beyond the end of the table.
     """
     weights = weights_at(bits)
     sums = list(accumulate(weights.values))
@@ -49,7 +51,7 @@ def cdf_bounds(weights_at: WeightFunction, bits: int) -> tuple[list[int], list[i
 
 @dataclass(frozen=True, slots=True)
 class InversionTable:
-    """A law, ready to draw from."""
+    """A distribution, ready to draw from."""
 
     weights_at: WeightFunction
     low: Words
@@ -58,6 +60,7 @@ class InversionTable:
 
     @classmethod
     def of(cls, weights_at: WeightFunction) -> "InversionTable":
+        """Tabulate a distribution."""
         low, high = (np.array(ends, np.uint64) for ends in cdf_bounds(weights_at, 63))
         first = np.arange(1 << GUIDE_BITS, dtype=np.uint64) << np.uint64(63 - GUIDE_BITS)
         last = first | np.uint64((1 << (63 - GUIDE_BITS)) - 1)
@@ -66,7 +69,7 @@ class InversionTable:
         return cls(weights_at, low, high, np.where(before == after, before, -1).astype(np.int32))
 
     def draw(self, count: int, source: Bits) -> tuple[Ints, Words]:
-        """`count` values of |X|, and the words whose lowest bit was left unused."""
+        """Return `count` values of |X|, and the words of which the lowest bit is still unused."""
         words = source.words(count)
         v = words >> np.uint64(1)
         out = self.guide[(v >> np.uint64(63 - GUIDE_BITS)).view(np.int64)].astype(np.int64)
@@ -81,7 +84,7 @@ class InversionTable:
 
 
 def settle(v: LazyUniform, weights_at: WeightFunction) -> int:
-    """The number of k with F(k) ≤ V, for one lazily refined V."""
+    """Return the number of k with F(k) ≤ V, for one lazily refined V."""
     while True:
         low, high = cdf_bounds(weights_at, v.known)
         k = bisect_left(high, v.number)

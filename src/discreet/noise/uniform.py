@@ -1,4 +1,4 @@
-"""Uniform whole numbers and biased coins, exactly."""
+"""Uniform integers and biased coins, drawn exactly."""
 
 from fractions import Fraction
 from functools import partial
@@ -16,7 +16,7 @@ Coins: TypeAlias = NDArray[np.bool_]
 
 
 def uniform_below(bound: int, size: int, bits: Bits | None = None) -> Ints:
-    """`size` whole numbers, each uniform on 0 … bound−1; bound at most 2⁶³.
+    """Draw `size` integers, each uniform on 0 … bound−1; bound at most 2⁶³.
 
     >>> uniform_below(1, 3).tolist()
     [0, 0, 0]
@@ -38,7 +38,7 @@ def uniform_below(bound: int, size: int, bits: Bits | None = None) -> Ints:
 
 
 def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
-    """`size` coins, each True with probability exactly p.
+    """Draw `size` coins, each True with probability exactly p.
 
     >>> bernoulli(1, 2).tolist(), bernoulli(0, 2).tolist()
     ([True, True], [False, False])
@@ -51,14 +51,14 @@ def bernoulli(p: Number, size: int, bits: Bits | None = None) -> Coins:
 
 
 def bernoulli_exp(x: Number, size: int, bits: Bits | None = None) -> Coins:
-    """`size` coins, each True with probability exactly e^{-x}, for x ≥ 0.
+    """Draw `size` coins, each True with probability exactly e^{-x}, for x ≥ 0.
 
     >>> bernoulli_exp(0, 2).tolist()
     [True, True]
     """
     exact = to_rational(x, "x")
     if exact < 0:
-        raise BadParameter("x", format_rational(exact), "e^-x is no probability then", "give x of at least 0")
+        raise BadParameter("x", format_rational(exact), "e^-x is no probability", "give x of at least 0")
     return bernoulli(1, size, bits) if exact == 0 else flip_coins(partial(_exp_bounds, exact), size, bits)
 
 
@@ -68,7 +68,7 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
 
 
 def flip_coins(p: ProbabilityBounds, size: int, bits: Bits | None = None) -> Coins:
-    """`size` coins, each True if U < p. A first word settles nearly all; those in between get more bits."""
+    """Draw `size` coins, each True if U < p. A first word settles nearly all; the others get more bits."""
     source = SYSTEM if bits is None else bits
     low, high = p(64)
     if low >= 1 << 64:

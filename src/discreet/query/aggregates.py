@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
-from discreet.query.ast import Aggregate, Ref, Value, format_number, format_value, quote_name
+from discreet.query.ast import Aggregate, Bin, Ref, Value, format_number, format_value, quote_name
 from discreet.query.estimates import (
     AnswerColumn,
     Average,
@@ -26,10 +26,11 @@ from discreet.query.estimates import (
     estimate_sum,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Table
+from discreet.query.schema import Kind, Table
 from discreet.query.statistics import (
     CellCounts,
     CentredSum,
+    DistinctCount,
     RowCount,
     ScalarStatistic,
     UnitCount,
@@ -112,6 +113,33 @@ class CountUnits(_Count):
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column; it adds up if each unit is counted in one group only."""
         return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinct(_Count):
+    """COUNT(DISTINCT value) of what rows can be grouped by: a column that does not hold reals, or bins of one that does."""
+
+    value: Ref | Bin
+
+    def to_sql(self, unit: str) -> str:
+        return f"COUNT(DISTINCT {format_value(self.value)})"
+
+    def check(self, table: Table) -> None:
+        """Refuse reals: whether two of them are equal depends on the engine."""
+        check_ref(self.value, table) if isinstance(self.value, Ref) else check_value(self.value, table)
+        if isinstance(self.value, Ref) and table.columns[self.value.column].kind is Kind.REAL:
+            name = self.value.column
+            raise QueryRefused(f"`{name}` holds reals, which are not counted one by one", f"bin them: {name} // 10")
+
+    def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
+        return (DistinctCount(self.value),)
+
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        """Return one column; it does not add up, because one value may occur in several groups."""
+        return (AnswerColumn(name, Fraction(0), is_count=True),)
+
+    def values_with_bounds(self) -> tuple[Value, ...]:
+        return () if isinstance(self.value, Ref) else (self.value,)
 
 
 class _OfNumbers(Aggregate):

@@ -234,10 +234,10 @@ class Answer:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows, price, explanation, and the pipeline that ran."""
-        price = None if self.cost is None else self.cost.to_dict()
+        """Rows, cost, explanation, and the pipeline that ran."""
+        cost = None if self.cost is None else self.cost.to_dict()
         pipeline = list(self.pipeline)
-        return {"rows": self.to_dicts(), "price": price, "explanation": self.explanation, "pipeline": pipeline}
+        return {"rows": self.to_dicts(), "cost": cost, "explanation": self.explanation, "pipeline": pipeline}
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""

@@ -213,6 +213,18 @@ class Expression:
         """Count the rows where the value is not NULL."""
         return aggregates.CountValues(self.node)
 
+    def count_distinct(self) -> aggregates.CountDistinct:
+        """Count the distinct values of a column, or of bins of one.
+
+        >>> str(type(col("dept").count_distinct()).__name__)
+        'CountDistinct'
+        """
+        if not isinstance(self.node, ast.Ref | ast.Bin):
+            raise QueryRefused(
+                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
+            )
+        return aggregates.CountDistinct(self.node)
+
     def sum(self) -> aggregates.Sum:
         """Add the values up."""
         return aggregates.Sum(self.node)

@@ -155,6 +155,8 @@ def calibrate_query(
 @lru_cache(maxsize=256)
 def least_error_mechanism(sensitivity: Sensitivity, currency: Currency, amount: Fraction) -> Noise:
     """Return the noise with the smallest error that costs this amount."""
+    if currency.counts_epsilon:  # Laplace noise is exact in ε, and Gaussian noise has none
+        return Laplace.for_epsilon(amount, sensitivity)
     variance = currency.gaussian_variance(amount, sensitivity.l2_squared)
     if variance is None:
         return _calibrate_laplace(sensitivity, currency, amount, 1.0)
@@ -178,9 +180,7 @@ def _is_laplace_worse(sensitivity: Sensitivity, currency: Currency, amount: Frac
 
 
 def _calibrate_laplace(sensitivity: Sensitivity, currency: Currency, amount: Fraction, start: float) -> Laplace:
-    """Return the least Laplace noise at this cost: exactly where amounts are ε, else to about seven digits."""
-    if currency.counts_epsilon:
-        return Laplace.for_epsilon(amount, sensitivity)
+    """Return the least Laplace noise at this cost, to about seven digits."""
 
     def cost(scale: float) -> Fraction | float:
         return currency.cost(Laplace(scale).event(sensitivity))[0]
@@ -422,7 +422,7 @@ class Calibrator:
         """Return what an event costs in this account, with what remains after it or now."""
         amount, _ = self.budget.currency.cost(event)
         remaining = self.budget.remaining if remaining is None else remaining
-        return Cost(event, self.delta, self.budget.currency, amount, remaining)
+        return Cost(event, self.delta, self.budget.currency, amount, remaining, self.budget.limit)
 
 
 def smallest_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:

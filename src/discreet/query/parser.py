@@ -343,12 +343,16 @@ class _Reader:
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
-        unit = self.scope.table.unit
-        if [self.read_value(part) for part in node.this.expressions] != [ast.Ref(unit)]:
+        values = [self.read_value(part) for part in node.this.expressions]
+        if values == [ast.Ref(self.scope.table.unit)]:
+            return aggregates.CountUnits()
+        if len(values) != 1 or not isinstance(values[0], ast.Ref | ast.Bin):
             raise _make_refusal(
-                node, "COUNT(DISTINCT …) counts privacy units only", f"write COUNT(DISTINCT {_format_name(unit)})"
+                node,
+                "COUNT(DISTINCT …) takes one column, or bins of one",
+                "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
             )
-        return aggregates.CountUnits()
+        return aggregates.CountDistinct(values[0])
 
     def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
         """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""

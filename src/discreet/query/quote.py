@@ -40,8 +40,8 @@ class Quote:
         """Return cost, noise and half-width per column as plain values."""
         return {
             "question": self.query_text,
-            "price": self.cost.to_dict(),
-            "prices": {each.name: each.to_dict() for each in self.costs},
+            "cost": self.cost.to_dict(),
+            "costs": {each.name: each.to_dict() for each in self.costs},
             "confidence": float(self.confidence),
             "columns": [column.to_dict() for column in self.columns],
             "selection": self.selection,
@@ -68,7 +68,7 @@ class Quote:
     def _footnotes(self) -> list[str]:
         everywhere = f"The same in every currency: {', '.join(map(str, self.costs))}."
         selection = [self.selection] if self.selection else []
-        return [f"Price: {self.cost}.", everywhere, self.explanation, *selection, *self.notes]
+        return [str(self.cost), everywhere, self.explanation, *selection, *self.notes]
 
 
 def quote(

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from discreet.query import ast
 from discreet.query.grid import GridRange, grid_range_of
@@ -21,6 +21,8 @@ class _Statistic(ABC):
     """What every statistic says of itself; the answers here are those of a count of rows."""
 
     __slots__ = ()
+    adds_up_over_units: ClassVar[bool] = True
+    """Whether its totals over disjoint sets of units add up to the total over all of them."""
 
     @property
     @abstractmethod
@@ -34,11 +36,6 @@ class _Statistic(ABC):
     def has_both_signs(self, table: Table) -> bool:
         """Return whether two units' contributions to a group may have different signs."""
         return False
-
-    @property
-    def adds_up_over_units(self) -> bool:
-        """Whether its totals over disjoint sets of units add up to the total over all of them."""
-        return True
 
     def step_size(self, table: Table) -> Fraction:
         """Return what 1 of it is in the unit of the column."""
@@ -76,6 +73,26 @@ class ValueCount(_Statistic):
     @property
     def name(self) -> str:
         return "values"
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctCount(_Statistic):
+    """The number of distinct values that are not NULL, of which at most `max_rows` per unit and group count.
+
+    The values that count of a unit are the first in the order of a salted hash of unit, group and value, so they depend on
+    no other unit's rows.
+
+    **Proof** that one unit moves it by at most r = `max_rows` per group. Let A be the values that the other units bring to a
+    group, and X, with |X| ≤ r, those of the unit. Adding or removing the unit moves the count by |A ∪ X| − |A|, which is
+    between 0 and r. Replacing X by Y moves it by (|A ∪ Y| − |A|) − (|A ∪ X| − |A|), a difference of two such numbers.
+    """
+
+    value: ast.Ref | ast.Bin
+    adds_up_over_units: ClassVar[bool] = False  # two units may bring the same value
+
+    @property
+    def name(self) -> str:
+        return "distinct values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +152,7 @@ class CellCounts(_Statistic):
         return sum(accumulate(self.branching, mul))
 
 
-ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | CentredSum
+ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | DistinctCount | CentredSum
 Statistic: TypeAlias = ScalarStatistic | CellCounts
 
 

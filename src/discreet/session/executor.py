@@ -118,12 +118,8 @@ class Job:
     event: Composition
     spec: Mapping[str, Any]
     after: tuple[int, ...] = ()  # the entries whose answers decided what is measured
+    is_workload: bool = False  # whether its record is a list of answers, even if there is one
     certified_delta: Fraction = Fraction(0)  # the δ of the certified point that is charged; 0 where a sum is
-
-    @property
-    def is_workload(self) -> bool:
-        """Whether its record is a list of answers, even if there is one."""
-        return "plan" in self.spec
 
     def to_record(self, answers: Sequence[Answer]) -> dict[str, Any]:
         """Return the answers as plain values."""
@@ -193,7 +189,7 @@ class Executor:
             "plan": [measurement_spec(each, self.engine.identity, self.label) for each in measurements],
         }
         event = compose(*(each.event for each in measurements))
-        job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], certified_delta=certified_delta)
+        job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], (), True, certified_delta)
         return self.execute(job, options, intervals)
 
     def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
@@ -213,13 +209,18 @@ class Executor:
             raise self._suggest_epsilon(refused, job.measurements[0]) from None
         if isinstance(paid, CachedAnswer):
             return self._load_recorded(job, paid.entry, paid.answer, intervals)
-        answers = tuple(self._measure_all(job, paid, options, intervals))
+        receipts = paid.split([each.event for each in job.measurements]) if job.is_workload else (paid,)
+        answers: list[Answer] = []
+        for measurement, receipt in zip(job.measurements, receipts, strict=True):
+            answers.append(self._measure(measurement, receipt, job, options, intervals))
+            if job.is_workload and options.progress is not None:
+                options.progress(len(answers) / len(receipts))
         record = job.to_record(answers)
         encoded = encode_answer(record)
         recorded = self.account.record(paid, encoded)
         if recorded != encoded:  # another process continued the same debit and was first
             return self._load_recorded(job, paid.entry, recorded, intervals)
-        return Execution(answers, LedgerReference(paid.entry, job.spec, record, job.after), paid)
+        return Execution(tuple(answers), LedgerReference(paid.entry, job.spec, record, job.after), paid)
 
     def check_steps(
         self,
@@ -261,23 +262,13 @@ class Executor:
             spec["after"] = [hash_measurement(reference.measurement) for reference in depends_on]
         return Job((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))
 
-    def _measure_all(self, job: Job, paid: Receipt, options: RunOptions, intervals: IntervalOptions) -> Iterator[Answer]:
-        """Answer the measurements one after the other. Of a workload, progress is the share of its measurements."""
-        if not job.is_workload:
-            yield self._measure(job.measurements[0], paid, options, intervals)
-            return
-        receipts = paid.split([each.event for each in job.measurements])
-        for i, (measurement, receipt) in enumerate(zip(job.measurements, receipts, strict=True)):
-            yield self._measure(measurement, receipt, replace(options, progress=None), intervals)
-            if options.progress is not None:
-                options.progress((i + 1) / len(receipts))
-
     def _measure(
-        self, measurement: Measurement, receipt: Receipt, options: RunOptions, intervals: IntervalOptions
+        self, measurement: Measurement, receipt: Receipt, job: Job, options: RunOptions, intervals: IntervalOptions
     ) -> Answer:
         """Read the data and add the noise that the receipt paid for. Nothing is recorded yet."""
+        on_progress = None if job.is_workload else options.progress
         try:
-            with about(self.engine.identity), self.engine.lock, report_progress(self.engine, options.progress):
+            with about(self.engine.identity), self.engine.lock, report_progress(self.engine, on_progress):
                 exact = self.engine.run(measurement.bounded)
                 answer = release(
                     measurement,

@@ -7,12 +7,11 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
+from discreet import __version__
 from discreet._numbers import Bounds, Number
-from discreet.accounting.cost import Cost
+from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
 from discreet.ledger.account import Account, validate_name
@@ -56,6 +55,13 @@ class Session:
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
+    executor: Executor = field(init=False, repr=False, compare=False)  # what reserves, runs and records
+    discovery: Discovery = field(init=False, repr=False, compare=False)  # what discovers bounds and sizes
+
+    def __post_init__(self) -> None:
+        executor = Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
+        discovery = Discovery(executor, self.table, self.neighbours, self.auto_bounds, self.state)
+        vars(self).update(executor=executor, discovery=discovery)
 
     @classmethod
     def of(
@@ -72,21 +78,11 @@ class Session:
         )  # fmt: skip
 
     @property
-    def budget(self) -> Cost:
-        """The whole budget: the ε that it promises at δ, what is spent and what remains."""
+    def budget(self) -> Budget:
+        """The whole budget: the ε that it guarantees at δ, what is spent and what remains."""
         budget = self.account.budget
         epsilon = budget.epsilon(self.delta)
-        return Cost(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining)
-
-    @cached_property
-    def executor(self) -> Executor:
-        """What reserves, runs and records."""
-        return Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
-
-    @cached_property
-    def discovery(self) -> Discovery:
-        """What discovers bounds and sizes."""
-        return Discovery(self.executor, self.table, self.neighbours, self.auto_bounds, self.state)
+        return Budget(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
 
     @property
     def calibrator(self) -> Calibrator:
@@ -205,7 +201,7 @@ class Session:
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 

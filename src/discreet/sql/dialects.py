@@ -1,4 +1,4 @@
-"""What differs between engines, as data. Adding an engine is one entry here and one adapter in `discreet.engines`."""
+"""How the SQL of engines differs, as data. A new engine has one `Dialect` here and one package in `discreet.engines`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import reduce
 from sqlglot import exp
 
 MAX_ROWS = 1 << 41
-"""No engine holds more rows of one table: where so many values fit 64 bits, they are added up in 64 bits."""
+"""No engine holds more rows of one table: values of which so many fit 64 bits are added up in 64 bits."""
 
 
 def _identity(value: exp.Expr) -> exp.Expr:
@@ -19,26 +19,26 @@ def _sum(value: exp.Expr, most: int) -> exp.Expr:
 
 
 def _concat(texts: list[exp.Expr]) -> exp.Expr:
-    """In DuckDB a chain of || costs a fifth more."""
+    """CONCAT: in DuckDB a chain of || costs a fifth more."""
     return exp.Anonymous(this="CONCAT", expressions=texts)
 
 
 def _offset_fence(rows: exp.Select) -> exp.Select:
-    """PostgreSQL moves nothing into a subquery that has an OFFSET."""
+    """OFFSET 0: PostgreSQL moves no condition into a subquery that has an OFFSET."""
     return rows.offset(0, copy=False)
 
 
 def _limit_fence(rows: exp.Select) -> exp.Select:
-    """DuckDB moves no condition below a LIMIT; one of 2^63 − 1 leaves nothing out, and keeps the scan parallel."""
+    """LIMIT 2^63 − 1: DuckDB moves no condition below a LIMIT; this one drops no row, and keeps the scan parallel."""
     return rows.limit((1 << 63) - 1, copy=False)
 
 
 def _counter_fence(rows: exp.Select) -> exp.Select:
-    """Spark moves no condition below a projection that is not deterministic, as long as something reads it."""
+    """A row counter: Spark moves no condition below a projection that is not deterministic, as long as it is read."""
     counted = exp.alias_(exp.Anonymous(this="MONOTONICALLY_INCREASING_ID"), "fence", quoted=True)
     inner = rows.select(counted, copy=False).subquery("fenced")
-    beyond = exp.GTE(this=exp.column(exp.to_identifier("fence", quoted=True)), expression=exp.Literal.number(0))
-    return exp.select(exp.Star()).from_(inner, copy=False).where(beyond, copy=False)
+    always = exp.GTE(this=exp.column(exp.to_identifier("fence", quoted=True)), expression=exp.Literal.number(0))
+    return exp.select(exp.Star()).from_(inner, copy=False).where(always, copy=False)
 
 
 def _text_lengths(cells: list[exp.Expr]) -> exp.Expr:
@@ -52,21 +52,21 @@ def _hash(function: str) -> Callable[[list[exp.Expr]], exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One engine's ways."""
+    """How one engine writes what engines write differently."""
 
     name: str
     is_nan: Callable[[exp.Expr], exp.Expr]  # unknown of NULL
-    divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # integer division that truncates towards zero
+    divide: Callable[[exp.Expr, exp.Expr], exp.Expr]  # of integers, truncated towards zero
     wide_type: str  # the type of sums of 64-bit integers
     add: Callable[[exp.Expr, int], exp.Expr] = _sum  # the sum of 64-bit integers, each at most so large; never overflows
     avoid_underflow: Callable[[exp.Expr], exp.Expr] = _identity  # a double that may be multiplied by a small constant
     order_bytewise: Callable[[exp.Expr], exp.Expr] = _identity  # a text that is ordered by its bytes, whatever the collation
     saturates: bool = True  # whether totals leave the engine in 64 bits
     concat: Callable[[list[exp.Expr]], exp.Expr] = _concat  # texts put together, none of them NULL
-    recomputes: bool = False  # whether an expression is computed again for each aggregate over it
+    recomputes: bool = False  # whether each aggregate over an expression computes it again
     fence: Callable[[exp.Select], exp.Select] = _offset_fence  # no condition from outside is evaluated inside
     digest: Callable[[list[exp.Expr]], exp.Expr] = _text_lengths  # one number for which every cell must be read
-    repartitions: bool = False  # whether it pays to send each unit's rows to one place before anything is grouped
+    repartitions: bool = False  # whether to send the rows of each unit to one place before they are grouped
 
 
 def _equals_nan(value: exp.Expr) -> exp.Expr:
@@ -75,24 +75,25 @@ def _equals_nan(value: exp.Expr) -> exp.Expr:
 
 
 def _flush_underflow(value: exp.Expr) -> exp.Expr:
-    """PostgreSQL raises where a product of doubles underflows, which would tell of the row. So small a value is 0 steps."""
+    """0 for a value so small that it is 0 grid steps: PostgreSQL raises where a product of doubles underflows, and the
+    failure would reveal the row."""
     tiny = exp.LT(this=exp.Abs(this=value.copy()), expression=exp.cast(exp.Literal.string("1e-200"), exp.DType.DOUBLE))
     zero = exp.cast(exp.Literal.string("0.0"), exp.DType.DOUBLE)
     return exp.Case(ifs=[exp.If(this=tiny, true=zero)], default=value)
 
 
 def _collate(value: exp.Expr) -> exp.Expr:
-    """A database of PostgreSQL may order texts as a language does, and digits in them as numbers."""
+    """COLLATE "C": a database of PostgreSQL may order texts as a language does, and digits in them as numbers."""
     return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
 
 def _chain(texts: list[exp.Expr]) -> exp.Expr:
-    """CONCAT looks up how to write each of its arguments, row by row."""
+    """A chain of ||: CONCAT of PostgreSQL looks up the type of each argument in every row."""
     return reduce(lambda before, text: exp.DPipe(this=before, expression=text, safe=True), texts)
 
 
 def _spark_sum(value: exp.Expr, most: int) -> exp.Expr:
-    """Spark adds 64-bit integers up in 64 bits, and raises where they overflow."""
+    """SUM, wider where needed: Spark adds 64-bit integers up in 64 bits, and raises where they overflow."""
     if most * MAX_ROWS < 1 << 63:
         return exp.Sum(this=value)
     return exp.Sum(this=exp.cast(value, "DECIMAL(28, 0)", dialect="spark"))  # its sum has all 38 digits

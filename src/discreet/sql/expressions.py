@@ -1,7 +1,10 @@
-"""Expressions and conditions of a question as engine SQL: total functions on bounded integers.
+"""Expressions and conditions of a query as engine SQL: total functions on bounded integers.
 
-Constants are written by the generator from values, never from the analyst's text; NaN is NULL, and both are decided
-before any clamp (LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything).
+The generator writes constants from values, never from the analyst's text. NaN is NULL, and both are decided before any
+clipping: LEAST(60, NULL) is 60 in some engines, and NaN sorts above everything. Clipping a column to its bounds and rounding
+it to the grid make an integer of every value, so that sums are exact.
+
+Nodes are not copied: each is made for the place that it is put in.
 """
 
 from dataclasses import dataclass
@@ -14,48 +17,25 @@ from typing import assert_never
 from sqlglot import exp
 
 from discreet.query import ast
-from discreet.query.grid import GridRange, align, bin_factors, column_grid_range, grid_range_of
+from discreet.query.grid import align, bin_factors, column_grid_range, grid_range_of
 from discreet.query.schema import Kind, Table
 from discreet.sql.dialects import Dialect
 
 SQL = exp.Expr
-
-
-def int_literal(number: int) -> SQL:
-    """A whole constant."""
-    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
-
-
-def alias(value: SQL, name: str) -> SQL:
-    """A value under a name of our own. The value is not copied: it was made for this."""
-    return exp.Alias(this=value, alias=exp.Identifier(this=name, quoted=True))
-
-
-def cast(value: SQL, kind: exp.DType) -> SQL:
-    """A value as another type; not copied either."""
-    return exp.Cast(this=value, to=exp.DataType(this=kind))
-
-
-def bigint_literal(number: int) -> SQL:
-    """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
-    return cast(int_literal(number), exp.DType.BIGINT)
-
-
-def double_literal(number: Fraction) -> SQL:
-    """A constant double, by its shortest exact decimal text."""
-    return cast(exp.Literal.string(repr(float(number))), exp.DType.DOUBLE)
-
-
 SOURCE = "source"
+"""What a statement calls the rows that it reads."""
 
 MAX_NAME_BYTES = 63
-"""Bytes of a name that every engine keeps."""
+"""Names of so many bytes are kept whole by every engine."""
 
 LONG_CONDITION = 100
-"""Conditions joined by AND that engines are left to take apart."""
+"""From so many conditions joined by AND on, they are wrapped."""
 
 SATURATION_LIMIT = (1 << 63) - 1
-"""Where totals are cut off."""
+"""Totals are cut off here, and below at its negative."""
+
+
+# -- names, constants and small functions ----------------------------------------------------------------------------------
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
@@ -64,19 +44,95 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=True), table=at)
 
 
+def source_column(name: str) -> exp.Column:
+    """A column of the source. Its table is named, so that no name of a step can be mistaken for it."""
+    return column(shorten_name(name), SOURCE)
+
+
 def shorten_name(name: str) -> str:
     """A column's name inside a statement. PostgreSQL cuts names off after 63 bytes, where two long ones may become one.
 
     >>> shorten_name("depts.floor"), shorten_name("p" * 70)
     ('depts.floor', 'pppppppppppppppppppppppppppppppppppppppp d79ad4b575f328af')
     """
-    held = name.encode(errors="surrogatepass")
-    return name if len(held) <= MAX_NAME_BYTES else f"{held[:40].decode(errors='ignore')} {sha256(held).hexdigest()[:16]}"
+    encoded = name.encode(errors="surrogatepass")
+    if len(encoded) <= MAX_NAME_BYTES:
+        return name
+    return f"{encoded[:40].decode(errors='ignore')} {sha256(encoded).hexdigest()[:16]}"
 
 
-def source_column(name: str) -> exp.Column:
-    """A column of the source. Its table is said, so that no name of our own can be mistaken for it."""
-    return column(shorten_name(name), SOURCE)
+def alias(value: SQL, name: str) -> SQL:
+    """A value under a name."""
+    return exp.Alias(this=value, alias=exp.Identifier(this=name, quoted=True))
+
+
+def cast(value: SQL, kind: exp.DType) -> SQL:
+    """A value as another type."""
+    return exp.Cast(this=value, to=exp.DataType(this=kind))
+
+
+def int_literal(number: int) -> SQL:
+    """A whole constant."""
+    return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
+
+
+def bigint_literal(number: int) -> SQL:
+    """A whole constant of 64 bits: engines take a small literal for 32 bits, and its products overflow."""
+    return cast(int_literal(number), exp.DType.BIGINT)
+
+
+def double_literal(number: Fraction) -> SQL:
+    """A constant double, as its shortest exact decimal text."""
+    return cast(exp.Literal.string(repr(float(number))), exp.DType.DOUBLE)
+
+
+def key_literal(value: object) -> SQL:
+    """A constant text, whole number, truth value, date or time."""
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, int):
+        return int_literal(value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    kind = exp.DType.TIMESTAMPNTZ if isinstance(value, datetime) else exp.DType.DATE
+    return cast(exp.Literal.string(str(value)), kind)
+
+
+def least(a: SQL, b: SQL) -> SQL:
+    """The smaller of two values that are not NULL."""
+    return exp.Anonymous(this="LEAST", expressions=[a, b])
+
+
+def greatest(a: SQL, b: SQL) -> SQL:
+    """The greater of two values that are not NULL."""
+    return exp.Anonymous(this="GREATEST", expressions=[a, b])
+
+
+def clip(value: SQL, lower: SQL, upper: SQL) -> SQL:
+    """A value that is not NULL, clipped to bounds."""
+    above = exp.Anonymous(this="GREATEST", expressions=[value, lower])
+    return exp.Anonymous(this="LEAST", expressions=[above, upper])
+
+
+def saturate(total: SQL, dialect: Dialect) -> SQL:
+    """A wide sum as 64 bits; the sum of nothing is 0. Cutting off moves no two totals further apart, while an overflow would
+    reveal something of the data."""
+    present = exp.Coalesce(this=total, expressions=[int_literal(0)])
+    if not dialect.saturates:
+        return present
+    return cast(clip(present, int_literal(-SATURATION_LIMIT), int_literal(SATURATION_LIMIT)), exp.DType.BIGINT)
+
+
+# -- expressions and conditions --------------------------------------------------------------------------------------------
+
+_ORDERS: dict[ast.Order, type[exp.Binary]] = {
+    ast.Order.EQUAL: exp.EQ,
+    ast.Order.NOT_EQUAL: exp.NEQ,
+    ast.Order.LESS: exp.LT,
+    ast.Order.AT_MOST: exp.LTE,
+    ast.Order.MORE: exp.GT,
+    ast.Order.AT_LEAST: exp.GTE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +143,7 @@ class Lowering:
     dialect: Dialect
 
     def lower_column(self, name: str) -> SQL:
-        """A column as it is, except that NaN is NULL."""
+        """A column as it is, but with NULL for NaN."""
         if self.table.columns[name].kind is not Kind.REAL:
             return source_column(name)
         wide = cast(source_column(name), exp.DType.DOUBLE)
@@ -97,7 +153,7 @@ class Lowering:
         """A numeric expression in grid steps, as BIGINT; NULL where something in it is missing."""
         match value:
             case ast.Ref(column=name):
-                return self._lower_clamped(name)
+                return self._lower_clipped(name)
             case ast.Number():
                 return bigint_literal(grid_range_of(value, self.table).lower)
             case ast.Plus(left=left, right=right) | ast.Minus(left=left, right=right):
@@ -114,40 +170,40 @@ class Lowering:
             case _:
                 assert_never(value)
 
-    def _lower_clamped(self, name: str) -> SQL:
-        declared, span = self.table.columns[name], column_grid_range(name, self.table.columns[name])
+    def _lower_clipped(self, name: str) -> SQL:
+        """A column clipped to its bounds and rounded to the grid."""
+        declared = self.table.columns[name]
+        steps = column_grid_range(name, declared)
         if declared.kind is Kind.BOOLEAN:
             no = exp.If(this=exp.Not(this=source_column(name)), true=bigint_literal(0))
             return exp.Case(ifs=[exp.If(this=source_column(name), true=bigint_literal(1)), no])
         if declared.kind is Kind.INTEGER:
-            return self._unless_null(
-                source_column(name), clamp(source_column(name), int_literal(span.lower), int_literal(span.upper))
-            )
+            clipped = clip(source_column(name), int_literal(steps.lower), int_literal(steps.upper))
+            missing = exp.If(this=exp.Is(this=source_column(name), expression=exp.Null()), true=exp.Null())
+            return exp.Case(ifs=[missing], default=cast(clipped, exp.DType.BIGINT))
         assert declared.lower is not None
         assert declared.upper is not None
         wide = cast(source_column(name), exp.DType.DOUBLE)
-        inside = clamp(wide, double_literal(declared.lower), double_literal(declared.upper))
-        inside = inside if span.grid <= 1 else self.dialect.avoid_underflow(inside)
-        scaled = exp.Add(
-            this=exp.Mul(this=inside, expression=double_literal(1 / span.grid)), expression=double_literal(Fraction(1, 2))
-        )
-        nearest: SQL = cast(exp.Floor(this=scaled), exp.DType.BIGINT)
-        if not _stays_inside(declared.lower, declared.upper, span):
-            nearest = clamp(nearest, int_literal(span.lower), int_literal(span.upper))
+        inside = clip(wide, double_literal(declared.lower), double_literal(declared.upper))
+        inside = inside if steps.grid <= 1 else self.dialect.avoid_underflow(inside)
+        scaled = exp.Mul(this=inside, expression=double_literal(1 / steps.grid))
+        rounded = exp.Floor(this=exp.Add(this=scaled, expression=double_literal(Fraction(1, 2))))
+        nearest: SQL = cast(rounded, exp.DType.BIGINT)
+        # Rounding to the grid is monotone in every step, so its two ends decide whether it can leave the range.
+        low, high = (floor(float(end) * float(1 / steps.grid) + 0.5) for end in (declared.lower, declared.upper))
+        if low < steps.lower or high > steps.upper:
+            nearest = clip(nearest, int_literal(steps.lower), int_literal(steps.upper))
         known = exp.Not(this=self.dialect.is_nan(wide.copy()))  # unknown where the column is missing
         return exp.Case(ifs=[exp.If(this=known, true=nearest)])
 
-    def _unless_null(self, tested: SQL, value: SQL) -> SQL:
-        wide = cast(value, exp.DType.BIGINT)
-        return exp.Case(ifs=[exp.If(this=exp.Is(this=tested, expression=exp.Null()), true=exp.Null())], default=wide)
-
     def _lower_in_grid(self, value: ast.Value, exponent: int) -> SQL:
-        span = grid_range_of(value, self.table)
-        factor = 1 << (span.exponent - exponent)
+        """A value in steps of 2^exponent, which are no coarser than its own."""
+        steps = grid_range_of(value, self.table)
+        factor = 1 << (steps.exponent - exponent)
         if isinstance(value, ast.Number):
-            return bigint_literal(span.lower * factor)
+            return bigint_literal(steps.lower * factor)
         inner = self.lower_value(value)
-        if span.magnitude == 0:  # has room in any grid, while the factor may have none
+        if steps.magnitude == 0:  # fits any grid, while the factor may fit no literal
             return inner
         return inner if factor == 1 else exp.Paren(this=exp.Mul(this=inner, expression=int_literal(factor)))
 
@@ -156,18 +212,18 @@ class Lowering:
         return self._lower_in_grid(left, a.exponent), self._lower_in_grid(right, a.exponent)
 
     def _lower_bin(self, inner: ast.Value, width: int | Fraction) -> SQL:
-        """⌊value/width⌋ with a division of non-negative numbers, on which all engines agree."""
-        span: GridRange = grid_range_of(inner, self.table)
-        times, divisor_steps = bin_factors(span, width)
-        first = floor(Fraction(span.lower * times, divisor_steps))
-        steps = exp.Mul(this=self.lower_value(inner), expression=int_literal(times))
-        above = exp.Paren(this=exp.Sub(this=steps, expression=int_literal(first * divisor_steps)))
+        """⌊value/width⌋ by a division of non-negative numbers, on which all engines agree."""
+        steps = grid_range_of(inner, self.table)
+        times, divisor_steps = bin_factors(steps, width)
+        first = floor(Fraction(steps.lower * times, divisor_steps))
+        scaled = exp.Mul(this=self.lower_value(inner), expression=int_literal(times))
+        above = exp.Paren(this=exp.Sub(this=scaled, expression=int_literal(first * divisor_steps)))
         return exp.Paren(
             this=exp.Add(this=self.dialect.divide(above, int_literal(divisor_steps)), expression=int_literal(first))
         )
 
     def lower_key(self, value: ast.Ref | ast.Bin) -> SQL:
-        """What rows are grouped by. A date that Python cannot hold (infinity, before the year 1) is missing."""
+        """A group key. A date that Python cannot hold (infinity, before the year 1) is missing."""
         if isinstance(value, ast.Bin):
             return self.lower_value(value)
         key, kind = source_column(value.column), self.table.columns[value.column].kind
@@ -178,20 +234,21 @@ class Lowering:
         return exp.Case(ifs=[exp.If(this=known, true=key.copy())])
 
     def lower_presence(self, value: ast.Value) -> SQL:
-        """NULL where a value is missing, else 0: all that counting needs, so that a plain column needs no bounds."""
+        """NULL where a value is missing, else 0 for a column: counting needs no more, so that the column needs no bounds."""
         if not isinstance(value, ast.Ref):
             return self.lower_value(value)
         missing = exp.Is(this=exp.Paren(this=self.lower_column(value.column)), expression=exp.Null())
         return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=bigint_literal(0))
 
     def lower_where(self, condition: ast.Condition) -> SQL:
-        """What a row must pass. A long list is wrapped: Spark takes a plain one apart, as deep a recursion as it is long."""
+        """The condition of WHERE. A long list of conditions is wrapped: Spark would take it apart by a recursion of that
+        depth."""
         passes = self.lower_condition(condition)
         long = isinstance(condition, ast.All) and len(condition.parts) > LONG_CONDITION
         return exp.Coalesce(this=passes, expressions=[exp.false()]) if long else passes
 
     def lower_condition(self, condition: ast.Condition) -> SQL:
-        """True, false or NULL, as SQL has it."""
+        """True, false or NULL, as in SQL."""
         match condition:
             case ast.Compare(order=order, left=left, right=right):
                 return exp.Paren(this=self._lower_compare(order, left, right))
@@ -217,7 +274,7 @@ class Lowering:
                 listed.append(key_literal(each.value))
             elif kind is Kind.REAL:
                 listed.append(double_literal(each.value))
-            elif each.value.denominator == 1:  # no whole number equals any other
+            elif each.value.denominator == 1:  # no whole number equals a fraction
                 listed.append(int_literal(int(each.value)))
         return exp.In(this=raw, expressions=listed) if listed else exp.NEQ(this=raw, expression=raw.copy())
 
@@ -231,7 +288,7 @@ class Lowering:
         return _ORDERS[order](this=a, expression=b)
 
     def _lower_compare_number(self, order: ast.Order, ref: ast.Ref, number: Fraction) -> SQL:
-        """A plain column against a constant: the value itself is compared, not the clamped one."""
+        """A plain column against a constant: the value itself is compared, not the clipped one."""
         kind = self.table.columns[ref.column].kind
         if kind is Kind.REAL:
             return _ORDERS[order](this=exp.Paren(this=self.lower_column(ref.column)), expression=double_literal(number))
@@ -242,56 +299,3 @@ class Lowering:
             return same(this=source_column(ref.column), expression=source_column(ref.column))
         up = order in (ast.Order.AT_LEAST, ast.Order.LESS)
         return _ORDERS[order](this=source_column(ref.column), expression=int_literal(ceil(number) if up else floor(number)))
-
-
-def _stays_inside(lower: Fraction, upper: Fraction, grid_range: GridRange) -> bool:
-    """Whether rounding to the grid cannot leave the span: every step of it is monotone, so its two ends decide."""
-    low, high = (floor(float(end) * float(1 / grid_range.grid) + 0.5) for end in (lower, upper))
-    return grid_range.lower <= low and high <= grid_range.upper
-
-
-def key_literal(value: object) -> SQL:
-    """A text, truth value, date or time."""
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int):
-        return int_literal(value)
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    kind = exp.DType.TIMESTAMPNTZ if isinstance(value, datetime) else exp.DType.DATE
-    return cast(exp.Literal.string(str(value)), kind)
-
-
-def clamp(value: SQL, lower: SQL, upper: SQL) -> SQL:
-    """Inside the bounds, for a value that is not NULL."""
-    above = exp.Anonymous(this="GREATEST", expressions=[value, lower])
-    return exp.Anonymous(this="LEAST", expressions=[above, upper])
-
-
-def least(a: SQL, b: SQL) -> SQL:
-    """LEAST as the engine has it, of two values that are not NULL."""
-    return exp.Anonymous(this="LEAST", expressions=[a, b])
-
-
-def greatest(a: SQL, b: SQL) -> SQL:
-    """GREATEST, likewise."""
-    return exp.Anonymous(this="GREATEST", expressions=[a, b])
-
-
-def saturate(total: SQL, dialect: Dialect) -> SQL:
-    """A wide sum as 64 bits. Cutting off moves no two totals further apart; an overflow would tell of the data.
-    The sum of nothing is 0."""
-    whole_sum = exp.Coalesce(this=total, expressions=[int_literal(0)])
-    if not dialect.saturates:
-        return whole_sum
-    return cast(clamp(whole_sum, int_literal(-SATURATION_LIMIT), int_literal(SATURATION_LIMIT)), exp.DType.BIGINT)
-
-
-_ORDERS: dict[ast.Order, type[exp.Binary]] = {
-    ast.Order.EQUAL: exp.EQ,
-    ast.Order.NOT_EQUAL: exp.NEQ,
-    ast.Order.LESS: exp.LT,
-    ast.Order.AT_MOST: exp.LTE,
-    ast.Order.MORE: exp.GT,
-    ast.Order.AT_LEAST: exp.GTE,
-}

@@ -15,9 +15,9 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import Dialect
 from discreet.sql.expressions import SQL, alias, column, greatest, int_literal, least, saturate
-from discreet.sql.totals import RANK, ROWS, UNIT, Statement
+from discreet.sql.totals import RANK, ROWS, RUNNING, UNIT, Statement
 
-CELL, RUNNING = "cell", "running"
+CELL = "cell"
 
 
 def lower_cell_counts(
@@ -54,11 +54,6 @@ def _cap_rows(max_rows: int) -> SQL:
 
 def _rank_cells(statement: Statement) -> exp.Select:
     missing = exp.If(this=exp.Is(this=column(CELL), expression=exp.Null()), true=int_literal(0))
-    running = exp.Window(
-        this=exp.Sum(this=exp.Case(ifs=[missing], default=column(ROWS))),
-        partition_by=[column(UNIT), *statement.keys],
-        order=statement.hash_order(*statement.key_names, CELL),
-        spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
-    )
+    running = statement.count_up_to(exp.Case(ifs=[missing], default=column(ROWS)), CELL)
     ranks = [alias(statement.rank_groups(exp.DenseRank()), RANK)] if statement.ranks else []
     return exp.select(exp.Star(), alias(running, RUNNING), *ranks, copy=False)

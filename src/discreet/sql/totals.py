@@ -14,6 +14,9 @@ rows to each. `query/contribution.py` derives the sensitivity from this. Where t
 The SQL of a scalar statistic stands in one class, a `StatisticSql`: what it computes per (unit, group), what a unit then
 adds to a group, and its total where every row is a unit of its own. `_lower_statistic` chooses the class.
 
+A distinct count is no sum over units, because two units may bring the same value. It is counted apart, from the values that
+units keep in each group (`_DistinctCountSql`), and put beside the totals of the same group.
+
 `Statement` has what totals and histograms share: the rows that count, and the order in which contributions are kept.
 """
 
@@ -26,7 +29,7 @@ from sqlglot import exp
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.grid import MAX_PRODUCT
-from discreet.query.statistics import CentredSum, RowCount, ScalarStatistic, UnitCount, ValueCount
+from discreet.query.statistics import CentredSum, DistinctCount, RowCount, ScalarStatistic, UnitCount, ValueCount
 from discreet.sql.dialects import Dialect
 from discreet.sql.expressions import (
     SOURCE,
@@ -34,7 +37,7 @@ from discreet.sql.expressions import (
     Lowering,
     alias,
     cast,
-    clamp,
+    clip,
     column,
     int_literal,
     key_literal,
@@ -43,7 +46,7 @@ from discreet.sql.expressions import (
     source_column,
 )
 
-UNIT, RANK, ROWS = "unit", "rank", "rows"
+UNIT, RANK, ROWS, RUNNING = "unit", "rank", "rows", "running"
 STEPS = ("kept", "pairs", "cells", "ranked")
 MANY_KEYS = 8
 """From so many keys on, an engine looks the key of a row up in a table instead of comparing it with a few constants."""
@@ -72,20 +75,49 @@ def _total_pairs(statement: "Statement", kept: exp.Select, statistics: "Sequence
     pair: list[SQL] = [column(UNIT), *statement.keys]
     pairs = exp.select(*pair, *(alias(columns[name], name) for name in by_order), copy=False).from_(at_kept, copy=False)
     pairs = pairs.group_by(column(UNIT), *statement.keys, copy=False)
-    totals = [
-        alias(saturate(dialect.add(each.contribution(), bounded.max_contribution(statistic)), dialect), f"total{i}")
+    totals = {
+        i: saturate(dialect.add(each.contribution(), bounded.max_contribution(statistic)), dialect)
         for i, (statistic, each) in enumerate(zip(bounded.totals, statistics, strict=True))
-    ]
-    result = exp.select(*totals, *statement.keys, copy=False).from_(at_ranked if statement.ranks else at_pairs, copy=False)
+        if not isinstance(each, _DistinctCountSql)
+    }
+    result = statement.select_totals(totals).from_(at_ranked if statement.ranks else at_pairs, copy=False)
     if statement.ranks:
         result = result.where(exp.LTE(this=column(RANK), expression=int_literal(bounded.max_groups)), copy=False)
         kept = statement.repartition(kept)
     result = result.group_by(*statement.keys, copy=False)
-    result = result.with_(at_kept, as_=kept, copy=False).with_(at_pairs, as_=pairs, copy=False)
-    if not statement.ranks:
+    distinct = {i: each for i, each in enumerate(statistics) if isinstance(each, _DistinctCountSql)}
+    steps = {at_kept: kept}
+    if distinct:
+        result, added = _add_distinct(statement, result if totals else None, distinct)
+        steps |= added
+    if totals:
+        steps[at_pairs] = pairs
+    for name, step in steps.items():
+        result = result.with_(name, as_=step, copy=False)
+    if not statement.ranks or not totals:
         return result
     ranked = exp.select(exp.Star(), alias(statement.rank_groups(exp.RowNumber()), RANK), copy=False)
     return result.with_(at_ranked, as_=ranked.from_(at_pairs, copy=False), copy=False)
+
+
+def _add_distinct(
+    statement: "Statement", sums: exp.Select | None, distinct: "Mapping[int, _DistinctCountSql]"
+) -> tuple[exp.Select, dict[exp.Identifier, exp.Select]]:
+    """The totals of each group from several selects, one of which has them, and the steps that these selects read.
+
+    A union and a grouping, not a join: engines group NULL keys together, and are slow to join them.
+    """
+    steps: dict[exp.Identifier, exp.Select] = {}
+    selects: list[exp.Select] = [] if sums is None else [sums]
+    for i, each in distinct.items():
+        at_values, at_ordered = (statement.name_step(f"{name}{i}") for name in ("values", "ordered"))
+        steps |= {at_values: each.select_values(statement), at_ordered: each.order_values(statement, at_values)}
+        selects.append(each.count_values(statement, i, at_ordered))
+    width = len(statement.bounded.totals)
+    totals = {i: exp.Coalesce(this=exp.Max(this=column(f"total{i}")), expressions=[int_literal(0)]) for i in range(width)}
+    union = selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
+    result = exp.select(*(alias(each, f"total{i}") for i, each in totals.items()), *statement.keys, copy=False)
+    return result.from_(union.subquery("united"), copy=False).group_by(*statement.keys, copy=False), steps
 
 
 # -- the SQL of each statistic ---------------------------------------------------------------------------------------------
@@ -107,6 +139,49 @@ class StatisticSql(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _DistinctCountSql:
+    """COUNT(DISTINCT value), of which at most `max_rows` values of a unit count in a group.
+
+    values    the distinct values of each (unit, group); NULL, which is not counted, keeps the group in the ranking
+    ordered   how many values of the unit in the group stand up to this one, in the order of a hash of unit, group and
+              value; and the place of the group among the unit's groups, in the same order as for totals
+    """
+
+    value: str  # the column of `kept` that holds it
+
+    def pair_columns(self) -> dict[str, SQL]:
+        return {}
+
+    def contribution(self) -> SQL:
+        raise AssertionError("a distinct count is no sum over units")
+
+    def total_of_rows(self) -> SQL:
+        return exp.Count(this=exp.Distinct(expressions=[column(self.value)]))
+
+    def select_values(self, statement: "Statement") -> exp.Select:
+        """One row per unit, group and value."""
+        place = [column(UNIT), *statement.keys, column(self.value)]
+        values = exp.select(*place, copy=False).from_(statement.steps["kept"], copy=False)
+        return values.group_by(*(each.copy() for each in place), copy=False)
+
+    def order_values(self, statement: "Statement", values: exp.Identifier) -> exp.Select:
+        """The place of each value, and of its group."""
+        missing = exp.If(this=exp.Is(this=column(self.value), expression=exp.Null()), true=int_literal(0))
+        running = statement.count_up_to(exp.Case(ifs=[missing], default=int_literal(1)), self.value)
+        ranks = [alias(statement.rank_groups(exp.DenseRank()), RANK)] if statement.ranks else []
+        return exp.select(exp.Star(), alias(running, RUNNING), *ranks, copy=False).from_(values, copy=False)
+
+    def count_values(self, statement: "Statement", index: int, ordered: exp.Identifier) -> exp.Select:
+        """The distinct values that units keep, per group; NULL for the other totals."""
+        bounded = statement.bounded
+        counted = statement.select_totals({index: self.total_of_rows()}).from_(ordered, copy=False)
+        counted = counted.where(exp.LTE(this=column(RUNNING), expression=int_literal(bounded.max_rows)), copy=False)
+        if statement.ranks:
+            counted = counted.where(exp.LTE(this=column(RANK), expression=int_literal(bounded.max_groups)), copy=False)
+        return counted.group_by(*statement.keys, copy=False)
+
+
 def _lower_statistic(index: int, statistic: ScalarStatistic, statement: "Statement", values: "_Values") -> StatisticSql:
     match statistic:
         case RowCount():
@@ -115,6 +190,8 @@ def _lower_statistic(index: int, statistic: ScalarStatistic, statement: "Stateme
             return _UnitCountSql()
         case ValueCount(value=value):
             return _ValueCountSql(f"{values.names[value]}_n", values.presence[value], statement.bounded.max_rows)
+        case DistinctCount(value=key):
+            return _DistinctCountSql(values.distinct[key])
         case CentredSum(value=value):
             counted = _ValueCountSql(f"{values.names[value]}_n", values.presence[value], statement.bounded.max_rows)
             return _CentredSumSql(statistic, values.names[value], f"sum{index}", counted, statement)
@@ -190,7 +267,7 @@ class _CentredSumSql:
     def contribution(self) -> SQL:
         max_rows, dialect = self.statement.bounded.max_rows, self.statement.dialect
         room = MAX_PRODUCT // max_rows
-        inside = cast(clamp(column(self.name), int_literal(-room), int_literal(room)), exp.DType.BIGINT)
+        inside = cast(clip(column(self.name), int_literal(-room), int_literal(room)), exp.DType.BIGINT)
         product = exp.Paren(this=exp.Mul(this=inside, expression=int_literal(max_rows)))
         over = exp.GT(this=column(self.counted.name), expression=int_literal(max_rows))
         scaled = exp.If(this=over, true=dialect.divide(product, column(self.counted.name)))
@@ -229,7 +306,9 @@ class _Values:
         self.presence = {value: f"{name}_there" if value in apart else name for value, name in self.names.items()}
         steps = {name: lowering.lower_value(value) for value, name in self.names.items() if value in summed}
         present = {name: lowering.lower_presence(v) for v, name in self.presence.items() if name not in steps}
-        self.columns = {**steps, **present}
+        keys = dict.fromkeys(each.value for each in statistics if isinstance(each, DistinctCount))
+        self.distinct = {key: f"distinct{i}" for i, key in enumerate(keys)}
+        self.columns = {**steps, **present, **{name: lowering.lower_key(key) for key, name in self.distinct.items()}}
 
 
 # -- what every statement begins with --------------------------------------------------------------------------------------
@@ -246,9 +325,7 @@ class Statement:
         self.bounded, self.source, self.unit, self.dialect = bounded, source, unit, dialect
         self.lowering = Lowering(bounded.table, dialect)
         self.key_names = [f"key{i}" for i in range(len(bounded.query.groups))]
-        # A step must not hide the table that it reads.
-        taken = bounded.table.name.lower()
-        self.steps = {name: exp.to_identifier(f"{name}_" if name == taken else name) for name in STEPS}
+        self.steps = {name: self.name_step(name) for name in STEPS}
         listed = bounded.keys
         # Whether a unit may have more groups than it keeps.
         self.ranks = bool(self.key_names) and (listed is None or len(listed) > bounded.max_groups)
@@ -260,6 +337,10 @@ class Statement:
     def keys(self) -> list[SQL]:
         """The columns of the group keys."""
         return [column(name) for name in self.key_names]
+
+    def name_step(self, name: str) -> exp.Identifier:
+        """The name of a step, which must not hide the table that it reads."""
+        return exp.to_identifier(f"{name}_" if name == self.bounded.table.name.lower() else name)
 
     def select_rows(self, values: Mapping[str, SQL]) -> exp.Select:
         """One row per row that counts: unit, keys, and these values."""
@@ -304,6 +385,22 @@ class Statement:
             tests += [exp.Is(this=key.copy(), expression=exp.Null())] if None in known else []
             conditions.append(exp.Paren(this=exp.or_(*tests, copy=False)))
         return conditions
+
+    def select_totals(self, totals: Mapping[int, SQL]) -> exp.Select:
+        """A select of these totals by their index, and of the keys; NULL for the totals that another select has."""
+        width = len(self.bounded.totals)
+        absent = {i: exp.cast(exp.Null(), exp.DType.BIGINT) for i in range(width) if i not in totals}
+        ordered = sorted((*totals.items(), *absent.items()), key=lambda each: each[0])
+        return exp.select(*(alias(each, f"total{i}") for i, each in ordered), *self.keys, copy=False)
+
+    def count_up_to(self, weight: SQL, name: str) -> SQL:
+        """The sum of the weights of a unit's rows in a group, in hash order of the named column, up to this row."""
+        return exp.Window(
+            this=exp.Sum(this=weight),
+            partition_by=[column(UNIT), *self.keys],
+            order=self.hash_order(*self.key_names, name),
+            spec=exp.WindowSpec(kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"),
+        )
 
     def rank_groups(self, rank: exp.Func) -> SQL:
         """The place of a group among the groups of its unit."""

@@ -1,6 +1,6 @@
-"""One picture per question: a panel per column, bars with their intervals, 800 pixels wide.
+"""One chart per query of a publication: a panel per column, bars with their intervals, 800 pixels wide.
 
-What is not reliable is pale and hatched, so that the eye is not led by it. Colours are Okabe and Ito's, safe for all eyes.
+Values that are not reliable are pale and hatched. Colours are Okabe and Ito's, safe for colour-blind readers.
 """
 
 import warnings
@@ -16,27 +16,30 @@ from discreet.text import to_printable
 
 BLUE, BLACK, PALE = "#0072B2", "#000000", "#BFDDF0"
 MAX_PANELS, MAX_LABELS, MAX_BARS, MAX_CELLS = 6, 24, 60, 1_000
-PANEL_INCHES = 2.8  # inches
+PANEL_INCHES = 2.8
 
 
 def write_chart(answer: Answer, name: str, path: Path) -> bool:
-    """Draw the answer into a PNG file. False, and there is no file, if that fails: the numbers are paid for by now, and no
-    picture may keep them from being written."""
+    """Draw an answer into a PNG file.
+
+    Returns False, and leaves no file, if that fails: the answers are charged by now, and a chart must not prevent them from
+    being written.
+    """
     from matplotlib import style
 
     try:
-        with style.context("default"), warnings.catch_warnings():  # nobody's settings; a letter without a glyph is a box
+        with style.context("default"), warnings.catch_warnings():  # not the user's settings; a missing glyph is a box
             warnings.simplefilter("ignore")
             draw_chart(answer, name).savefig(path, metadata={"Software": "discreet"})
     except Exception as failed:
-        owner_log.warning("no picture of %s: %s", name, failed)
+        owner_log.warning("no chart of %s: %s", name, failed)
         path.unlink(missing_ok=True)
         return False
     return True
 
 
 def draw_chart(answer: Answer, name: str) -> Any:
-    """The answer as a figure."""
+    """Draw an answer as a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -46,13 +49,13 @@ def draw_chart(answer: Answer, name: str) -> Any:
     figure = Figure(figsize=(8, height), dpi=100)
     FigureCanvasAgg(figure)
     figure.subplots_adjust(left=0.11, right=0.985, top=1 - 0.4 / height, bottom=below / height, hspace=below / PANEL_INCHES)
-    rooms = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-    for axes, (title, bars) in zip(rooms, panels, strict=True):
-        _draw(axes, title, bars)
-    rooms[-1].set_xlabel(" · ".join(map(to_printable, answer.groups)), parse_math=False)
-    doubt = "" if all(cell.reliable for _, row in answer.rows for cell in row) else "; pale: not reliable"
+    panel_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axes, (title, bars) in zip(panel_axes, panels, strict=True):
+        _draw_panel(axes, title, bars)
+    panel_axes[-1].set_xlabel(" · ".join(map(to_printable, answer.groups)), parse_math=False)
+    pale = "" if all(estimate.reliable for _, row in answer.rows for estimate in row) else "; pale: not reliable"
     figure.suptitle(
-        f"{name}: intervals cover with probability {format_down(answer.confidence)}{doubt}",
+        f"{name}: intervals with confidence {format_down(100 * float(answer.confidence))}%{pale}",
         fontsize=11,
         y=1 - 0.12 / height,
         parse_math=False,
@@ -64,7 +67,7 @@ Bars = list[tuple[str, Estimate]]
 
 
 def _split_panels(answer: Answer) -> list[tuple[str, Bars]]:
-    """The columns, each with its bars; the cells of one histogram are one column."""
+    """Return the columns, each with its bars; the bins of one histogram are one column."""
     panels: list[tuple[str, Bars]] = []
     for title, columns in groupby(enumerate(answer.columns), key=lambda each: each[1].partition("[")[0]):
         members = list(columns)
@@ -75,9 +78,9 @@ def _split_panels(answer: Answer) -> list[tuple[str, Bars]]:
     return panels
 
 
-def _format_label(keys: tuple[Any, ...], cell: str) -> str:
+def _format_label(keys: tuple[Any, ...], bin_name: str) -> str:
     parts = ["NULL" if key is None else str(key) for key in keys]
-    text = " · ".join([*parts, *([cell] if cell else [])]) or "all"
+    text = " · ".join([*parts, *([bin_name] if bin_name else [])]) or "all"
     return to_printable(text if len(text) <= 24 else f"{text[:23]}…")
 
 
@@ -90,14 +93,14 @@ def _is_crowded(bars: Bars) -> bool:
     return sum(map(len, _place_ticks(bars)[1])) > 70
 
 
-def _draw(axes: Any, title: str, bars: Bars) -> None:
-    """Bars while there is room for them, else points; each with its interval."""
-    for sure, colour, hatch in ((True, BLUE, ""), (False, PALE, "///")):
-        some = [(i, cell) for i, (_, cell) in enumerate(bars) if cell.reliable is sure]
+def _draw_panel(axes: Any, title: str, bars: Bars) -> None:
+    """Draw bars while there is room for them, else points; each with its interval."""
+    for reliable, colour, hatch in ((True, BLUE, ""), (False, PALE, "///")):
+        some = [(i, estimate) for i, (_, estimate) in enumerate(bars) if estimate.reliable is reliable]
         if not some:
             continue
-        places, values = [i for i, _ in some], [cell.value for _, cell in some]
-        reach = [[max(0, c.value - c.lower) for _, c in some], [max(0, c.upper - c.value) for _, c in some]]
+        places, values = [i for i, _ in some], [estimate.value for _, estimate in some]
+        reach = [[max(0, e.value - e.lower) for _, e in some], [max(0, e.upper - e.value) for _, e in some]]
         if len(bars) > MAX_BARS:
             axes.errorbar(places, values, yerr=reach, fmt="o", markersize=3, color=colour, ecolor=BLACK, elinewidth=1)
         else:

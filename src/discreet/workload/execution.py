@@ -52,4 +52,4 @@ def _read_cost(plan: WorkloadPlan, entry: int) -> tuple[Cost, Fraction]:
         debit = transaction.find_entry(entry)
     assert isinstance(debit, Debit)
     delta = debit.certified_delta if terms.currency.counts_epsilon else terms.delta
-    return Cost(plan.event, delta, terms.currency, debit.cost, cost.remaining), debit.certified_delta
+    return Cost(plan.event, delta, terms.currency, debit.cost, cost.remaining, cost.limit), debit.certified_delta

@@ -1,7 +1,7 @@
-"""What a plan buys at three budgets: half-widths, and how many cells would be reliable. From given sizes, never the data.
+"""The forecast of a plan at three budgets: half-widths, and how many estimates would be reliable. No data is read.
 
-What a cell's value will be is not known, so it is taken as that of rows whose values lie evenly over their declared range:
-so many rows have a sum of so many times the middle of it. It is a guess for planning, and says so.
+The values themselves are not known. They are taken as those of rows whose values are spread evenly over their declared
+bounds, so that n rows have a sum of n times the middle. The forecast is for planning only, and is labelled as such.
 """
 
 from dataclasses import dataclass
@@ -16,55 +16,54 @@ from discreet.workload.planning import WorkloadColumn, WorkloadPlan
 
 BUDGET_SHARES = (Fraction(1, 2), Fraction(1), Fraction(2))
 DEFAULT_SIZE = 1_000
-"""For how many rows an average's half-width is stated where no size is given."""
+"""The number of rows for which the half-width of an average is stated where no size is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """One column of one question at one budget."""
+    """One column of one query at one budget."""
 
     question: str
     column: str
     half_width: float
     unit: str
-    size: int | None  # the rows that the half-width is for; None where it depends on none
-    cells: int | None  # how many there will be; None where the keys are unknown
+    size: int | None  # the number of rows that the half-width is for; None where it does not depend on it
+    cells: int | None  # how many estimates there are; None where the keys are not declared
     reliable: int | None  # how many of them would be reliable; None where no size is given
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain values."""
+        """Return the values for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What so much of the price buys."""
+    """What a share of the plan's cost buys."""
 
-    share: Fraction  # of the plan's own price
+    share: Fraction  # of the plan's own cost
     epsilon: float  # at the plan's δ, certified, rounded up
     columns: tuple[ForecastRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """In plain values."""
-        lines = [line.to_dict() for line in self.columns]
-        return {"share": float(self.share), "epsilon": to_json_number(self.epsilon), "columns": lines}
+        """Return the values for JSON."""
+        columns = [row.to_dict() for row in self.columns]
+        return {"share": float(self.share), "epsilon": to_json_number(self.epsilon), "columns": columns}
 
 
-def forecast_budgets(solved: WorkloadPlan) -> tuple[Forecast, ...]:
-    """Half the price, the price, and twice the price, shared out in the same way."""
+def forecast_budgets(plan: WorkloadPlan) -> tuple[Forecast, ...]:
+    """Forecast half the cost, the cost and twice the cost of a plan, divided over its columns in the same way."""
     return tuple(
-        _forecast_share(solved if share == 1 else solved.scale_to_budget(solved.charge * share), share)
-        for share in BUDGET_SHARES
+        _forecast_share(plan if share == 1 else plan.scale_to_budget(plan.charge * share), share) for share in BUDGET_SHARES
     )
 
 
-def _forecast_share(solved: WorkloadPlan, share: Fraction) -> Forecast:
-    epsilon = certified_epsilon(solved.event, solved.terms.delta).upper
-    return Forecast(share, epsilon, tuple(_forecast_column(solved, piece) for piece in solved.columns))
+def _forecast_share(plan: WorkloadPlan, share: Fraction) -> Forecast:
+    epsilon = certified_epsilon(plan.event, plan.terms.delta).upper
+    return Forecast(share, epsilon, tuple(_forecast_column(plan, column) for column in plan.columns))
 
 
-def _forecast_column(solved: WorkloadPlan, column: WorkloadColumn) -> ForecastRow:
-    measurement, confidence = solved.measurements[column.query_index], check_confidence(solved.workload.confidence)
+def _forecast_column(plan: WorkloadPlan, column: WorkloadColumn) -> ForecastRow:
+    measurement, confidence = plan.measurements[column.query_index], check_confidence(plan.workload.confidence)
     aggregate, sizes = column.bounded.query.aggregates[0][1], column.query.sizes
     accuracy = measurement.predict(column.name, confidence, (min(sizes, default=DEFAULT_SIZE),))
     size, half_width = accuracy.half_widths[0]
@@ -77,9 +76,11 @@ def _forecast_column(solved: WorkloadPlan, column: WorkloadColumn) -> ForecastRo
 
 
 def predict_reliable(measurement: Measurement, column: WorkloadColumn, size: int, confidence: float) -> bool:
-    """Whether a cell over so many rows, spread evenly over the declared range, would have a reliable value: a half-width of
-    at most a tenth of it and, for averages and quantiles, an interval of at most a quarter of the range and a count of rows
-    that is reliable itself."""
+    """Predict whether an estimate over so many rows, spread evenly over the declared bounds, would be reliable.
+
+    Its half-width must be at most a tenth of the value and, for averages and quantiles, its interval at most a quarter of
+    the bounds and the count of rows reliable itself.
+    """
     [(_, aggregate)] = column.bounded.query.aggregates
     half_width = measurement.predict(column.name, confidence, (size,)).half_widths[0][1]
     count_error = aggregate.row_count_error(measurement.statistic_noise(confidence))

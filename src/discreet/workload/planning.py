@@ -278,7 +278,8 @@ class WorkloadPlan:
     @property
     def cost(self) -> Cost:
         """ε at δ, the charge, and what remains of the account's budget now."""
-        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, self.session.account.budget.remaining)
+        budget = self.session.account.budget
+        return Cost(self.event, self.terms.delta, self.terms.currency, self.charge, budget.remaining, budget.limit)
 
     def scale_to_budget(self, limit: Fraction) -> "WorkloadPlan":
         """Return the plan with every noise scaled by one factor, so that it costs the limit."""

@@ -1,27 +1,38 @@
-"""The privacy loss of one release as a random variable, in one direction: what its moment generating function is.
+"""Privacy-loss distributions: the privacy loss of one event in one direction, by its moment-generating function.
 
-Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞] (mass at +∞ is kept apart, in
-`directions.Direction`). The contour needs M on a line Re z = c. A law answers five questions, in doubles, each with a proven
+Write L = ln P/Q under P for a dominating pair (P, Q), and M(z) = E_P[e^{zL}; L < ∞]; the mass at +∞ is kept apart, in
+`dominating_pairs.Direction`. The contour needs M on a line Re z = c. A `Pld` answers, in doubles and each with a proven
 error:
 
-- `real(c)`: K = ln M on real points, never below the truth by more than the stated error; ∞ where it would cost too much;
-- `ratio(c, base, s)`: ln(M(c + is)/e^base) and a bound on the absolute error of its exponential;
-- `most`: the largest value of L, which nothing exceeds by more than a few roundings; ∞ if there is none;
-- `size(c, s)`: bounds on ln(|M(c + is)|/M(c)), cheaply;
-- `envelope(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s.
+- `cgf(c)`: K = ln M at real points, never below the truth by more than the stated error; ∞ where it would cost too much;
+- `mgf_ratio(c, base, s)`: ln(M(c + is)/e^base), and a bound on the absolute error of its exponential;
+- `max_loss`: the largest value of L, which L does not exceed by more than a few roundings; ∞ if there is none;
+- `modulus_bounds(c, s)`: cheap bounds on ln(|M(c + is)|/M(c));
+- `decay_bound(c, s)`: a number that ln(|M(c + it)|/M(c)) does not exceed for any t ≥ s;
+- `atoms()`, where `is_discrete`: all values with their masses.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from discreet.accounting.pld.discrete import DiscretePld
+
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
+Interval: TypeAlias = tuple[float, float]
+"""Two doubles with the exact value between them."""
 
 EPS = 2.0**-52
 """Twice the unit round-off. NumPy's exp, log, sin, cos and expm1 are trusted to 4·EPS; the tests measure them."""
+
+SPECIAL_ERROR = 32 * 2.0**-52
+"""Relative error assumed of scipy's erfcx (about 1e-15 is claimed for it); the tests measure it against Arb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +43,42 @@ class MgfRatio:
     error: Floats
 
 
-class Pld(Protocol):
-    """A privacy-loss random variable that the contour can integrate."""
+class Pld(ABC):
+    """A privacy-loss distribution that the contour can integrate."""
+
+    __slots__ = ()
+
+    is_discrete: ClassVar[bool] = False
+    """Whether `atoms` may list all values."""
 
     @property
+    @abstractmethod
     def max_loss(self) -> float:
         """The largest finite loss, or ∞."""
 
+    @abstractmethod
     def cgf(self, c: Floats) -> tuple[Floats, Floats]:
         """K at the points c > 0, and its error bound."""
 
+    @abstractmethod
     def mgf_ratio(self, c: float, base: float, s: Floats) -> MgfRatio:
         """ln(M(c + is)/e^base) at the points s ≥ 0."""
 
     def modulus_bounds(self, c: float, s: Floats) -> Floats:
-        """Cheap bounds, at most 0 or nearly so, on ln(|M(c + is)|/M(c)) at the points s > 0."""
+        """Cheap bounds, at most 0 or nearly so, on ln(|M(c + is)|/M(c)) at the points s > 0; 0 where none is known."""
+        return np.zeros(len(s))
 
     def decay_bound(self, c: float, s: float) -> float:
-        """A bound, at most 0, on ln(|M(c + it)|/M(c)) for all t ≥ s."""
+        """A bound, at most 0, on ln(|M(c + it)|/M(c)) for all t ≥ s; 0 for distributions with atoms, which do not decay."""
+        return 0.0
+
+    def atoms(self) -> "tuple[DiscretePld, float] | None":
+        """All values, and the mass that the list leaves out; None where there are too many."""
+        return None
 
 
-SPECIAL_ERROR = 32 * 2.0**-52
-"""Relative error assumed of scipy's erfcx (about 1e-15 is claimed for it); the tests measure it against Arb."""
+Part: TypeAlias = tuple[Pld, int]
+"""A distribution, and how many independent losses have it."""
+
+Parts: TypeAlias = Sequence[Part]
+"""Independent losses, which add up."""

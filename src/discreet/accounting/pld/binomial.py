@@ -1,4 +1,4 @@
-"""Binomial noise: the number of heads in n fair coins, against the same shifted by a whole r."""
+"""Binomial noise: the number of heads in n fair coins, against the same shifted by an integer r."""
 
 from functools import lru_cache
 from math import exp, isqrt
@@ -25,11 +25,11 @@ _STEPS = 64  # shifts up to which the loss is summed step by step, which is the 
 def build_binomial_pld(n: int, shift: int) -> tuple[DiscretePld, float, float]:
     """The finite losses, and the mass at infinity (outputs that only one neighbour can give) between two doubles.
 
-    P(k)/P(k − r) = Π_{i<r} (n − k + 1 + i)/(k − i), infinite for k < r. By symmetry the other direction has the same law.
-    The window holds both laws, P around n/2 and the other one around n/2 + r: a sample mixes them.
+    P(k)/P(k − r) = Π_{i<r} (n − k + 1 + i)/(k − i), infinite for k < r. By symmetry the other direction has the same
+    distribution. The window holds both, P around n/2 and the other one around n/2 + r: a sample mixes them.
 
-    >>> law, low, high = build_binomial_pld(2, 1)
-    >>> np.round(np.exp(law.log_mass), 3).tolist(), np.round(np.exp(law.loss), 3).tolist(), low <= 0.25 <= high
+    >>> pld, low, high = build_binomial_pld(2, 1)
+    >>> np.round(np.exp(pld.log_mass), 3).tolist(), np.round(np.exp(pld.loss), 3).tolist(), low <= 0.25 <= high
     ([0.5, 0.25], [2.0, 0.5], True)
     """
     if n > _MANY:
@@ -51,8 +51,8 @@ def build_binomial_pld(n: int, shift: int) -> tuple[DiscretePld, float, float]:
         before = np.flatnonzero(finite) - shift
         loss = log_mass[finite] - log_mass[before]
         slip = error[finite] + error[before] + 2 * EPS * np.abs(log_mass[before])
-    law = DiscretePld.of(loss, log_mass[finite], slip, error[finite])
-    return law, max(0.0, mass - wrong), min(1.0, mass + wrong + missing + 1e-320)
+    pld = DiscretePld.of(loss, log_mass[finite], slip, error[finite])
+    return pld, max(0.0, mass - wrong), min(1.0, mass + wrong + missing + 1e-320)
 
 
 def _build_binned(n: int, shift: int) -> tuple[DiscretePld, float, float]:
@@ -63,7 +63,7 @@ def _build_binned(n: int, shift: int) -> tuple[DiscretePld, float, float]:
     first = n // 2 - reach - shift
     k = np.arange(first, n - first + 1, dtype=float)
     log_mass, error = _log_masses(n, k)
-    cut, before = slice(shift, None), slice(None, len(k) - shift)  # where P or the other law has its mass
+    cut, before = slice(shift, None), slice(None, len(k) - shift)  # where P or the other one has its mass
     loss = log_mass[cut] - log_mass[before]
     slip = error[cut] + error[before] + 2 * EPS * np.abs(log_mass[before])
     size = len(loss) // _ATOMS + 1

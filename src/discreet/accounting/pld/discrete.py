@@ -1,26 +1,32 @@
-"""Losses with finitely many values: randomised response, claims, binomial noise, samples of those."""
+"""Losses with finitely many values: randomised response, claims, binomial noise, samples of those.
+
+`DiscretePld` is the distribution, `convolve` composes several, `sample_poisson` samples one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum, inf, isfinite, log, pi
+from math import log, pi
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import nearest_float
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds
-from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio
+from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio, Pld
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DiscretePld:
+class DiscretePld(Pld):
     """P(L = loss_j) = e^{log_mass_j}; each loss is known to `loss_error`, each logarithm of a mass to `mass_error`.
 
     >>> coin = DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])
     >>> float(np.exp(coin.cgf(np.array([1.0]))[0][0])) - (0.75 * np.e + 0.25 / np.e) < 1e-15
     True
     """
+
+    is_discrete: ClassVar[bool] = True
 
     loss: Floats
     log_mass: Floats
@@ -75,33 +81,35 @@ class DiscretePld:
         slip = 2.0**-21 * (2 + s * abs(gap)) + s * float(self.loss_error.sum()) + 1e-9
         return np.asarray(np.log1p(-slope * np.maximum(sine * sine - slip, 0.0) * (1 - 1e-6)) / 2 + 1e-12)
 
-    def decay_bound(self, c: float, s: float) -> float:
-        return 0.0  # atoms: no decay is proven
-
-
-# Composing and sampling losses that have few values, atom by atom.
+    def atoms(self) -> "tuple[DiscretePld, float]":
+        """The distribution itself; nothing is left out."""
+        return self, 0.0
 
 
 MAX_ATOMS = 1 << 14
 
 
 def convolve(parts: Sequence[tuple[DiscretePld, int]], max_atoms: int = MAX_ATOMS) -> DiscretePld | None:
-    """The law of the sum of all parts, each as often as it says; None where that has more than `most` atoms.
+    """The distribution of the sum of all parts, each as often as it says; None where that has more than `max_atoms` atoms.
 
     >>> fair = DiscretePld.of([1.0, -1.0], [log(0.5), log(0.5)])
     >>> np.round(np.exp(convolve([(fair, 2)]).log_mass), 3).tolist()
     [0.25, 0.5, 0.25]
     """
-    total: DiscretePld | None = DiscretePld.of([0.0], [0.0])
-    for law, times in parts:
-        power = _convolve_power(law, times, max_atoms)
-        total = None if total is None or power is None else _convolve_pair(total, power, max_atoms)
-    return total
+    total: DiscretePld | None = None
+    for pld, times in parts:
+        binomial = len(pld.loss) == 2 and times < max_atoms
+        power = _convolve_two_atoms(pld, times) if binomial else _convolve_power(pld, times, max_atoms)
+        if power is None:
+            return None
+        total = power if total is None else _convolve_pair(total, power, max_atoms)
+        if total is None:
+            return None
+    return DiscretePld.of([0.0], [0.0]) if total is None else total
 
 
 def _convolve_power(pld: DiscretePld, times: int, max_atoms: int) -> DiscretePld | None:
-    if len(pld.loss) == 2 and times < max_atoms:
-        return _convolve_two_atoms(pld, times)
+    """By squaring."""
     result: DiscretePld | None = DiscretePld.of([0.0], [0.0])
     square: DiscretePld | None = pld
     while times and result is not None:
@@ -113,7 +121,7 @@ def _convolve_power(pld: DiscretePld, times: int, max_atoms: int) -> DiscretePld
 
 
 def _convolve_two_atoms(pld: DiscretePld, times: int) -> DiscretePld:
-    """k of one value and n − k of the other; gammaln is trusted to `SPECIAL_ERROR`, relatively."""
+    """k of one value and n − k of the other, a binomial; gammaln is trusted to `SPECIAL_ERROR`, relatively."""
     from scipy.special import gammaln
 
     k = np.arange(times + 1.0)
@@ -154,7 +162,7 @@ def _merge_atoms(loss: Floats, mass: Floats, loss_error: Floats, mass_error: Flo
 def sample_poisson(
     pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction, removed: bool
 ) -> tuple[DiscretePld, float, float]:
-    """The law on a Poisson sample at `rate` < 1 [ZDW22, Thm 11], and its mass at infinity between two doubles.
+    """The distribution on a Poisson sample at `rate` < 1 [ZDW22, Thm 11], and its mass at infinity between two doubles.
 
     With mixture (1 − q)Q + qP: the unit removed, L' = ln(1 − q + q·e^L) under the mixture, whose mass at L is
     Q·e^{L'} = P·e^{L' − L}, and what only Q has sits at ln(1 − q). The unit added, L' = −ln(1 − q + q·e^{-L}) under
@@ -189,7 +197,7 @@ def sample_poisson(
     return pld, 0.0, unknown
 
 
-# Σ_j weight_j·e^{i·s·at_j} at many s: directly, or through a fast Fourier transform where the s are evenly spaced.
+# Sums Σ_j weight_j·e^{i·s·at_j} at many s: directly, or by a fast Fourier transform where the s are evenly spaced.
 #
 # *Gridded* [GL04]. With x_j = step·at_j mod 2π and F(x) = Σ_j w_j·g(x − x_j), g(x) = Σ_m e^{-(x − 2πm)²/4τ}, the n-th
 # Fourier coefficient of F is √(τ/π)·e^{-n²τ} times the wanted sum. F is sampled at R points, each Gaussian cut off after
@@ -258,11 +266,10 @@ def _sum_on_grid(s: Floats, step: float, index: NDArray[np.int64], at: Floats, w
     return np.asarray(coefficients * np.sqrt(pi / tau) * np.exp(tau * n.astype(float) ** 2)), error
 
 
-# Randomised response, which is also the worst of all ε-private mechanisms.
-
-
 def build_pure_pld(epsilon: Fraction) -> DiscretePld:
-    """Randomised response of ε: the loss is ε with mass 1/(1 + e^{-ε}), else −ε."""
+    """Randomised response of ε, the worst of all ε-private mechanisms: the loss is ε with mass 1/(1 + e^{-ε}), else −ε."""
+    if epsilon == 0:
+        return DiscretePld.of([0.0], [0.0])
     eps = nearest_float(epsilon)
     low, high = exp_neg_bounds(epsilon)
     log_kept = nearest_float(-log_bounds(1 + (low + high) / 2)[0])
@@ -281,51 +288,3 @@ def build_response_pld(truth: Fraction, choices: int) -> DiscretePld:
         loss.append(0.0)
         mass.append(nearest_float(sum(log_bounds((choices - 2) * other), Fraction(0)) / 2))
     return DiscretePld.of(loss, mass, 0.0, EPS)
-
-
-# δ(ε) of a loss with few values, term by term: k-fold randomised response is a binomial, for example.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DiscreteCurve:
-    """All values of a loss from the largest down, with masses: δ(ε) = Σ p·(1 − e^{ε − l})₊, every term ≥ 0."""
-
-    pld: DiscretePld
-    omitted_mass: float = 0.0  # mass that the list leaves out, wherever it is
-
-    @classmethod
-    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> "DiscreteCurve":
-        order = np.argsort(-pld.loss, kind="stable")
-        return cls(
-            DiscretePld(pld.loss[order], pld.log_mass[order], pld.loss_error[order], pld.mass_error[order]), omitted_mass
-        )
-
-    def bound_delta(self, epsilon: float) -> tuple[float, float]:
-        """δ at ε between two doubles: each term is moved by the errors of its loss and of its mass.
-
-        >>> DiscreteCurve.of(DiscretePld.of([1.0, -1.0], [np.log(0.75), np.log(0.25)])).bound_delta(1.0)[0]
-        0.0
-        """
-        return self._sum_terms(epsilon, -1), min(1.0, self._sum_terms(epsilon, 1) + self.omitted_mass)
-
-    def _sum_terms(self, epsilon: float, sign: int) -> float:
-        loss = self.pld.loss + sign * (self.pld.loss_error + 2 * EPS * (np.abs(self.pld.loss) + abs(epsilon)))
-        # The list is sorted but for its errors: past the last loss above ε every term is 0.
-        above = (loss > epsilon).nonzero()[0]
-        last = int(above[-1]) + 1 if above.size else 0
-        gain = -np.expm1(np.minimum(0.0, epsilon - loss[:last]))
-        terms = np.exp(np.minimum(self.pld.log_mass[:last] + sign * self.pld.mass_error[:last], 0.0)) * gain
-        value = fsum(terms.tolist()) if last < 512 else float(terms.sum()) * (1 + sign * EPS * 64)
-        if not isfinite(value):  # some double overflowed on the way: nothing is known
-            return float(sign > 0)
-        return max(0.0, value * (1 + sign * 16 * EPS) + sign * 1e-320 * last)
-
-    def guess_epsilon(self, delta: float) -> float:
-        """Where δ(ε) meets delta, without error bounds: between two neighbouring values δ is P − e^ε·Q."""
-        mass: Floats = np.exp(self.pld.log_mass)
-        p, q = np.cumsum(mass), np.cumsum(mass * np.exp(-np.maximum(self.pld.loss, -700)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at = p - np.exp(np.minimum(self.pld.loss, 700)) * q  # δ at every value
-            i = int(np.searchsorted(at, delta)) - 1
-            value = np.log((p[max(i, 0)] - delta) / q[max(i, 0)])
-        return float(value) if np.isfinite(value) and value < inf else float(self.pld.loss[0])

@@ -1,8 +1,9 @@
-"""Gaussian noise: continuous (one μ² for any number of them) and on the integers (a theta function)."""
+"""Gaussian noise: continuous (one μ² for any number of them) and on the integers (a theta function), and its exact curve."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, inf, isinf, pi, sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,13 +17,13 @@ from discreet._numbers import (
     smallest_where,
     to_rational,
 )
-from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio
-from discreet.accounting.pld.discrete import DiscretePld
+from discreet.accounting.pld import EPS, SPECIAL_ERROR, Complexes, Floats, MgfRatio, Pld
+from discreet.accounting.pld.discrete import MAX_ATOMS, DiscretePld
 from discreet.errors import BadParameter
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianPld:
+class GaussianPld(Pld):
     """L ~ N(μ²/2, μ²), so K(z) = μ²·z(z + 1)/2. Independent Gaussians add their μ².
 
     >>> GaussianPld(Fraction(1, 100)).cgf(np.array([2.0]))[0].tolist()
@@ -53,13 +54,15 @@ class GaussianPld:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianPld:
-    """P(k) ∝ e^{-k²/2σ²} against the same shifted by a whole r: L(k) = (r² − 2kr)/2σ².
+class DiscreteGaussianPld(Pld):
+    """P(k) ∝ e^{-k²/2σ²} against the same shifted by an integer r: L(k) = (r² − 2kr)/2σ².
 
     M(z) = e^{zr²/2σ²}·Σ_k e^{-k²/2σ² − zrk/σ²}/Σ_k e^{-k²/2σ²}. For σ ≥ ½ the sums are done on the Fourier side (Poisson
     summation), where with b_m = 2πm − sr/σ² the first is ∝ Σ_m e^{(cr)²/2σ² − σ²b_m²/2 − i·cr·b_m}: a few terms around
     the smallest |b_m| are all that is above round-off. For σ < ½ a few k around −cr are.
     """
+
+    is_discrete: ClassVar[bool] = True
 
     sigma: Fraction
     shift: int
@@ -103,14 +106,11 @@ class DiscreteGaussianPld:
         b = np.maximum(0.0, np.abs(angle - 2 * pi * np.round(angle / (2 * pi))) - 8 * EPS * (1 + angle))
         return np.asarray(np.maximum(-((sigma * b) ** 2) / 2, -40.0) + 1e-7)
 
-    def decay_bound(self, c: float, s: float) -> float:
-        return 0.0  # a lattice: |M| comes back to M(c) at every period
-
-    def atoms(self, max_atoms: int = 1 << 14) -> tuple[DiscretePld, float] | None:
+    def atoms(self) -> tuple[DiscretePld, float] | None:
         """All values within 27σ of either centre, and a bound on the mass of P or Q outside; None if too many."""
         sigma, r = nearest_float(self.sigma), self.shift
         reach = ceil(27 * sigma) + 1
-        if 2 * reach + r >= max_atoms:
+        if 2 * reach + r >= MAX_ATOMS:
             return None
         k = np.arange(-reach, reach + r + 1.0)
         square = k * k / (2 * sigma**2)

@@ -1,8 +1,9 @@
-"""The Gaussian on a Poisson sample: K by the trapezoid rule on an analytic integrand, with its error bound.
+"""One Gaussian or Laplace event on a Poisson sample: K by quadrature with error bounds, and δ(ε) in closed form.
 
-In units of the noise, y = x/σ, μ = Δ/σ and A(y) = 1 − q + q·e^{μy − μ²/2} is the likelihood ratio of the mixture to N(0, 1).
-Removing the person, L = ln A under the mixture: M(z) = ∫ φ·A^{z+1}. Adding, L = −ln A under N(0, 1): M(z) = ∫ φ·A^{-z}.
-[ZDW22, Thm 11]: these two pairs dominate. Below ζ is the power of A, ρ = |Re ζ| and s = |Im ζ|.
+**Proof** for the Gaussian, by the trapezoid rule on an analytic integrand. In units of the noise, y = x/σ, μ = Δ/σ and A(y)
+= 1 − q + q·e^{μy − μ²/2} is the likelihood ratio of the mixture to N(0, 1). Removing the unit, L = ln A under the mixture:
+M(z) = ∫ φ·A^{z+1}. Adding, L = −ln A under N(0, 1): M(z) = ∫ φ·A^{-z}. [ZDW22, Thm 11]: these two pairs dominate. Below ζ is
+the power of A, ρ = |Re ζ| and s = |Im ζ|.
 
 - *Step.* A has its zeros at Im y = ±π/μ. On the line Im y = ±θ/μ with θ < π/2, |φ| grows by e^{θ²/2μ²}, |A^{i·Im ζ}|
   ≤ e^{sθ}, and cos(θ/2)·A(Re y) ≤ |A| ≤ A(Re y). So for step η the error is at most 2·N/(e^{2πθ/μη} − 1) [TW14, Thm
@@ -23,21 +24,21 @@ from math import ceil, cos, exp, expm1, inf, log, log1p, pi, sqrt
 import numpy as np
 
 from discreet._numbers import nearest_float, sqrt_up
-from discreet.accounting.pld import EPS, Floats, MgfRatio
+from discreet.accounting.pld import EPS, Floats, MgfRatio, Pld
 from discreet.accounting.pld.discrete import DiscretePld, sum_exponentials
 from discreet.accounting.pld.gaussian import gaussian_delta
 
 _DIGITS = 38.0  # the quadrature aims at e^{-38}
 _REACH = 9.5
-_MAX_GAUSSIAN_POINTS = 400_000  # points; past that K is not worth its price
+_MAX_GAUSSIAN_POINTS = 400_000  # beyond that K is not worth its cost
 
 
 @dataclass(frozen=True, slots=True)
-class SampledGaussianPld:
+class SampledGaussianPld(Pld):
     """Poisson sample at `rate` of a Gaussian with (Δ/σ)² = `squared`, for the unit that is removed or added.
 
-    >>> law = SampledGaussianPld(Fraction(1), Fraction(1, 100), removed=True)
-    >>> round(float(law.cgf(np.array([1.0]))[0][0]), 12) == round(log(1 + (np.e - 1) / 10**4), 12)
+    >>> pld = SampledGaussianPld(Fraction(1), Fraction(1, 100), removed=True)
+    >>> round(float(pld.cgf(np.array([1.0]))[0][0]), 12) == round(log(1 + (np.e - 1) / 10**4), 12)
     True
     """
 
@@ -91,9 +92,6 @@ class SampledGaussianPld:
             )
         floor = np.abs(total) < 1e-300
         return MgfRatio(np.log(np.where(floor, 1e-300 + 0j, total)), error + 2e-300)
-
-    def modulus_bounds(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
 
     def decay_bound(self, c: float, s: float) -> float:
         grid = self._grid(c, 0.0, width=pi / 4, squeeze=pi / 4)
@@ -184,17 +182,18 @@ class _Grid:
 
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-_MAX_LAPLACE_POINTS = 1 << 18  # points; past that K is not worth its price
+_MAX_LAPLACE_POINTS = 1 << 18  # beyond that K is not worth its cost
 
 
 @dataclass(frozen=True, slots=True)
-class SampledLaplacePld:
+class SampledLaplacePld(Pld):
     """Poisson sample at `rate` of Laplace noise with shift/scale `epsilon`, for the unit that is removed or added.
 
-    Without its `ends` the law of t is that of `BoundedRangePld`, which is the same between the atoms but for a factor.
+    Without its `ends` the distribution of t is that of `BoundedRangePld`, which is the same between the atoms but for a
+    factor.
 
-    >>> law = SampledLaplacePld(Fraction(1), Fraction(1, 2), removed=False)
-    >>> round(float(np.exp(law.cgf(np.array([1.0]))[0][0])), 12)  # E_Q[1/A], by quadrature elsewhere
+    >>> pld = SampledLaplacePld(Fraction(1), Fraction(1, 2), removed=False)
+    >>> round(float(np.exp(pld.cgf(np.array([1.0]))[0][0])), 12)  # E_Q[1/A], by quadrature elsewhere
     1.17075130442
     """
 
@@ -225,12 +224,6 @@ class SampledLaplacePld:
         found = atoms.mgf_ratio(c, base, s)
         return MgfRatio(found.log, found.error + 1e-28)
 
-    def modulus_bounds(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def decay_bound(self, c: float, s: float) -> float:
-        return 0.0  # two atoms
-
     def _atoms(self, c: float, s: float) -> DiscretePld | None:
         """Gauss' points and the two atoms as a list. On a panel the integrand varies by at most e⁸, so M(c) is at least
         its largest value times 2η·e^{-8}, and with at most 2^14 panels the rule's error is below 1e-28·M(c)."""
@@ -255,7 +248,7 @@ class SampledLaplacePld:
         return DiscretePld.of(-logs, mass, slip, 8 * EPS * (9 + np.abs(mass) + np.abs(t)))
 
 
-# One Gaussian or Laplace release on a Poisson sample, in closed form: sampling moves the noise's own curve.
+# δ(ε) of one sampled event in closed form: sampling moves the noise's own curve.
 #
 # With q the rate: removing, D_{e^ε}((1 − q)Q + qP ‖ Q) = q·D_{e^t}(P ‖ Q), e^t = 1 + (e^ε − 1)/q; adding, with
 # r = 1 − (1 − q)e^ε, D_{e^ε}(Q ‖ (1 − q)Q + qP) = r·D_{e^t}(Q ‖ P), e^t = q·e^ε/r, and 0 where r ≤ 0 [BBG18, Thm 2].
@@ -267,7 +260,7 @@ _RAREST = 1e-290  # rates below this are as good as 0 to a double
 
 
 def bound_sampled_delta(pld: SampledPld, epsilon: float) -> tuple[float, float]:
-    """δ(ε) of one sampled release between two doubles.
+    """δ(ε) of one sampled event between two doubles.
 
     >>> low, high = bound_sampled_delta(SampledGaussianPld(Fraction(1), Fraction(1, 2), removed=True), 0.0)
     >>> low <= 0.5 * 0.3829249225480262 <= high
@@ -285,7 +278,7 @@ def bound_sampled_delta(pld: SampledPld, epsilon: float) -> tuple[float, float]:
 
 
 def _bound_unsampled_delta(pld: SampledPld, t: float) -> tuple[float, float]:
-    """δ of the release on everyone: the Gaussian's, or 1 − e^{(t − ε₀)/2} for Laplace noise up to t = ε₀."""
+    """δ of the event on everyone: the Gaussian's, or 1 − e^{(t − ε₀)/2} for Laplace noise up to t = ε₀."""
     if isinstance(pld, SampledLaplacePld):
         eps = nearest_float(pld.epsilon)
         gap, slip = (t - eps) / 2, 1e-15 * (1 + t + eps)

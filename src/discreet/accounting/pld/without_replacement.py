@@ -1,12 +1,13 @@
-"""Sampling without replacement, where one unit is replaced: the worst pair, from the worst pair (P, Q) of the release.
+"""Sampling without replacement, where one unit is replaced: the worst pair, from the worst pair (P, Q) of the event on
+everyone.
 
-Given who else is sampled, the two worlds are (1 − q)R + qP and (1 − q)R + qP', and any two of P, P', R are neighbours: put
-another unit in the place of the replaced one. By advanced joint convexity H at 1 + q(α − 1) is q·H_α(P ‖ (1 − β)R + βP'),
-and so at most q·H_α(P ‖ Q), α ≥ 1 [BBG18, Thms 2 and 9]: the curve of ((1 − q)Q + qP, Q). Below α = 1 the mirror image
-H_α(A ‖ B) = 1 − α + α·H_{1/α}(B ‖ A) holds for it, as both worlds are on a par. The two halves make one convex curve [ZDW22,
-Thm 11]: at α = 1 the slope is −(1 − q)P(P ≥ Q) − q·Q(P ≥ Q) on the left, −Q(P > Q) on the right. So it is the curve of a
-pair (A, B), whose loss L is, where it is positive, that of the Poisson sample for the unit that is removed; −L has under B
-the law of L under A; and what is left, the kink, is at 0.
+**Proof.** Given who else is sampled, the two distributions are (1 − q)R + qP and (1 − q)R + qP', and any two of P, P', R are
+neighbours: put another unit in the place of the replaced one. By advanced joint convexity H at 1 + q(α − 1) is q·H_α(P ‖ (1
+− β)R + βP'), and so at most q·H_α(P ‖ Q), α ≥ 1 [BBG18, Thms 2 and 9]: the curve of ((1 − q)Q + qP, Q). Below α = 1 the
+mirror image H_α(A ‖ B) = 1 − α + α·H_{1/α}(B ‖ A) holds for it, as both distributions are on a par. The two halves make one
+convex curve [ZDW22, Thm 11]: at α = 1 the slope is −(1 − q)P(P ≥ Q) − q·Q(P ≥ Q) on the left, −Q(P > Q) on the right. So it
+is the curve of a pair (A, B), whose loss L is, where it is positive, that of the Poisson sample for the unit that is
+removed; −L has under B the distribution of L under A; and what remains, the kink, is at 0.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from math import ceil, erf, expm1, inf, log, pi, sqrt
 import numpy as np
 
 from discreet._numbers import nearest_float
-from discreet.accounting.pld import EPS, Floats, MgfRatio
+from discreet.accounting.pld import EPS, Floats, MgfRatio, Pld
 from discreet.accounting.pld.discrete import DiscretePld
 from discreet.accounting.pld.gaussian import GaussianPld
 from discreet.accounting.pld.laplace import LaplacePld
@@ -30,7 +31,7 @@ _MAX_POINTS = 1 << 18
 def sample_without_replacement(
     pld: DiscretePld, infinity_mass: tuple[float, float], rate: Fraction
 ) -> tuple[DiscretePld, float, float]:
-    """The law on a share `rate` < 1 of the units, and its mass at infinity; the list must be its own mirror image.
+    """The distribution on a share `rate` < 1 of the units, and its mass at infinity; the list must be its own mirror image.
 
     Write w for P's mass at infinity. The kink has 1 − q·w less all that is not at 0, which is
     (1 − q)·(w + Σ P(l)(1 − e^{-l})) + P(0), the sum over l > 0.
@@ -64,19 +65,19 @@ def _image(loss: Floats, q: float, stay: float) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutReplacementPld:
+class WithoutReplacementPld(Pld):
     """Gaussian or continuous Laplace noise on a share `rate` of the units.
 
-    With A = 1 − q + q·e^t and Q's law of t = ln P/Q, M(z) = ∫_{t>0} (A^{z+1} + A^{-z}) dQ + (1 − q)(1 − 2Q(t > 0)), by
-    Gauss' rule on panels of half-width η as in `sampled_laplace`, whose proof holds on (0, ε₀] as it stands.
+    With A = 1 − q + q·e^t and Q's distribution of t = ln P/Q, M(z) = ∫_{t>0} (A^{z+1} + A^{-z}) dQ + (1 − q)(1 − 2Q(t > 0)),
+    by Gauss' rule on panels of half-width η as in `pld.sampled`, whose proof holds on (0, ε₀] as it stands.
 
     *Gaussian*, dQ = N(−μ²/2, μ²): cut at X = μ²(c + ½) + μ·y with y² = c(c + 1)μ² + 140. As A ≤ e^t, what is cut is
     at most 2e^{c(c+1)μ²/2}·Φ(−y) ≤ 2e^{-70}, and M(c) ≥ 1. With U = X + μ²/2 + 2 and η ≤ min(μ²/U, μ/2) too, the density
     grows from a panel to its ellipse by at most e^{5.2ηU/μ² + 8η²/μ²} ≤ e^{7.2} and varies on a panel by at most e²; so
     the rule is off by at most e^{45+7.2-134+10} times M(c).
 
-    >>> law = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 2))
-    >>> abs(float(law.cgf(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
+    >>> pld = WithoutReplacementPld(GaussianPld(Fraction(1)), Fraction(1, 2))
+    >>> abs(float(pld.cgf(np.array([1e-9]))[0][0])) < 1e-8  # the masses add up to 1
     True
     """
 
@@ -109,12 +110,6 @@ class WithoutReplacementPld:
             return MgfRatio(np.zeros(len(s), dtype=np.complex128), np.full(len(s), inf))
         found = atoms.mgf_ratio(c, base, s)
         return MgfRatio(found.log, found.error + 1e-28)
-
-    def modulus_bounds(self, c: float, s: Floats) -> Floats:
-        return np.zeros(len(s))
-
-    def decay_bound(self, c: float, s: float) -> float:
-        return 0.0  # the kink is an atom
 
     def _atoms(self, c: float, s: float) -> DiscretePld | None:
         """Gauss' points for t > 0, their mirror images and the kink as a list."""

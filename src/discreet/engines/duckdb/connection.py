@@ -20,10 +20,9 @@ from weakref import finalize
 import duckdb
 from sqlglot import exp
 
-from discreet.addresses import shown_path
 from discreet.engines.base import SAYS_MORE, owner_log
 from discreet.errors import SourceRefused
-from discreet.paths import reason_of
+from discreet.paths import format_path, reason_of
 
 WILDCARDS = "*?["
 
@@ -74,7 +73,7 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as mistake:
         owner_log.warning("%s", mistake)
         raise SourceRefused(
-            f"the database {shown_path(path)} cannot be opened",
+            f"the database {format_path(path)} cannot be opened",
             f"check the path, and that nobody is writing to it; {SAYS_MORE}",
         ) from None
 
@@ -126,7 +125,7 @@ def _refuse_closed(place: str, path: str) -> None:
         return
     except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
         owner_log.warning("%s: %s", place, error)
-        reason = f"{shown_path(path)} {_closed(local)} ({reason_of(error)})"
+        reason = f"{format_path(path)} {_closed(local)} ({reason_of(error)})"
         raise SourceRefused(reason, "allow reading it, or check the path") from None
 
 

@@ -22,7 +22,6 @@ from weakref import WeakKeyDictionary
 import duckdb
 from sqlglot import exp
 
-from discreet.addresses import format_suffix, shown_path
 from discreet.engines.base import (
     SAYS_MORE,
     Fingerprint,
@@ -52,6 +51,7 @@ from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
 from discreet.engines.duckdb.types import identity_reader_of, kind_of, reader_of
 from discreet.errors import EngineFailed, SourceRefused
+from discreet.paths import format_path, format_suffix
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, Kind, PublicTable, Table
@@ -120,7 +120,8 @@ class DuckDB(SqlEngine):
         self.files, self.problem, self.unit_identity = files, problem, unit_identity
         relation = quote_table(*self.location.qualified_name)
         self.types = _describe_types(connection, relation)  # as they were when the source was opened and declared
-        readers = {name: reader_of(held, collated) for name, held in self.types.items()}
+        hidden = None if unit_identity is None else unit_identity[1]
+        readers = {name: reader_of(held, collated) for name, held in self.types.items() if name != hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
         if unit_identity is not None:
             identities[unit_identity[0]] = column(unit_identity[1])
@@ -214,7 +215,7 @@ class DuckDB(SqlEngine):
             identities = READERS[suffix](connection, name, files, kinds, unit)
         except duckdb.Error as error:
             owner_log.warning("%s", error)
-            reason = f"{shown_path(path)} cannot be read"
+            reason = f"{format_path(path)} cannot be read"
             raise SourceRefused(reason, f"{FORMAT_HINTS[suffix]}; {SAYS_MORE}") from None
         read_again = files if suffix == ".parquet" else []
         return cls(
@@ -232,8 +233,7 @@ class DuckDB(SqlEngine):
 
     def describe_columns(self) -> dict[str, Column]:
         """Return the names and kinds of the columns. No value is read."""
-        hidden = None if self.unit_identity is None else self.unit_identity[1]
-        kinds = {name: kind_of(held) for name, held in self.types.items() if name != hidden}
+        kinds = {name: kind_of(self.types[name]) for name in self.columns}
         return {name: Column(kind) for name, kind in kinds.items() if kind is not None}
 
     @property
@@ -288,26 +288,28 @@ class DuckDB(SqlEngine):
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def _execute_groups(
-        self, statement: str, width: int, bounded: BoundedQuery, counts: CellCounts | None = None
-    ) -> Iterator[tuple[Any, ...]]:
+        self, statement: str, bounded: BoundedQuery, counts: CellCounts | None = None
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """If memory does not suffice for the whole, run part by part, where totals over units add up."""
+        width = len(bounded.totals) if counts is None else 1
         adds_up = counts is not None or all(each.adds_up_over_units for each in bounded.totals)
 
         def run(part: Part) -> Iterable[tuple[Any, ...]]:
             self.running = part
             return self._execute(_PartOfDuckDB(self, part)._compile(bounded, counts))
 
-        shown = 0
+        begun = False
         try:
             for row in self._execute(statement):
-                shown += 1
-                yield row
+                begun = True
+                yield row[:width], row[width:]
             return
         except OutOfMemory:
-            if shown or not adds_up:
+            if begun or not adds_up:
                 raise OutOfResources from None
         try:
-            yield from sum_over_parts(run, width)
+            for row in sum_over_parts(run, width):
+                yield row[:width], row[width:]
         finally:
             self.running = WHOLE
 
@@ -385,7 +387,7 @@ def _pair(unit: str | None, identities: str | None) -> tuple[str, str] | None:
 
 
 def _nothing_at(path: str) -> str:
-    shown = shown_path(path)
+    shown = format_path(path)
     return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
 
 

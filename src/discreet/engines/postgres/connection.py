@@ -14,9 +14,9 @@ from weakref import finalize
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
-from discreet.addresses import is_unambiguous
 from discreet.engines.base import OutOfResources, owner_log
 from discreet.errors import EngineFailed, SourceRefused
+from discreet.paths import is_unambiguous
 
 BATCH = 20_000
 CHUNKED = 170_000  # the version of libpq from which on rows come in batches

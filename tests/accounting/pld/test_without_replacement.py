@@ -1,0 +1,159 @@
+"""Sampling without replacement against brute force: every sample, every answer, every pair of neighbours."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from discreet.accounting.basic import basic_composition
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.pld.gaussian import GaussianPld
+from discreet.accounting.pld.laplace import LaplacePld
+from discreet.accounting.pld.without_replacement import WithoutReplacementPld
+from discreet.errors import BadParameter
+from discreet.events import (
+    NO_EVENT,
+    Claim,
+    Event,
+    GaussianEvent,
+    RandomizedResponseEvent,
+    SampledWithoutReplacement,
+    Subsampled,
+    compose,
+    subsample_without_replacement,
+)
+from discreet.units import to_sensitivity
+from tests.support.every_event import EVERY
+from tests.support.outcome_oracle import Outcomes, adaptive_delta, ball, composed, hockey_stick, response, sampled
+
+EPSILONS = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10)]
+
+
+def answers(data: tuple[int, ...], m: int, truth: Fraction) -> list[Fraction]:
+    """How many ones a sample of m holds, through randomised response among 0 … m."""
+    masses, wrong = [Fraction(0)] * (m + 1), (1 - truth) / m
+    samples = list(combinations(data, m))
+    for sample in samples:
+        for answer in range(m + 1):
+            masses[answer] += (truth if answer == sum(sample) else wrong) / len(samples)
+    return masses
+
+
+def neighbours(n: int, m: int, truth: Fraction) -> list[Outcomes]:
+    """The distributions of all pairs of data sets that differ in one unit's bit."""
+    pairs = []
+    for data in product((0, 1), repeat=n):
+        for i in range(n):
+            other = (*data[:i], 1 - data[i], *data[i + 1 :])
+            p, q = answers(data, m, truth), answers(other, m, truth)
+            pairs.append([(ball(a), ball(b)) for a, b in zip(p, q, strict=True)])
+    return pairs
+
+
+def covers(event: Event, pairs: list[Outcomes]) -> bool:
+    claimed = {eps: delta(event, eps).upper for eps in EPSILONS}
+    return not any(hockey_stick(pair, eps) > claimed[eps] for pair in pairs for eps in EPSILONS)
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 1), (4, 2), (4, 3)])
+@pytest.mark.parametrize("truth", [Fraction(3, 4), Fraction(9, 10), Fraction(1)])
+def test_the_curve_covers_every_pair_of_neighbours(n: int, m: int, truth: Fraction) -> None:
+    event = SampledWithoutReplacement(
+        RandomizedResponseEvent(truth, m + 1) if truth < 1 else Claim(Fraction(0), Fraction(1)), Fraction(m, n)
+    )
+    pairs = neighbours(n, m, truth)
+    assert covers(event, pairs)
+    twice = [composed([one, two]) for one in pairs[::5] for two in pairs[::3]]
+    assert covers(event * 2, twice)
+
+
+def test_the_curve_is_attained() -> None:
+    """Otherwise covering would be easy: at m = 1 and everyone else alike, the worst pair is an actual one."""
+    event, pairs = (
+        SampledWithoutReplacement(RandomizedResponseEvent(Fraction(3, 4), 2), Fraction(1, 4)),
+        neighbours(4, 1, Fraction(3, 4)),
+    )
+    for eps in EPSILONS[:3]:
+        most = max(float(hockey_stick(pair, eps).mid()) for pair in pairs)
+        assert delta(event, eps).lower <= most * (1 + 1e-9) + 1e-300
+
+
+def test_a_rate_that_is_too_small_is_noticed() -> None:
+    """Mutant: m/(n + 1) for m/n."""
+    pairs = neighbours(4, 2, Fraction(9, 10))
+    response = RandomizedResponseEvent(Fraction(9, 10), 3)
+    assert covers(SampledWithoutReplacement(response, Fraction(1, 2)), pairs)
+    assert not covers(SampledWithoutReplacement(response, Fraction(2, 5)), pairs)
+
+
+def test_the_removed_direction_alone_is_too_little() -> None:
+    """Mutant: composed, the pair of a Poisson sample for the unit that is removed does not cover the other one."""
+    event, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
+    one = sampled(
+        response(Fraction(9, 10), 2), rate
+    )  # the output without the replaced unit is that of the one, or the other
+    truth = adaptive_delta([one, [(q, p) for p, q in one]], 6, 0.5)
+    assert truth <= delta(SampledWithoutReplacement(event, rate) * 6, Fraction(1, 2)).upper
+    assert truth > delta(Subsampled(event, rate) * 6, Fraction(1, 2)).upper
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_properties_of_the_rate(name: str) -> None:
+    event = EVERY[name]
+    assert subsample_without_replacement(event, 1) == event
+    assert subsample_without_replacement(event, 0) == NO_EVENT
+    whole = epsilon(event, 1e-3, 1e-4)
+    assert epsilon(SampledWithoutReplacement(event, Fraction(1)), 1e-3, 1e-4) == whole
+    assert epsilon(SampledWithoutReplacement(event, Fraction(0)), 0).upper == 0
+    assert epsilon(SampledWithoutReplacement(event, Fraction(1, 3)), 1e-3, 1e-4).lower <= whole.upper * (1 + 1e-12)
+
+
+def test_a_share_of_a_claim_is_the_amplified_point() -> None:
+    claim = SampledWithoutReplacement(Claim(Fraction(1), Fraction(1, 1000)), Fraction(1, 10))
+    point = basic_composition(claim)
+    assert point.delta == Fraction(1, 10000)
+    assert abs(float(point.epsilon) - np.log1p(0.1 * np.expm1(1))) < 1e-12
+    assert delta(claim, point.epsilon).upper <= 1e-4 * (1 + 1e-9)
+    with pytest.raises(BadParameter):
+        SampledWithoutReplacement(claim, Fraction(3, 2))
+
+
+@pytest.mark.parametrize("inner", [GaussianPld(Fraction(1, 4)), GaussianPld(Fraction(4)), LaplacePld(Fraction(2))])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(9, 10)])
+@pytest.mark.parametrize("c", [0.5, 3.0])
+def test_the_quadrature_agrees_with_another(inner: GaussianPld | LaplacePld, rate: Fraction, c: float) -> None:
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    q = float(rate)
+
+    def both(t: float) -> float:
+        a = 1 - q + q * np.exp(t)
+        return a ** (c + 1) + a**-c
+
+    if isinstance(inner, GaussianPld):
+        mu = float(inner.squared) ** 0.5
+        inside = (quad(lambda t: norm.pdf(t, -mu * mu / 2, mu) * both(t), k * mu, (k + 2) * mu)[0] for k in range(0, 40, 2))
+        total = sum(inside) + (1 - q) * (1 - 2 * norm.cdf(-mu / 2))
+    else:
+        e = float(inner.epsilon)
+        total = quad(lambda t: np.exp(-(t + e) / 2) / 4 * both(t), 0, e)[0] + np.exp(-e) / 2 * both(e)
+        total += (1 - q) * -np.expm1(-e / 2)
+    assert abs(float(WithoutReplacementPld(inner, rate).cgf(np.array([c]))[0][0]) - np.log(total)) < 1e-9
+
+
+def test_many_gaussian_shares_lie_between_their_neighbours() -> None:
+    """Above the Poisson sample's removed pair, which is attained; below the event on everyone."""
+    noise = GaussianEvent(Fraction(2), to_sensitivity(1))
+    share = epsilon(SampledWithoutReplacement(noise, Fraction(1, 10)) * 50, 1e-5)
+    assert share.width <= 0.1 * share.upper
+    assert share.upper < 0.5 * epsilon(noise * 50, 1e-5).lower
+    assert share.upper >= epsilon(Subsampled(noise, Fraction(1, 10)) * 50, 1e-5).lower
+    mixed = compose(SampledWithoutReplacement(compose(noise, EVERY["laplace"]), Fraction(1, 2)), EVERY["response"])
+    assert (
+        0
+        < epsilon(mixed, 1e-5).lower
+        <= epsilon(mixed, 1e-5).upper
+        < epsilon(compose(noise, EVERY["laplace"], EVERY["response"]), 1e-5).upper * 1.001
+    )

@@ -1,0 +1,97 @@
+"""Which neighbours a rewriting covers: groups of samples, replaced units in samples, partitions chosen after answers."""
+
+from fractions import Fraction
+from math import exp
+
+import pytest
+
+from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.rewrite import GroupShape, rewrite_group
+from discreet.events import (
+    Claim,
+    DiscreteLaplaceEvent,
+    Parallel,
+    RandomizedResponseEvent,
+    SampledWithoutReplacement,
+    Subsampled,
+    compose,
+    group,
+)
+from discreet.units import to_sensitivity
+from tests.support import neighbour_oracle as oracle
+from tests.support.every_event import EVERY
+from tests.support.outcome_oracle import adaptive_delta, ball, response
+
+ONE = to_sensitivity(1)
+
+
+def laplace(scale: Fraction, by: int = 1) -> DiscreteLaplaceEvent:
+    return DiscreteLaplaceEvent(scale, to_sensitivity(by))
+
+
+def worst_of_two(rate: Fraction, at: float) -> float:
+    """The enumerated truth for two units of `laplace(1/5)` sampled at `rate`, and `laplace(4/5)` on everyone."""
+    first = oracle.Sampled(oracle.Noise(ONE, oracle.discrete_laplace(Fraction(1, 5))), rate)
+    second = oracle.Noise(ONE, oracle.discrete_laplace(Fraction(4, 5)))
+    shapes = [[m.every(i, 2 - i) for m in (first, second)] for i in range(3)]
+    return max(oracle.worst_fixed(parts, at) for parts in shapes)
+
+
+def test_group_privacy_of_a_poisson_sample_in_a_composition() -> None:
+    """D + x against D + y is a group of two: 0.75844 by enumeration, where all units on one side give 0.73148."""
+    rate, at = Fraction(47, 100), 1.18
+    exact = worst_of_two(rate, at)
+    assert exact == pytest.approx(0.75844, abs=5e-6)
+    event = compose(Subsampled(laplace(Fraction(1, 5)), rate), laplace(Fraction(4, 5)))
+    found = delta(group(event, 2), at)
+    assert found.lower <= exact <= found.upper < 0.78
+    assert delta(compose(*(group(part, 2) for part, _ in event.parts)), at).upper >= exact
+    mutant = rewrite_group(event, 2, GroupShape.ONE_SIDED)
+    assert delta(mutant, at).upper < exact
+
+
+def test_a_sample_of_a_replaced_unit_covers_both_directions_at_once() -> None:
+    """Beside a sample without replacement neighbours replace a unit, also for a Poisson sample in the same composition."""
+    noise, rate = RandomizedResponseEvent(Fraction(9, 10), 2), Fraction(1, 4)
+    pair = [((1 - ball(rate)) * b + ball(rate) * a, b) for a, b in response(Fraction(9, 10), 2)]
+    exact = adaptive_delta([pair, [(q, p) for p, q in pair]], 6, 0.5)
+    mixed = Subsampled(noise, rate) * 5 + SampledWithoutReplacement(noise, rate)
+    assert delta(mixed, 0.5).upper >= exact
+    assert delta(Subsampled(noise, rate) * 6, 0.5).upper < exact  # the mutant: one direction of add or remove
+
+
+def test_a_partition_that_is_chosen_after_an_answer() -> None:
+    """Which branch a unit is in may depend on the first answer: worse than every branch that is settled beforehand."""
+    first, branches = (
+        RandomizedResponseEvent(Fraction(3, 4), 2),
+        (Claim(Fraction(1), Fraction(0)), Claim(Fraction(0), Fraction(1, 5))),
+    )
+    pairs = [
+        oracle.Response(Fraction(3, 4), 2).every(1, 0),
+        oracle.OneOf(tuple(oracle.Private(b.epsilon, b.delta) for b in branches)).every(1, 0),
+    ]
+    chosen, settled = oracle.worst(pairs, 1.0), oracle.worst_fixed(pairs, 1.0)
+    assert chosen == pytest.approx(0.415, abs=1e-3)
+    found = delta(compose(first, Parallel(branches)), 1.0)
+    assert found.lower <= settled < chosen <= found.upper
+    assert max(delta(compose(first, branch), 1.0).upper for branch in branches) < chosen  # the mutant: branches one by one
+
+
+@pytest.mark.parametrize("size", [2, 5])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_group_costs_no_less_than_a_replaced_pair(name: str, size: int) -> None:
+    """Every group of two or more holds each of its own units alone, and costs at most what one-sided and two-sided give."""
+    event = EVERY[name]
+    one, many = epsilon(event, 1e-3, 1e-3), epsilon(group(event, size), 1e-3, 1e-3)
+    assert one.lower <= many.upper * (1 + 1e-9)
+    assert many.lower <= many.upper
+
+
+def test_a_group_of_a_pure_claim_is_discrete_laplace_noise() -> None:
+    """f_ε composed with itself: δ(0) is 1 − e^-ε for two units, not tanh ε as for randomised response of 2ε."""
+    eps = Fraction(1)
+    found = delta(group(Claim(eps, Fraction(0)), 2), 0)
+    assert found.lower <= 1 - exp(-1) <= found.upper
+    assert found.width < 1e-9
+    chain = oracle.Private(eps, Fraction(0)).every(2, 0)
+    assert oracle.worst([chain], 0.0) == pytest.approx(1 - exp(-1), abs=1e-12)

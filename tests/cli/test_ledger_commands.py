@@ -1,0 +1,90 @@
+"""`discreet ledger`, `budget` and `verify`: JSON alone on stdout, and the documented exit codes."""
+
+import json
+from pathlib import Path
+
+from discreet.ledger import open_ledger
+from tests.support import ledger_locations
+from tests.support.certificates import issue_certificate
+from tests.support.console import run
+from tests.support.small_ledger import make_small_ledger
+
+database, folder, server = ledger_locations.database, ledger_locations.folder, ledger_locations.server  # fixtures
+
+
+def test_open_budget_check_and_head(folder: Path) -> None:
+    file = folder / "Bücher für alle.ledger"
+    assert run("ledger", "open", file, "--account", "all", "--epsilon", 4, "--delta", "1e-9").returncode == 0
+    opened = run("ledger", "open", file, "--account", "hr", "--epsilon", 2, "--delta", "1e-9", "--currency", "zcdp",
+                 "--parent", "all", "--json")  # fmt: skip
+    assert json.loads(opened.stdout)["currency"] == "zcdp"
+    budget = json.loads(run("budget", file, "--account", "hr", "--json").stdout)["accounts"][0]
+    assert budget["cost"] == {"epsilon": {"lower": 0.0, "upper": 0.0}, "delta": 1e-9, "currency": "zcdp", "amount": 0.0,
+                               "remaining": budget["limit"]}  # fmt: skip
+    head = run("ledger", "head", file)
+    (folder / "head.json").write_text(head.stdout)
+    checked = run("ledger", "check", file, "--head", folder / "head.json")
+    assert checked.returncode == 0
+    assert "continues the signed head" in checked.stdout
+    again = run("ledger", "open", file, "--account", "hr", "--epsilon", 9)
+    assert again.returncode == 2
+    assert "Its budget cannot be changed" in again.stderr
+
+
+def test_a_budget_shows_what_was_spent(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    shown = run("budget", folder / "l")
+    for words in (
+        "20% spent, ε = 4 of 5 remaining, 3 entries",
+        "capped by all: 12% spent, ε = 8 of 9 remaining",
+        "20.0%",
+        "report",
+        "ε ≤ 1",
+    ):
+        assert words in shown.stdout
+    found = {each["account"]: each for each in json.loads(run("budget", folder / "l", "--json").stdout)["accounts"]}
+    assert found["hr"]["cost"]["epsilon"]["upper"] == found["all"]["cost"]["epsilon"]["upper"] == 1
+
+
+def test_exit_codes(folder: Path) -> None:
+    make_small_ledger(folder / "l").close()
+    assert run("budget", folder / "nothing").returncode == 4
+    assert run("budget", folder / "l", "--account", "unknown").returncode == 2
+    assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2
+    assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
+    (folder / "text").write_text("no ledger\n" * 1000)
+    assert run("budget", folder / "text").returncode == 1
+    ledger = open_ledger(folder / "l")
+    with ledger.store.write_transaction() as transaction:
+        transaction.run("UPDATE discreet_accounts SET spent = '0'", ())
+    ledger.close()
+    broken = run("ledger", "check", folder / "l", "--json")
+    assert broken.returncode == 1
+    assert json.loads(broken.stdout)["holds"] is False
+
+
+def test_verify(folder: Path) -> None:
+    certificate, ledger, key = issue_certificate(folder)
+    ledger.close()
+    (folder / "release.json").write_text(json.dumps(certificate))
+    good = run("verify", folder / "release.json", "--key", key.public, "--ledger", folder / "l")
+    assert good.returncode == 0
+    assert good.stdout.startswith("proven:")
+    assert "✗" not in good.stdout
+    assert json.loads(run("ledger", "key", folder / "l").stdout)["public_key"] == key.public
+    certificate["release"]["rows"] = []
+    (folder / "release.json").write_text(json.dumps(certificate))
+    bad = run("verify", folder / "release.json", "--json")
+    assert bad.returncode == 1
+    assert json.loads(bad.stdout)["holds"] is False
+    (folder / "release.json").write_text("{")
+    assert run("verify", folder / "release.json").returncode == 2
+
+
+def test_a_ledger_in_postgres(database: str, folder: Path) -> None:
+    assert run("ledger", "open", database, "--account", "hr", "--epsilon", 2).returncode == 0
+    assert "ε = 2 of 2 remaining" in run("budget", database).stdout
+    assert run("ledger", "head", database).returncode == 2
+    head = run("ledger", "head", database, "--key", folder / "key")
+    (folder / "head.json").write_text(head.stdout)
+    assert run("ledger", "check", database, "--head", folder / "head.json").returncode == 0

@@ -1,0 +1,133 @@
+"""`discreet publish`, run as a user runs it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from discreet.cli.publish import _confirm
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import default_key_path, load_key
+from discreet.workload import WorkloadQuery, plan_workload, publish
+from tests.support.console import DISCREET
+from tests.support.console import run_process as run
+from tests.support.workloads import TOML, make_workload, write_plan
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_a_dry_run_shows_three_budgets_and_writes_nothing(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path)
+    shown = run("publish", str(plan), "--dry-run", "--to", str(tmp_path / "out"))
+    assert shown.returncode == 0, shown.stderr
+    for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the sizes in the plan"):
+        assert word in shown.stdout
+    found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
+    assert list(found) == ["cost", "fits", "raised", "budgets"]
+    assert [each["share"] for each in found["budgets"]] == [0.5, 1, 2]
+    assert found["cost"]["epsilon"]["upper"] <= 1.5
+    assert not (tmp_path / "out").exists()
+
+
+def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
+    out = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--json")
+    assert out.returncode == 0, out.stderr
+    found = json.loads(out.stdout)
+    assert {"heads.csv", "heads.parquet", "heads.png", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
+        *found["files"]
+    }
+    assert run("verify", str(tmp_path / "out" / "release.json"), "--ledger", str(tmp_path / "hr.ledger")).returncode == 0
+    assert run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes").returncode == 2  # it exists
+    again = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--force")
+    assert "nothing was charged" in again.stdout
+
+
+def test_again_py_reproduces_the_publication(tmp_path: Path) -> None:
+    out = run("publish", str(ROOT / "examples/publish.toml"), "--to", str(tmp_path / "out"), "--yes")
+    assert out.returncode == 0, out.stderr
+    assert "4 tables" in out.stdout
+    command = [sys.executable, str(tmp_path / "out" / "again.py"), str(ROOT / "examples")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "again").iterdir()} == {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def test_again_py_signs_with_the_same_key_and_creates_none(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, TOML.replace("delta = 1e-6\n", ""), 'ledger = "hr.ledger"\naccount = "hr"')
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, 1e-6)
+    key, beside = tmp_path / "elsewhere.key", default_key_path(tmp_path / "hr.ledger")
+    made = publish(plan, tmp_path / "out", key=key)
+
+    def again(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(made.folder / "again.py"), *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for arguments, message in (
+        ((), "usage: "),
+        ((tmp_path,), "no key"),
+        ((tmp_path, "nowhere.key"), "no key"),
+        (("--help",), "usage: "),
+    ):
+        done = again(*arguments)
+        assert done.returncode == 1
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not beside.exists()
+        assert not (tmp_path / "nowhere.key").exists()
+    load_key(beside)  # another one
+    assert "signed with another key" in again(tmp_path).stderr
+    assert not (tmp_path / "again").exists()
+    assert again(tmp_path, key).returncode == 0
+    assert (tmp_path / "again" / "release.json").read_bytes() == (made.folder / "release.json").read_bytes()
+
+
+def test_errors_are_one_line_with_an_exit_code(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path)
+    for options, code, message in (
+        (("--to", str(tmp_path / "out")), 2, "--yes"),
+        (("--json",), 2, "--dry-run"),
+    ):
+        out = run("publish", str(plan), *options)
+        assert out.returncode == code
+        assert "Traceback" not in out.stderr
+        assert message in out.stderr
+    costly = write_plan(tmp_path, TOML.replace("error = 20", "error = 1").partition("[questions.pay]")[0])
+    out = run("publish", str(costly), "--to", str(tmp_path / "out"), "--yes")
+    assert out.returncode == 3
+    assert "cost more than budget.epsilon" in out.stdout
+    assert "budget.epsilon" in out.stderr
+    assert run("publish", str(tmp_path / "nowhere.toml"), "--yes").returncode == 4
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_user_confirms(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path)
+    for answer, made in ((b"n\n", False), (b"y\n", True)):
+        ours, theirs = pty.openpty()
+        command = [DISCREET, "publish", str(plan), "--to", str(tmp_path / "out")]
+        with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            os.write(ours, answer)
+            _, stderr = running.communicate()
+        os.close(ours)
+        os.close(theirs)
+        assert "and publish?" in stderr.decode()
+        assert (tmp_path / "out").exists() is made
+
+
+def test_the_cost_to_confirm_is_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts: list[str] = []
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: prompts.append(text))
+    for error in (20, 23, 25, 27, 31):
+        plan = plan_workload(make_workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
+        _confirm(plan)
+        assert float(prompts[-1].split()[3]) >= plan.cost.epsilon.upper

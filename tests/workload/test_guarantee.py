@@ -1,0 +1,213 @@
+"""guarantee.md: every number on it bounds what an attacker can achieve, and is the number of the debit."""
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from discreet._numbers import Bounds, format_down, format_up
+from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import Pure, Zcdp
+from discreet.ledger import open_ledger
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.testing import seeded_bits
+from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
+from discreet.workload.execution import execute_plan
+from discreet.workload.guarantee import format_guarantee
+from tests.support.people import people
+from tests.support.workloads import make_workload
+
+COUNTS = WorkloadQuery(name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept")
+REMOVED, REPLACED = (1, 0), (1, -1)
+"""How the counts of two departments move if one person is removed, or is in the other one instead."""
+
+
+def format_page(plan: WorkloadPlan, seed: int = 1) -> str:
+    return format_guarantee(plan, execute_plan(plan, bits=seeded_bits(seed)), None)
+
+
+def numbers(text: str, what: str) -> list[float]:
+    """Return the numbers before some words."""
+    return [float(found) for found in re.findall(rf"([0-9.e+-]+){what}", text)]
+
+
+def noise_pmf(noise: Any, middle: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the distribution of a noisy count around `middle`."""
+    k = np.arange(-400, 401) - middle
+    if isinstance(noise, Laplace):
+        a = exp(-1 / noise.scale)
+        return (1 - a) / (1 + a) * a ** np.abs(k)
+    assert isinstance(noise, Gaussian)
+    return norm.cdf((k + 0.5) / float(noise.sigma)) - norm.cdf((k - 0.5) / float(noise.sigma))  # type: ignore[no-any-return]
+
+
+def neighbour_distributions(plan: WorkloadPlan, moved: Sequence[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the distributions of two counts under two neighbours."""
+    [(_, noise)] = plan.measurements[0].noises
+    first = np.outer(noise_pmf(noise, 0), noise_pmf(noise, 0))
+    return first, np.outer(noise_pmf(noise, moved[0]), noise_pmf(noise, moved[1]))
+
+
+def max_ratio(p: np.ndarray[Any, Any], q: np.ndarray[Any, Any]) -> float:
+    """Return the largest likelihood ratio of any outcome."""
+    near = (p > 1e-200) & (q > 1e-200)
+    return float(max((p[near] / q[near]).max(), (q[near] / p[near]).max()))
+
+
+def max_posterior(p: np.ndarray[Any, Any], q: np.ndarray[Any, Any]) -> float:
+    """Return the largest posterior after even odds, in per cent."""
+    return 100 * max_ratio(p, q) / (1 + max_ratio(p, q))
+
+
+def best_guess(p: np.ndarray[Any, Any], q: np.ndarray[Any, Any]) -> float:
+    """Return the probability that the best guess is right, in per cent."""
+    return float(100 * np.maximum(p, q).sum() / 2)
+
+
+def hockey_stick(p: np.ndarray[Any, Any], q: np.ndarray[Any, Any], epsilon: float) -> float:
+    """Return the least δ at ε."""
+    return float(np.maximum(p - exp(epsilon) * q, 0).sum())
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 3), Fraction("2.7")])
+def test_an_attacker_learns_no_more_than_the_page_says(epsilon: Fraction) -> None:
+    plan = plan_workload(make_workload(COUNTS, epsilon=epsilon))
+    text = format_page(plan)
+    [removed], [replaced] = (
+        numbers(text, " times as likely with the rows of one id as without"),
+        numbers(text, r"\. A reader who first"),
+    )
+    certain, more_certain = numbers(text, "% certain")
+    for moved, most, most_certain in ((REMOVED, removed, certain), (REPLACED, replaced, more_certain)):
+        p, q = neighbour_distributions(plan, moved)
+        assert max_ratio(p, q) <= most <= max_ratio(p, q) * 1.02
+        assert max_posterior(p, q) <= most_certain <= max_posterior(p, q) * 1.02
+    p, q = neighbour_distributions(plan, REPLACED)
+    assert max_ratio(p, q) > removed * 1.1  # the first bound is not about replaced rows
+    assert max_posterior(p, q) > certain + 1
+    assert "with other rows in their place" not in text
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction("2.7")])
+def test_under_replace_the_page_compares_replaced_rows(epsilon: Fraction) -> None:
+    plan = plan_workload(make_workload(COUNTS, epsilon=epsilon, neighbours="replace"))
+    text = format_page(plan)
+    [most] = numbers(text, " times as likely with the rows of one id as with other rows in their place")
+    [certain] = numbers(text, "% certain")
+    p, q = neighbour_distributions(plan, REPLACED)
+    assert max_ratio(p, q) <= most <= max_ratio(p, q) * 1.02
+    assert max_posterior(p, q) <= certain <= max_posterior(p, q) * 1.02
+    assert "as without them" not in text
+    assert "removed and one added" not in text
+
+
+def test_with_a_delta_the_page_states_the_exception() -> None:
+    plan = plan_workload(make_workload(COUNTS, epsilon=1, delta=Fraction(1, 10**6), currency="zcdp"))
+    text, epsilon = format_page(plan), plan.cost.epsilon.upper
+    assert isinstance(plan.measurements[0].noises[0][1], Gaussian)
+    guessed = numbers(text, "%\\.")
+    [grown] = [float(found) for found in re.findall(r"and δ is ([0-9.e-]+)\. A reader", text)]
+    for moved, times, most, delta in ((REMOVED, 1, guessed[0], 1e-6), (REPLACED, 2, guessed[1], grown)):
+        p, q = neighbour_distributions(plan, moved)
+        assert best_guess(p, q) <= most
+        assert hockey_stick(p, q, times * epsilon) <= delta
+    p, q = neighbour_distributions(plan, REMOVED)
+    assert max_posterior(p, q) > guessed[0] + 1  # single outcomes say more, so only a guess is bounded
+    assert "% certain" not in text
+    assert "except for δ" in text
+    assert "and **δ = 1e-6**" in text
+    assert "by no more than δ" in text
+    assert grown == pytest.approx(1e-6 * (1 + exp(epsilon)), rel=0.01)
+    assert "except for δ" not in format_page(plan_workload(make_workload(COUNTS, epsilon=1)))
+
+
+def test_the_guarantee_of_three_units_is_stated() -> None:
+    plan = plan_workload(make_workload(COUNTS, epsilon=1, delta=Fraction(1, 10**6), currency="zcdp"))
+    [(epsilon, delta)] = re.findall(r"for three of them ε = ([0-9.]+) and δ = ([0-9.e-]+)\.\n", format_page(plan))
+    one = plan.cost.epsilon.upper
+    grown = 1e-6 * (1 + exp(one) + exp(2 * one))
+    assert 3 * one <= float(epsilon) <= 3.01 * one
+    assert grown <= float(delta) <= 1.01 * grown
+    p, q = neighbour_distributions(plan, (3, 0))
+    assert hockey_stick(p, q, float(epsilon)) <= float(delta)
+    assert "for three of them ε = 3.\n" in format_page(plan_workload(make_workload(COUNTS, epsilon=1)))
+    assert "guarantees nothing" in format_page(
+        plan_workload(make_workload(COUNTS, epsilon=8, delta=Fraction(1, 1000), currency="zcdp"))
+    )
+
+
+@pytest.mark.parametrize("error", [20, 23, 25, 27, 31])
+def test_upper_bounds_are_rounded_up(error: int) -> None:
+    plan = plan_workload(make_workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
+    text, epsilon = format_page(plan), plan.cost.epsilon.upper
+    [stated], [charged] = numbers(text, r"\*\*,"), numbers(text, " of the budget")
+    assert epsilon <= stated <= epsilon * 1.001
+    assert plan.charge <= charged <= plan.charge * Fraction(100_001, 100_000)
+    times, certain = numbers(text, " times as likely")[0], numbers(text, "% certain")[0]
+    assert exp(epsilon) <= times <= exp(epsilon) * 1.01
+    assert 100 / (1 + exp(-epsilon)) <= certain <= 101 / (1 + exp(-epsilon))
+    assert epsilon <= numbers(str(plan.cost), r"\. Budget")[0]
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), 0.1, 0.13261, 12_344.9, 2e-7, Fraction(10**9 + 1), 99.96, 1.0])
+@pytest.mark.parametrize("digits", [1, 3, 6])
+def test_digits_are_rounded_in_the_stated_direction(value: Fraction | float, digits: int) -> None:
+    up, down = float(format_up(value, digits)), float(format_down(value, digits))
+    assert down <= value <= up
+    assert up - down <= 10.0 ** (1 - digits) * float(value) * 1.001
+    assert format_up(up, digits) == format_up(value, digits)  # what has so few digits is unchanged
+
+
+@pytest.mark.parametrize("currency", [Pure(), Zcdp()])
+@pytest.mark.parametrize("thirds", range(1, 20))
+def test_a_cost_is_rounded_up_and_what_remains_down(thirds: int, currency: Pure | Zcdp) -> None:
+    amount, digits = Fraction(thirds, 3), Fraction(101, 100)  # three digits are within 1%
+    text = str(Cost(Bounds(0.0, thirds / 7), Fraction(thirds, 3 * 10**6), currency, amount, amount, 11 * amount))
+    found = re.fullmatch(
+        r"Cost: ε = ([0-9.]+) at δ = ([0-9.]+e-[0-9])\. Budget: ([0-9]+)% spent, ε ([=≈]) ([0-9.]+) of [0-9.]+ remaining"
+        r"(?: \(ρ = ([0-9.]+) of [0-9.]+\))?\.",
+        text,
+    )
+    assert found is not None
+    epsilon, delta, percent, sign, remaining_epsilon, remaining_rho = found.groups()
+    assert thirds / 7 <= float(epsilon) <= thirds / 7 * digits
+    assert Fraction(thirds, 3 * 10**6) <= Fraction(delta) <= Fraction(thirds, 3 * 10**6) * digits
+    assert percent == "91"  # 10/11
+    remaining = Fraction(remaining_epsilon if sign == "=" else remaining_rho)
+    assert amount / digits <= remaining <= amount
+
+
+def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
+    """The same noise, charged at one point of the curve and requested again at another."""
+    queries = [
+        WorkloadQuery(name=f"q{i}", sql=f"SELECT COUNT(*) AS n FROM people WHERE age > {i}", error=60) for i in range(12)
+    ]
+    source, small, large = tmp_path / "people.parquet", Fraction(1, 10**7), Fraction(1, 10**6)
+    people().execute(f"COPY people TO '{source}'")
+    for first, second in ((small, large), (large, small)):
+        place = tmp_path / f"{first > second}.ledger"
+        with open_ledger(place, create=True) as ledger:
+            ledger.open_account("hr", 3, Fraction(1, 10**5), Pure())
+        given: dict[str, Any] = {"source": str(source), "epsilon": 2, "ledger": place, "account": "hr"}
+        plans = [plan_workload(make_workload(*queries, delta=delta, **given)) for delta in (first, second)]
+        assert plans[0].event == plans[1].event
+        assert plans[0].charge != plans[1].charge
+        first_made, again = (publish(plan, place.with_suffix(f".{i}")) for i, plan in enumerate(plans))
+        assert again.free
+        pages = [(made.folder / "guarantee.md").read_text(encoding="utf-8") for made in (first_made, again)]
+        assert pages[0] == pages[1]
+        assert (
+            (first_made.cost.amount, first_made.cost.delta)
+            == (again.cost.amount, again.cost.delta)
+            == (plans[0].charge, first)
+        )
+        assert f"δ = {format_up(first, 3)}" in pages[1]
+        assert f"δ = {format_up(second, 3)}" not in pages[1]
+        assert f"δ = {float(second):g}" not in pages[1]
+        assert numbers(pages[1], " of the budget") == [float(format_up(plans[0].charge, 6))]

@@ -1,0 +1,282 @@
+"""Publishing: reserve, run, record, write; in this order, charged once, and a complete folder or none."""
+
+import csv
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.engines.base import OutOfResources
+from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
+from discreet.ledger import open_ledger
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entries import AnswerRecorded, Debit
+from discreet.ledger.keys import default_key_path, load_key
+from discreet.ledger.verify import verify
+from discreet.testing import seeded_bits
+from discreet.workload import Publication, plan_workload, publish, publishing, read_workload
+from discreet.workload.publishing import _create_folder
+from tests.support.workloads import HEADS, TOML, make_workload, write_plan
+
+LEDGER = 'ledger = "hr.ledger"\naccount = "hr"'
+
+
+@pytest.fixture
+def ledger_plan(tmp_path: Path) -> Path:
+    """A plan whose budget is in a ledger."""
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("hr", 2, Fraction(1, 10**5), _pure())
+        ledger.open_account("z", 2, Fraction(1, 10**6))
+    return write_plan(tmp_path, budget=LEDGER)
+
+
+def _pure() -> Any:
+    from discreet.accounting.currencies import Pure
+
+    return Pure()
+
+
+def count_debits(plan: Path) -> tuple[int, int]:
+    """Return the number of debits and of answers, and check the ledger."""
+    with open_ledger(plan.parent / "hr.ledger") as ledger:
+        assert check_ledger(ledger).is_valid
+        entries = list(ledger.iter_entries())
+    return sum(isinstance(e, Debit) for e in entries), sum(isinstance(e, AnswerRecorded) for e in entries)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_folder_has_all_files(ledger_plan: Path, tmp_path: Path) -> None:
+    made = publish(ledger_plan, tmp_path / "out")
+    names = {f"{name}.{kind}" for name in made.answers for kind in ("csv", "parquet", "png")}
+    assert set(read_files(made.folder)) == names | {"guarantee.md", "plan.toml", "again.py", "release.json"}
+    from pyarrow import parquet
+
+    for name, answer in made.answers.items():
+        with (made.folder / f"{name}.csv").open(encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        assert tuple(header) == answer.header
+        assert len(rows) == len(answer.records)
+        table = parquet.read_table(made.folder / f"{name}.parquet")
+        assert [tuple(row.values()) for row in table.to_pylist()] == answer.records
+    page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
+    for words in ("**ε = ", "δ = 1e-6", "each **id**", "not protected", "release.json", "n_reliable"):
+        assert words in page
+    sentence = "Each interval contains the clipped statistic with probability ≥ 95%; error from clipping is not included."
+    assert sentence in page
+    assert "seeded" not in page
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_certificate_verifies_and_a_forgery_does_not(ledger_plan: Path, tmp_path: Path) -> None:
+    for account in ("hr", "z"):
+        text = TOML.replace("delta = 1e-6\n", "" if account == "z" else "delta = 1e-6\n")
+        plan = write_plan(tmp_path, text, LEDGER.replace('"hr"', f'"{account}"'))
+        made = publish(plan, tmp_path / f"out-{account}")
+        found = json.loads((made.folder / "release.json").read_text(encoding="utf-8"))
+        key = load_key(default_key_path(tmp_path / "hr.ledger"))
+        with open_ledger(tmp_path / "hr.ledger") as ledger:
+            assert verify(found, public=key.public, ledger=ledger).is_valid
+            forged = {**found, "release": {"answers": found["release"]["answers"][1:]}}
+            assert not verify(forged, public=key.public, ledger=ledger).is_valid
+        assert [each["rows"] for each in found["release"]["answers"]] == [_rows(made, name) for name in made.answers]
+
+
+def _rows(made: Publication, name: str) -> list[Any]:
+    return [[list(keys), [[c.value, c.lower, c.upper, c.reliable] for c in row]] for keys, row in made.answers[name].rows]
+
+
+class FailsAtSecondQuery:
+    """An engine that fails after the debit, at the second query."""
+
+    def __init__(self, engine: Any) -> None:
+        self.inside, self.runs = engine, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inside, name)
+
+    def run(self, bounded: Any) -> Any:
+        self.runs += 1
+        if self.runs > 1:
+            raise OutOfResources
+        return self.inside.run(bounded)
+
+
+def is_charged_once(plan: Path, retry: Mapping[str, Any]) -> bool:
+    """Publish again with these options, and return whether there is one debit and one answer."""
+    publish(plan, plan.parent / "again", **retry)
+    return count_debits(plan) == (1, 1)
+
+
+def test_a_failure_while_running_is_not_charged_again(ledger_plan: Path, tmp_path: Path) -> None:
+    plan = plan_workload(read_workload(ledger_plan))
+    broken = replace(plan, session=replace(plan.session, engine=FailsAtSecondQuery(plan.session.engine)))  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed):
+        publish(broken, tmp_path / "out")
+    assert count_debits(ledger_plan) == (1, 0)
+    assert not list(tmp_path.glob("*out*"))
+    assert is_charged_once(ledger_plan, {})
+    assert publish(ledger_plan, tmp_path / "third").free
+
+
+def test_a_failure_while_writing_gives_the_same_files(
+    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(publishing, "format_guarantee", full)
+        with pytest.raises(OSError, match="no space"):
+            publish(ledger_plan, tmp_path / "out")
+    assert count_debits(ledger_plan) == (1, 1)
+    assert not list(tmp_path.glob("*out*"))
+    first, second = publish(ledger_plan, tmp_path / "out"), publish(ledger_plan, tmp_path / "copy")
+    assert first.free
+    assert read_files(first.folder) == read_files(second.folder)
+    assert count_debits(ledger_plan) == (1, 1)
+
+
+def test_new_noise_is_charged(ledger_plan: Path, tmp_path: Path) -> None:
+    small = TOML.replace("epsilon = 1.5", "epsilon = 0.5")
+    publish(write_plan(tmp_path, small, LEDGER), tmp_path / "out")
+    with pytest.raises(BadParameter, match=r"budget\.id"):
+        publish(ledger_plan, tmp_path / "more", fresh=True)
+    named = write_plan(tmp_path, small, f'{LEDGER}\nid = "second"')
+    assert not is_charged_once(named, {"fresh": True})
+    assert count_debits(ledger_plan) == (2, 2)
+    assert publish(named, tmp_path / "again", fresh=True, force=True).free  # a retry with the same id
+
+
+def test_refusals_are_not_charged(ledger_plan: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(BadParameter, match="exists"):
+        publish(ledger_plan, tmp_path / "there")
+    with pytest.raises(BadParameter, match="not a publication"):
+        publish(ledger_plan, tmp_path / "there", force=True)
+    with pytest.raises(BadParameter, match="cannot be created"):
+        publish(ledger_plan, ledger_plan / "below-a-file")
+    costly = write_plan(tmp_path, TOML.replace("error = 20", "error = 1").partition("[questions.pay]")[0], LEDGER)
+    with pytest.raises(BudgetExceeded, match=r"budget\.epsilon"):
+        publish(costly, tmp_path / "out")
+    with pytest.raises(BudgetExceeded, match="remains"):
+        publish(write_plan(tmp_path, TOML.replace("epsilon = 1.5", "epsilon = 5"), LEDGER), tmp_path / "out")
+    with pytest.raises(BadParameter, match="seeded"):
+        publish(write_plan(tmp_path, TOML, LEDGER), tmp_path / "out", bits=seeded_bits(1))
+    assert count_debits(ledger_plan) == (0, 0)
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_an_earlier_publication_is_replaced_only_by_force(ledger_plan: Path, tmp_path: Path) -> None:
+    made = publish(ledger_plan, tmp_path / "out")
+    (made.folder / "stale.csv").write_text("old", encoding="utf-8")
+    with pytest.raises(BadParameter, match="exists"):
+        publish(ledger_plan, tmp_path / "out")
+    publish(ledger_plan, tmp_path / "out", force=True)
+    assert not (made.folder / "stale.csv").exists()
+    assert {path.name for path in tmp_path.iterdir()} >= {"out"}
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_link_to_a_publication_is_followed(ledger_plan: Path, tmp_path: Path) -> None:
+    made = publish(ledger_plan, tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    for _ in range(2):
+        assert publish(ledger_plan, tmp_path / "link", force=True).folder == made.folder
+    assert (tmp_path / "link").is_symlink()
+    assert read_files(tmp_path / "link") == read_files(made.folder)
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_impossible_folders_are_refused_and_not_charged(
+    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for place in (".", "..", "/", tmp_path / "loop", "a\0b", "x" * 300):
+        with pytest.raises(BadParameter, match="folder is"):
+            publish(ledger_plan, place, force=force)
+    (tmp_path / "here" / "guarantee.md").touch()
+    with pytest.raises(BadParameter, match="folder is"):
+        publish(ledger_plan, ".", force=force)
+    assert count_debits(ledger_plan) == (0, 0)
+
+
+def test_an_earlier_publication_remains_if_a_new_one_fails(
+    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_files(publish(ledger_plan, tmp_path / "out").folder)
+    rename = Path.rename
+
+    def fails(self: Path, to: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise OSError(28, "No space left on device")
+        return rename(self, to)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", fails)
+        with pytest.raises(BadParameter, match="No space left"):
+            publish(ledger_plan, tmp_path / "out", force=True)
+    assert read_files(tmp_path / "out") == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_another_confidence_is_refused(ledger_plan: Path, tmp_path: Path) -> None:
+    plan = TOML.partition("[questions.heads]")[0] + "[questions.pay]" + TOML.partition("[questions.pay]")[2]
+    publish(write_plan(tmp_path, plan, LEDGER), tmp_path / "out")
+    other = write_plan(tmp_path, f"confidence = 0.9\n{plan}", LEDGER)
+    with pytest.raises(BadParameter, match=r"0\.95"):
+        publish(other, tmp_path / "more")
+
+
+def test_seeded_bits_are_marked(tmp_path: Path) -> None:
+    made = publish(make_workload(HEADS), tmp_path / "out", bits=seeded_bits(3))
+    assert "never for publication" in (made.folder / "guarantee.md").read_text(encoding="utf-8")
+    assert not (made.folder / "release.json").exists()
+    assert made.cost.amount <= 4
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_two_publications_into_one_folder_do_not_mix(force: bool, tmp_path: Path) -> None:
+    """Both start before either is finished."""
+    to = tmp_path / "out"
+    with ExitStack() as outer:
+        refused = nullcontext() if force else pytest.raises(BadParameter, match="another publication got this name first")
+        outer.enter_context(refused)
+        slow = outer.enter_context(_create_folder(to, force))
+        (slow / "guarantee.md").write_text("slow")
+        with _create_folder(to, force) as quick:
+            assert quick != slow
+            (quick / "guarantee.md").write_text("quick")
+        assert (to / "guarantee.md").read_text() == "quick"
+    assert (to / "guarantee.md").read_text() == ("slow" if force else "quick")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_many_publications_into_one_folder_at_once(tmp_path: Path) -> None:
+    """Each replaces the one before; no file is lost or mixed, and no other folder remains."""
+    to, start = tmp_path / "out", threading.Barrier(8)
+
+    def publish_once(i: int) -> None:
+        start.wait()
+        for _ in range(20):
+            with _create_folder(to, force=True) as place:
+                for name in ("guarantee.md", "a.csv", "b.csv"):
+                    (place / name).write_text(str(i))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(publish_once, range(8)))
+    assert len({path.read_text() for path in to.iterdir()}) == 1
+    assert len(list(to.iterdir())) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

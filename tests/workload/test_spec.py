@@ -1,0 +1,70 @@
+"""A workload and its plan.toml: errors name their key, and no password is published."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import BadParameter, SourceRefused
+from discreet.workload import WorkloadQuery, plan_workload, read_workload
+from tests.support.workloads import HEADS, TOML, make_workload, write_plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("error = 20", "eror = 20", r"questions\.heads\.eror"),
+        ("error = 20", 'error = "twenty"', r"questions\.heads\.error"),
+        ("epsilon = 1.5", "", r"budget\.epsilon is missing"),
+        ("epsilon = 1.5", 'epsilon = "much"', r"budget\.epsilon"),
+        ('source = "people.parquet"', "", "source is missing"),
+        ('source = "people.parquet"', "source = 3", "source is 3"),
+        ('source = "people.parquet"', 'source = "nobody.parquet"', "source"),
+        ("[bounds]", "[bonds]", "bonds"),
+        ("[questions.pay]\nsql", "[questions.pay]\nsquel", r"questions\.pay\.squel"),
+        ('unit = "id"', 'unit = "ego"', "ego"),
+        ("unique = true", "unique = 1", "unique"),
+        ("weight = 0.5", "weight = -1", r"questions\.ages\.weight"),
+        ("[keys]", "keys = 3\n[nokeys]", "keys"),
+        ("[bounds]", "[bounds", "TOML"),
+    ],
+)
+def test_an_error_in_the_file_names_its_key(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises((BadParameter, SourceRefused), match=message):
+        plan_workload(read_workload(write_plan(tmp_path, TOML.replace(old, new))))
+
+
+def test_a_missing_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceRefused, match="cannot be read"):
+        read_workload(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e-300, Fraction(10) ** 340, 10**9 + 1])
+def test_extreme_weights_are_refused(weight: Any) -> None:
+    with pytest.raises(BadParameter, match=r"questions\.q\.weight is"):
+        WorkloadQuery(name="q", sql="SELECT COUNT(*) AS n FROM people", weight=weight)
+
+
+SECRETS = (
+    "postgresql://me:secret@host/db", "postgresql://host/db?user=me&password=secret", "postgresql://host/db?PassWord=secret",
+    "postgresql://host/db?sslpassword=secret", "postgresql://host/db?sslkey=a&sslpassword=secret", "host=h password=secret",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("address", SECRETS)
+@pytest.mark.parametrize("where", ["source", "budget.ledger", "public.cities"])
+def test_an_address_with_a_password_is_refused(where: str, address: str) -> None:
+    given = {"public": {"cities": address}} if where.startswith("public") else {where.removeprefix("budget."): address}
+    with pytest.raises(BadParameter, match=rf"^{where} is an address with a password") as refused:
+        make_workload(HEADS, **given)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_public_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("city,land\na,x\n", encoding="utf-8")
+    public = {"cities": str(tmp_path / "cities.csv"), "rivers": str(tmp_path / "rivers.csv")}
+    with pytest.raises(SourceRefused, match=r"^public\.rivers: "):
+        make_workload(HEADS, public=public).open_session()
+    with pytest.raises(SourceRefused, match=r"^source: "):
+        make_workload(HEADS, source=str(tmp_path / "nobody.csv"), public={"cities": public["cities"]}).open_session()
