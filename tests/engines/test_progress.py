@@ -7,7 +7,7 @@ import pytest
 
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.session.executor import report_progress
-from tests.query.people import BY_DEPARTMENT, people, session
+from tests.support.people import BY_DEPARTMENT, people, session
 
 PATIENCE = 60
 

@@ -14,7 +14,7 @@ from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.mechanisms import Laplace
 from discreet.query.answer import Receipt
 from discreet.units import to_sensitivity
-from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

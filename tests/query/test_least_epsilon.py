@@ -21,8 +21,8 @@ from discreet.session.discovery import DiscoveryState
 from discreet.session.session import Session
 from discreet.workload import Workload, WorkloadQuery, publish
 from discreet.workload.planning import plan_workload
-from tests.query.people import people
 from tests.support.console import run
+from tests.support.people import people
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"

@@ -16,8 +16,8 @@ from discreet.ledger.memory import MemoryAccount
 from discreet.query.answer import Receipt
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
-from tests.query.people import BY_DEPARTMENT, session
 from tests.query.test_quote import blind
+from tests.support.people import BY_DEPARTMENT, session
 
 MEAN = "SELECT AVG(pay) AS m FROM people"
 MEANS = "SELECT dept, AVG(pay) AS m FROM people GROUP BY dept"

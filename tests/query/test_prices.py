@@ -16,7 +16,7 @@ from discreet.accounting.currencies import COMPARED_CURRENCIES, Filter, compare_
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Composition
 from discreet.query import quote
-from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 
 CASES = [(0, {}), (1e-6, {}), (1e-6, {"keys": {}})]
 

@@ -17,7 +17,7 @@ from discreet.noise import Bits
 from discreet.query.answer import Answer, ExactTotals, Receipt, release
 from discreet.query.calibrate import Measurement
 from discreet.testing import seeded_bits
-from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 
 DRAWS = 100_000
 

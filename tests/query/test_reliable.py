@@ -21,7 +21,7 @@ from discreet.query.postprocess import project_to_total
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
-from tests.query.people import session
+from tests.support.people import session
 
 WIDE, NARROW = (0, 200), (100, 115)
 """Of 201 values, and of 16 far from 0, where any two values are close to each other."""
@@ -142,18 +142,6 @@ def test_few_cells_are_flagged_and_wrong_and_none_over_a_handful_of_rows(
         assert all(flagged == 0 for flagged, _ in found.values()), found
     if n == 1_000:
         assert all(found[name][0] >= 0.9 * draws for name in ("n", "u", "c", "s", "m", "q", "high")), "flags say something"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("make", [spread_out, alike])
-@pytest.mark.parametrize("bounds", [WIDE, NARROW])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0), (2, 1e-6), (8, 0), (30, 1e-6), (200, 0)])
-def test_flags_at_length(epsilon: float, delta: float, bounds: tuple[int, int], make: Values) -> None:
-    """Sizes around every limit: where a flag begins to be raised is where it is most often wrong."""
-    for n in (*TINY, 6, 10, 16, 27, 45, 75, 125, 200, 350, 600, 1_000):
-        values, draws = make(n, bounds), 4_000
-        found = tallied(repeated(values, draws, n, epsilon=epsilon, delta=delta, bounds=bounds), values)
-        assert all(missed <= six_sigma(draws) * draws for _, missed in found.values()), (n, found)
 
 
 def test_quantiles_of_three_rows_are_not_reliable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from discreet.query.answer import Answer
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Estimate
 from discreet.query.statistics import CentredSum, ValueCount, midpoint_of
-from tests.query.oracle import Oracle, Row
-from tests.query.samples import Sample, census, web_log
+from tests.support.oracle import Oracle, Row
+from tests.support.sample_tables import Sample, census, web_log
 
 SAMPLES = (census(), web_log())
 SHORT = (census(400), web_log(100, 300))  # for the plain reference, which is slow

@@ -15,7 +15,7 @@ from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, Sourc
 from discreet.ledger.quarantine import FailureKind, FileQuarantine, default_state_path
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.query.people import BY_DEPARTMENT, COUNTS, people, session
+from tests.support.people import BY_DEPARTMENT, COUNTS, people, session
 
 CSV = Path(__file__).parent.parent.parent / "examples" / "people.csv"
 DECLARED: dict[str, Any] = {"unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b", "c")}, "unique": True}

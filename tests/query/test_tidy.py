@@ -12,7 +12,7 @@ from discreet.errors import BadParameter
 from discreet.query.answer import Answer
 from discreet.query.postprocess import apportion, project_to_total
 from discreet.testing import seeded_bits
-from tests.query.people import session
+from tests.support.people import session
 
 COUNTED = "SELECT dept, COUNT(*) AS n, SUM(pay) AS cost, AVG(pay) AS mean FROM people GROUP BY dept"
 Project = Callable[[Sequence[Fraction], Fraction], list[Fraction]]

@@ -24,7 +24,7 @@ from discreet.query.validate import (
 )
 from discreet.session.session import Session
 from discreet.units import Sensitivity
-from tests.query.people import session
+from tests.support.people import session
 
 MOST_CALLS = 5_500_000
 """Python makes about ten million in a second."""

@@ -1,4 +1,4 @@
-"""Questions with a few tokens lost, doubled or swapped, and questions as long and deep as may be, for any engine."""
+"""Queries with a few tokens lost, doubled or swapped, and queries as long and deep as is accepted, for any engine."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,10 +11,10 @@ from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, PublicTable, Table
 from discreet.units import Neighbours
-from tests.query.worlds import World, bounded, exactly, text, world
+from tests.support.random_tables import World, bounded, exactly, text, world
 
 Opening = Callable[[World], Engine]
-"""Puts a world's rows into the engine."""
+"""Puts the rows of a random table into the engine."""
 COLUMNS = {
     "uid": Column(Kind.INTEGER),
     "age": Column(Kind.INTEGER).with_bounds(0, 100),
@@ -65,9 +65,9 @@ SWAPS = [
 ]
 
 
-def mangled(rng: Random, question: str) -> str:
-    """A question with a few tokens lost, doubled or swapped."""
-    tokens = question.split(" ")
+def mangled(rng: Random, query: str) -> str:
+    """A query with a few tokens lost, doubled or swapped."""
+    tokens = query.split(" ")
     for _ in range(rng.choice([0, 1, 1, 2])):
         i = rng.randrange(len(tokens))
         tokens[i : i + 1] = rng.choice(
@@ -78,7 +78,7 @@ def mangled(rng: Random, question: str) -> str:
 
 
 def fuzz(opened: Opening, seeds: range, each: int) -> int:
-    """Ask mangled questions: each is refused, or answered without an error of the engine. Returns how many were."""
+    """Ask mangled queries: each is refused, or answered without an error of the engine. Returns how many were."""
     answered = 0
     for seed in seeds:
         rng = Random(seed)
@@ -109,6 +109,6 @@ LONG = [
 
 
 def unanswered(engine: Engine) -> list[str]:
-    """The long and deep questions that do not have one row for an answer, of a table with one person in it."""
+    """The long and deep queries that do not have one row for an answer, of a table with one person in it."""
     questions = {asked: bound_contributions(parse_sql(asked, PEOPLE), PEOPLE, Neighbours.ADD_REMOVE) for asked in LONG}
     return [asked for asked, question in questions.items() if len(list(engine.read_totals(question))) != 1]

@@ -1,4 +1,4 @@
-"""The law of bounding, as a checker: what one unit does to the exact totals stays within the stated sensitivity."""
+"""Contribution bounding as a property: what one unit does to the exact statistics stays within the stated sensitivity."""
 
 from collections.abc import Callable
 from random import Random
@@ -8,13 +8,13 @@ from discreet.auditor.replay import find_exceeded_norms
 from discreet.query.contribution import BoundedQuery
 from discreet.query.statistics import CellCounts, Statistic
 from discreet.units import Neighbours, Sensitivity
-from tests.query.worlds import Answering, World, bounded, person, world
+from tests.support.random_tables import Answering, World, bounded, person, world
 
 Stated = Callable[[BoundedQuery, Statistic], Sensitivity]
 
 
-def as_stated(question: BoundedQuery, measure: Statistic) -> Sensitivity:
-    return question.sensitivity(measure)
+def as_stated(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
+    return question.sensitivity(statistic)
 
 
 def neighbour(rng: Random, place: World, relation: Neighbours) -> World | None:
@@ -22,22 +22,22 @@ def neighbour(rng: Random, place: World, relation: Neighbours) -> World | None:
     if not place.units:
         return None
     unit = rng.choice(place.units)
-    left = place.without(unit)
+    rest = place.without(unit)
     if relation is Neighbours.ADD_REMOVE:
-        return left
+        return rest
     rows = person(rng, rng.choice([unit, "someone else" if isinstance(unit, str) else 999]), 12)
-    return left.plus(rows[:1] if place.table.unique else rows)
+    return rest.plus(rows[:1] if place.table.unique else rows)
 
 
-def everything(measure: Statistic, found: dict[Any, Any]) -> dict[Any, Any]:
+def everything(statistic: Statistic, found: dict[Any, Any]) -> dict[Any, Any]:
     """All that gets noise: for a tree, the counts of every level."""
-    if not isinstance(measure, CellCounts):
+    if not isinstance(statistic, CellCounts):
         return found
     nodes: dict[Any, int] = {}
     for (*key, cell), n in found.items():
-        place, under = cell - measure.first_cell, measure.cells
-        assert 0 <= place < measure.cells
-        for level, fan in enumerate(measure.branching):
+        place, under = cell - statistic.first_cell, statistic.cells
+        assert 0 <= place < statistic.cells
+        for level, fan in enumerate(statistic.branching):
             under //= fan
             node = (*key, level, place // under)
             nodes[node] = nodes.get(node, 0) + n
@@ -45,11 +45,11 @@ def everything(measure: Statistic, found: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def breaches(question: BoundedQuery, before: dict[Any, Any], after: dict[Any, Any], stated: Stated = as_stated) -> list[str]:
-    """The norms in which some total moved further than stated."""
+    """The norms in which some statistic moved further than stated."""
     found = []
-    for measure in before:
-        cells = [everything(measure, numbers[measure]) for numbers in (before, after)]
-        found += find_exceeded_norms(repr(measure), *cells, stated(question, measure))
+    for statistic in before:
+        cells = [everything(statistic, numbers[statistic]) for numbers in (before, after)]
+        found += find_exceeded_norms(repr(statistic), *cells, stated(question, statistic))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Random tables about people, random policies and random questions, each from one seeded source."""
+"""Random tables about people, random policies and random queries, each from one seeded source."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import Statistic
 from discreet.units import Neighbours
-from tests.query.oracle import Row
+from tests.support.oracle import Row, reference
 
 TYPES = {
     "uid": "BIGINT", "age": "INTEGER", "wide": "BIGINT", "huge": "HUGEINT", "big": "UBIGINT", "pay": "DOUBLE",
@@ -157,7 +157,7 @@ def world(rng: Random) -> World:
     )
 
 
-# -- questions -------------------------------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------------------------------
 
 NUMERIC = ["age", "wide", "huge", "big", "pay", "small", "price", "ok"]
 NUMBERS = [Fraction(n) for n in (0, 1, 2, 3, 10, -1, -7)] + [
@@ -251,7 +251,8 @@ def grouping(rng: Random, i: int) -> ast.Grouping:
     return ast.Grouping(f"k{i}", found or ast.Ref(rng.choice(KEYED)))
 
 
-def question(rng: Random) -> ast.Query:
+def random_query(rng: Random) -> ast.Query:
+    """A query of one to three aggregates, with or without a condition and groups."""
     groups = {g.value: g for g in (grouping(rng, i) for i in range(rng.choice([0, 1, 1, 2])))}
     return ast.Query(
         "people",
@@ -262,11 +263,11 @@ def question(rng: Random) -> ast.Query:
 
 
 def bounded(rng: Random, place: World, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> tuple[BoundedQuery, int]:
-    """A question of this table that is not refused, and how many were refused on the way."""
+    """A query of this table that is not refused, and how many were refused on the way."""
     refused = 0
     while True:
         try:
-            return bound_contributions(question(rng), place.table, neighbours), refused
+            return bound_contributions(random_query(rng), place.table, neighbours), refused
         except QueryRefused:
             refused += 1
 
@@ -279,7 +280,7 @@ def decimal(number: Fraction) -> str:
 
 
 def written(node: Any) -> str:
-    """The SQL text of a piece of a question."""
+    """The SQL text of a part of a query."""
     match node:
         case ast.Ref(column=name):
             return f'"{name}"' if name in ("at", "day") else name
@@ -326,7 +327,7 @@ def written(node: Any) -> str:
 
 
 def text(query: ast.Query) -> str:
-    """The whole question as SQL."""
+    """The whole query as SQL."""
     items = [f"{written(g.value)} AS {g.name}" for g in query.groups] + [f"{written(a)} AS {n}" for n, a in query.aggregates]
     where = "" if query.where is None else f" WHERE {written(query.where)}"
     group = f" GROUP BY {', '.join(written(g.value) for g in query.groups)}" if query.groups else ""
@@ -349,7 +350,7 @@ def stored(place: World, connection: duckdb.DuckDBPyConnection, name: str = "peo
 
 
 Moved = dict[Statistic, dict[tuple[Any, ...], Any]]
-"""Per measure, what is not zero: by key, and for a spread by key and cell."""
+"""Per statistic, what is not zero: by key, and for cell counts by key and cell."""
 Answering = Callable[[BoundedQuery, World], Moved]
 
 
@@ -368,9 +369,22 @@ def by_duckdb(connection: duckdb.DuckDBPyConnection) -> Answering:
 
 
 def exactly(engine: Engine, question: BoundedQuery) -> Moved:
-    """What an engine returns for a question, per measure."""
+    """What an engine returns for a query, per statistic."""
     totals = list(engine.read_totals(question))
     found: Moved = {m: {keys: row[i] for row, keys in totals if row[i]} for i, m in enumerate(question.totals)}
     return found | {
         c: {(*keys, cell): n for n, cell, keys in engine.read_histogram(question, c) if n} for c in question.cell_counts
     }
+
+
+def compare_totals(answer: Answering, seeds: range, each: int) -> int:
+    """Assert that the exact integers of random queries equal those of the oracle; return how many queries there were."""
+    compared = 0
+    for seed in seeds:
+        rng = Random(seed)
+        place = world(rng)
+        for _ in range(each):
+            query, _ = bounded(rng, place)
+            assert answer(query, place) == reference(query, place.rows), (seed, text(query.query))
+            compared += 1
+    return compared

@@ -1,6 +1,6 @@
 """The bounded query in plain Python, row by row, in exact fractions. It shares no code with `discreet.sql`.
 
-The parts that a wrong twin gets wrong are methods, so that a twin overrides one of them and nothing else.
+The parts that a mutant gets wrong are methods, so that a mutant overrides one of them and nothing else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ def text_of(value: Any) -> str:
 
 
 class Oracle:
-    """Answers one bounded question over a list of rows."""
+    """Answers one bounded query over a list of rows."""
 
     def __init__(self, bounded: BoundedQuery) -> None:
         self.bounded, self.table = bounded, bounded.table

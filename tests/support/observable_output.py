@@ -11,13 +11,13 @@ from discreet.ledger.memory import MemoryAccount
 from discreet.query.schema import Table
 from discreet.session.session import Session
 from discreet.units import Neighbours
-from tests.query.hostile import HOSTILE
-from tests.query.law import neighbour
-from tests.query.mangled import mangled
-from tests.query.worlds import World, bounded, text, world
+from tests.support.hostile_sql import HOSTILE
+from tests.support.mangled_queries import mangled
+from tests.support.random_tables import World, bounded, text, world
+from tests.support.sensitivity_property import neighbour
 
 Storing = Callable[[World, str], Engine]
-"""Puts a world's rows into the engine under a name."""
+"""Puts the rows of a random table into the engine under a name."""
 EPSILONS: list[Any] = [1, "1/3", 0, -1, "nan", float("nan"), float("inf"), None, "x", 10**9, 1e-300]
 
 

@@ -1,4 +1,4 @@
-"""A plan, asked again in Python: every piece of a question through the builder."""
+"""A query, written again in Python: every part of it through the builder."""
 
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
@@ -79,13 +79,13 @@ def aggregate(node: ast.Aggregate) -> Any:
 
 
 def rebuilt(query: ast.Query) -> Select:
-    """The same question, written in Python."""
-    asked = select(**{name: aggregate(each) for name, each in query.aggregates})
+    """The same query, written in Python."""
+    built = select(**{name: aggregate(each) for name, each in query.aggregates})
     for join in query.joins:
-        asked = asked.join(join.table, on=(join.here, join.there), left=join.left)
+        built = built.join(join.table, on=(join.here, join.there), left=join.left)
     if query.where is not None:
-        asked = asked.where(condition(query.where))
+        built = built.where(condition(query.where))
     for group in query.groups:
         keys = None if group.keys is None else {group.name: group.keys}
-        asked = asked.group_by(keys=keys, **{group.name: lifted(group.value)})
-    return asked
+        built = built.group_by(keys=keys, **{group.name: lifted(group.value)})
+    return built

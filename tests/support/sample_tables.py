@@ -13,7 +13,7 @@ import pyarrow
 
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.query.oracle import Row
+from tests.support.oracle import Row
 
 SEXES = ("Female", "Male")
 EDUCATION = ("School", "College", "Bachelors", "Masters", "Doctorate")

@@ -1,4 +1,4 @@
-"""Random public tables, questions that are joined to them, and the join in plain Python."""
+"""Random public tables, queries that are joined to them, and the join in plain Python."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -14,17 +14,17 @@ from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.schema import Kind
 from discreet.units import Neighbours
-from tests.query.oracle import Row
-from tests.query.worlds import DAYS, KINDS, TEXTS, Moved, World, exactly, question, stored
+from tests.support.oracle import Row
+from tests.support.random_tables import DAYS, KINDS, TEXTS, Moved, World, exactly, random_query, stored
 
 KEYS: dict[str, list[Any]] = {"dept": TEXTS, "day": DAYS, "ok": [True, False], "age": [0, 9, 10, -1, 2**40]}
 STAND_INS = {"dept": "region", "wide": "score", "pay": "weight"}
-"""Columns of people in whose place a question may name one of the lookup table, which holds the like."""
+"""Columns of people, each with the column of the public table that a query may name in its place."""
 
 
 @dataclass(frozen=True)
 class Public:
-    """A lookup table by the column `key` of people."""
+    """A public table to join by the column `key` of people."""
 
     key: str
     rows: tuple[Row, ...]
@@ -54,10 +54,10 @@ def public(rng: Random) -> Public:
 
 
 def joined_question(rng: Random, place: World, known: Public, relation: Neighbours) -> BoundedQuery:
-    """A question that is not refused, with the join and some columns of the lookup table in it."""
+    """A query that is not refused, with the join and some columns of the public table in it."""
     join = ast.Join("places", known.key, known.key, rng.random() < 0.5)
     while True:
-        query = question(rng)
+        query = random_query(rng)
         instead = {name: f"places.{other}" for name, other in STAND_INS.items() if rng.random() < 0.6}
         try:
             query = replace(replaced(query, instead), joins=(join,))
@@ -84,7 +84,7 @@ def rename_groups(query: ast.Query) -> ast.Query:
 
 
 def in_python(rows: Iterable[Row], known: Public, *, left: bool) -> list[Row]:
-    """Each row with what the lookup table says of it."""
+    """Each row with the columns of the public row that matches it."""
     found = []
     for row in rows:
         matches = [other for other in known.rows if other[known.key] is not None and other[known.key] == row[known.key]]
@@ -95,7 +95,7 @@ def in_python(rows: Iterable[Row], known: Public, *, left: bool) -> list[Row]:
 
 
 class Joined:
-    """The engine with a world and a lookup table in it."""
+    """The engine with a random table and a public table in it."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, known: Public) -> None:
         self.connection, self.at = connection, known.copied(connection)[0]
