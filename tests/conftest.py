@@ -1,9 +1,9 @@
 """The oracles' precision is global state: every test starts from the same, and may ask for more inside itself. The owner's
 state (what passed validation, what is quarantined) is a folder of each test.
 
-What pytest has collected lives to the end: frozen, it is not searched for garbage over and over. Before the interpreter exits,
-it is unfrozen, and Hypothesis's callback of the garbage collector removed: both would keep modules alive to the very end, and
-DuckDB's bindings (nanobind) report types that are still alive then as leaked.
+What pytest has collected lives to the end: frozen, it is not searched for garbage over and over. Before the interpreter
+exits, it is unfrozen, and Hypothesis's callback of the garbage collector removed: both would keep modules alive to the very
+end, and DuckDB's bindings (nanobind) report types that are still alive then as leaked.
 """
 
 import gc
