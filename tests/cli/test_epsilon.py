@@ -13,7 +13,7 @@ COMPOSITION = "1000*laplace(scale=31.6) + 100*gaussian(sigma=50) + subsampled(ga
 def test_it_prints_an_interval_and_the_epsilon_of_every_notion() -> None:
     out = run("epsilon", COMPOSITION, "--delta", "1e-6", "--readings")
     assert out.returncode == 0
-    for word in ("certified", "pure ε", "basic", "zCDP", "tCDP", "RDP", "GDP", "inf", "continuous law"):
+    for word in ("certified", "pure ε", "basic", "zCDP", "tCDP", "RDP", "GDP", "inf", "continuous distribution"):
         assert word in out.stdout
 
 

@@ -28,19 +28,20 @@ def calibrate(
     epsilon: Annotated[str, typer.Option(help="The ε that all rounds together may cost.")],
     delta: Annotated[str, typer.Option(help="The δ that all rounds together may cost.")],
     times: Annotated[int, typer.Option(help="The number of rounds.")] = 1,
-    sensitivity: Annotated[str, typer.Option(help="How far one unit moves the one answer of a round.")] = "1",
-    rate: Annotated[str | None, typer.Option(help="Each round sees a Poisson sample of this rate.")] = None,
+    sensitivity: Annotated[str, typer.Option(help="How far one unit moves the answer of a round.")] = "1",
+    rate: Annotated[str | None, typer.Option(help="The rate of the Poisson sample that each round sees.")] = None,
     json: Json = False,
 ) -> None:
-    """The least noise whose certified price meets a target."""
+    """Find the least noise whose certified ε meets a target."""
     from discreet._numbers import ceil_float, check_positive, format_down, format_rational, format_up
+    from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
     from discreet.accounting.expression import NOISE_TERMS
     from discreet.events import Subsampled, repeat
     from discreet.mechanisms.calibrate import find_smallest_scale, guess_scale
 
     if mechanism not in SCALES:
-        raise BadParameter("mechanism", repr(mechanism), "no noise with a scale", f"take one of {', '.join(SCALES)}")
+        raise BadParameter("mechanism", repr(mechanism), "not a mechanism with a scale", f"take one of {', '.join(SCALES)}")
     parameter, term = SCALES[mechanism], NOISE_TERMS[mechanism]
     target, failing = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
     distance = check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity")
@@ -57,7 +58,7 @@ def calibrate(
         print_json({parameter: ceil_float(scale), "epsilon": to_json_interval(bounds), "delta": float(failing)})
         return
     print_table(
-        f"the least noise for ε = {format_rational(target)}, δ = {float(failing):g}, {times:,} times",
+        f"Least noise for ε = {format_rational(target)}{format_at(failing)}, {times:,} round{'s' * (times != 1)}",
         ["mechanism", parameter, "certified ε"],
         [(mechanism, f"{ceil_float(scale):.12g}", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")],
     )

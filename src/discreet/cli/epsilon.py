@@ -30,25 +30,29 @@ COLOURS = ["#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F
     epilog='Example: [bold]discreet epsilon "1000*laplace(scale=31.6) + gaussian(sigma=5)*9" --delta 1e-6 --readings[/bold]',
 )
 def epsilon(
-    expression: Annotated[str, typer.Argument(help='A ledger as text: "1000*laplace(scale=31.6) + claim(epsilon=1)".')],
+    expression: Annotated[str, typer.Argument(help='A composition: "1000*laplace(scale=31.6) + claim(epsilon=1)".')],
     delta: Annotated[str | None, typer.Option(help="Print ε at this δ.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Print δ at this ε, instead of ε at a δ.")] = None,
-    readings: Annotated[bool, typer.Option("--readings", help="Show every notion of privacy side by side.")] = False,
-    plot: Annotated[str | None, typer.Option(help="Draw δ(ε) with all readings into this file.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Or print δ at this ε.")] = None,
+    readings: Annotated[bool, typer.Option("--readings", help="Show the ε that each notion of privacy guarantees.")] = False,
+    plot: Annotated[str | None, typer.Option(help="Draw δ(ε), with the guarantee of each notion, into this file.")] = None,
     json: Json = False,
 ) -> None:
-    """Certified price of a whole ledger: ε at δ, or δ at ε, as a proven interval.
+    """Compute the certified ε of a composition at δ, or its δ at ε, as a proven interval.
 
-    Noise: laplace(scale=) (the continuous law), gaussian(sigma=), discrete_laplace(scale=), discrete_gaussian(sigma=),
-    binomial(n=), each with sensitivity= (1 unless given) or norms l0=, l1=, l2=, linf=. Others: response(epsilon=),
-    exponential(epsilon=), threshold(scale=, threshold=, groups=), claim(epsilon=, delta=). Of releases:
-    subsampled(x, rate=) (Poisson), sampled(x, rate=) (without replacement), group(x, size=), parallel(x, y).
-    k*x and x*k repeat.
+    Noise: laplace(scale=), gaussian(sigma=), discrete_laplace(scale=),
+    discrete_gaussian(sigma=) and binomial(n=), with sensitivity= (1 unless
+    given) or norms l0=, l1=, l2=, linf=.
+
+    Other events: response(epsilon=), exponential(epsilon=), claim(epsilon=,
+    delta=), threshold(scale=, threshold=, groups=).
+
+    Made of events: subsampled(x, rate=) (Poisson), sampled(x, rate=) (without
+    replacement), group(x, size=), parallel(x, y); k*x and x*k repeat an event.
     """
     if delta is None and epsilon is None:
-        raise BadParameter("--delta", "missing", "ε is read at a δ", "give --delta 1e-6, or --epsilon 1 to read δ instead")
+        raise BadParameter("--delta", "missing", "ε depends on δ", "give --delta 1e-6 to print ε, or --epsilon 1 to print δ")
     if delta is not None and epsilon is not None:
-        raise BadParameter("--epsilon", epsilon, "--delta is given as well", "give one of the two; the other is printed")
+        raise BadParameter("--epsilon", epsilon, "--delta is given too", "give one of the two; the other is printed")
     if epsilon is not None and (readings or plot):
         flag = "--readings" if readings else "--plot"
         raise BadParameter(flag, "given with --epsilon", "it shows ε at a δ", "give --delta instead of --epsilon")
@@ -74,13 +78,14 @@ def _print_delta(expression: str, epsilon: str, *, as_json: bool) -> None:
         print_json({"delta": to_json_interval(bounds), "epsilon": float(at)})
         return
     row = ("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]")
-    print_table(f"δ at ε = {float(at):g}", ["reading", "δ"], [row])
+    print_table(f"δ at ε = {float(at):g}", ["guarantee", "δ"], [row])
     _note_continuous(expression)
 
 
 def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | None, as_json: bool) -> None:
     from discreet._numbers import format_down, format_up
     from discreet.accounting.compare import compare_guarantees
+    from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
     from discreet.accounting.expression import parse
 
@@ -95,15 +100,15 @@ def _print_epsilon(expression: str, delta: str, *, compare: bool, plot: str | No
     rows = [("certified", f"[{format_down(bounds.lower, 12)}, {format_up(bounds.upper, 12)}]", "")]
     best = float(bounds)
     rows += [(name, format_up(value, 6), _format_excess(value, best)) for name, value in guarantees.items()]
-    print_table(f"ε at δ = {float(target):g}", ["reading", "ε", "above the certified"], rows)
+    print_table(f"ε{format_at(target) or ' at δ = 0'}", ["guarantee", "ε", "above the certified"], rows)
     _note_continuous(expression)
     if plot:
-        print_styled(f"picture written to {plot}")
+        print_styled(f"Picture written to {plot}.")
 
 
 def _note_continuous(expression: str) -> None:
     if "laplace(" in expression.replace("discrete_laplace(", ""):
-        print_styled("laplace is the continuous law; discreet draws discrete_laplace, which costs a little more.")
+        print_styled("laplace is the continuous distribution; discreet draws discrete_laplace, which costs a little more.")
 
 
 def _format_excess(value: float, best: float) -> str:
@@ -111,12 +116,12 @@ def _format_excess(value: float, best: float) -> str:
 
 
 def to_json_interval(bounds: Bounds) -> dict[str, Any]:
-    """The ends of a proven interval."""
+    """The ends of a proven interval, for JSON."""
     return {"lower": bounds.lower, "upper": bounds.upper}
 
 
 def _draw_curve(event: Event, delta: Fraction, path: str) -> None:
-    """Write the picture to `path`: the certified curve, and the curve that every other reading promises."""
+    """Draw the certified curve, and the curve that each notion guarantees."""
     from discreet.accounting.curve import delta as certified_delta
 
     plt = _load_pyplot(path)
@@ -129,7 +134,7 @@ def _draw_curve(event: Event, delta: Fraction, path: str) -> None:
     axes.axhline(float(delta), color="0.6", linewidth=1, linestyle=":")
     for (name, line), colour in zip(guarantees.items(), COLOURS, strict=False):
         axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=3, linewidth=1, label=name)
-    axes.set(yscale="log", xlabel="ε", ylabel="δ", title="What the whole ledger costs", ylim=(float(delta) / 100, 1))
+    axes.set(yscale="log", xlabel="ε", ylabel="δ", title="Privacy curve of the composition", ylim=(float(delta) / 100, 1))
     axes.legend()
     figure.tight_layout()
     try:
@@ -160,7 +165,8 @@ def _compute_guarantees(event: Event, delta: Fraction) -> dict[str, list[tuple[f
 
     low, high = log10(float(delta)) - 2, -1.0
     deltas = [10 ** (high + (low - high) * i / (POINTS - 1)) for i in range(POINTS)]
-    swept = [compare_guarantees(event, d) for d in track(deltas, "reading …", console=Console(stderr=True), transient=True)]
+    progress = track(deltas, "computing …", console=Console(stderr=True), transient=True)
+    swept = [compare_guarantees(event, each) for each in progress]
     lines = {name: [(found[name], d) for found, d in zip(swept, deltas, strict=True)] for name in swept[0]}
     finite = {name: line for name, line in lines.items() if all(isfinite(eps) for eps, _ in line)}
     best = min((line[-1][0] for line in finite.values()), default=1.0)

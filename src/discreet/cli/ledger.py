@@ -21,7 +21,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel=BUDGETING)
 )
 def ledger_open(
     place: LedgerArgument,
-    account: Annotated[str, typer.Option(help="A name: the data and the purpose, or the analyst.")],
+    account: Annotated[str, typer.Option(help="A name, such as the data and the purpose, or the analyst.")],
     epsilon: Annotated[str, typer.Option(help="The ε that the whole account guarantees.")],
     delta: Delta = "0",
     currency: CurrencyName = None,
@@ -84,9 +84,9 @@ def ledger_check(
         print_line(f"BROKEN: {problem}")
     else:
         names = ", ".join(account.name for account in report.accounts) or "none"
-        print_line(f"{report.entries} entries hold together; accounts: {names}")
+        print_line(f"{report.entries} entries are consistent; accounts: {names}")
         if head is not None:
-            print_line("the ledger continues the signed head")
+            print_line("The ledger continues the signed head.")
         for id in report.unanswered:
             print_line(f"Charged and not answered: {id}. The query crashed or still runs; a retry with this id is free.")
         for source in report.quarantined:

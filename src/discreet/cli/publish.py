@@ -39,9 +39,10 @@ def publish(
 ) -> None:
     """Publish several tables about one source: the least noise for the errors that you allow, one charge, one folder.
 
-    Shows the half-widths and the reliable estimates at half the cost, the cost and twice the cost, and asks for a
-    confirmation. Then it charges the account, runs the queries, and writes CSV, Parquet and a picture per query, the
-    guarantee in words, and the certificate if a ledger pays.
+    Shows the half-widths and the reliable estimates at half the cost, the cost
+    and twice the cost, and asks for a confirmation. Then it charges the
+    account, runs the queries, and writes CSV, Parquet and a picture per query,
+    the guarantee in words, and the certificate if a ledger pays.
     """
     from discreet.workload.forecast import forecast_budgets
     from discreet.workload.planning import plan_workload
