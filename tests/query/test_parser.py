@@ -251,10 +251,10 @@ REFUSED = [
         "write QUANTILE(column, 0.9)",
     ),
     (
-        "SELECT COUNT(DISTINCT dept) AS n FROM people",
+        "SELECT COUNT(DISTINCT dept, id) AS n FROM people",
         8,
-        "COUNT(DISTINCT …) counts privacy units only",
-        "write COUNT(DISTINCT id)",
+        "COUNT(DISTINCT …) takes one column, or bins of one",
+        "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
     ),
     # clauses
     (f"{COUNT} ORDER BY n", 8, "ORDER BY is not supported", "sort the answer: post-processing is free"),

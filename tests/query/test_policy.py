@@ -87,7 +87,7 @@ def test_written_policies_read_back_as_they_were(
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
         ("max_groups = 2", "max_groups = 0", "at least 1"),
-        ("max_groups = 2", "max_groups = 1.5", "whole"),
+        ("max_groups = 2", "max_groups = 1.5", "not an integer"),
         ('kind = "text"', 'kind = "words"', "'words' is not a kind. Use one of `integer`"),
         ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
         ('kind = "text"', "", "None is not a kind"),
