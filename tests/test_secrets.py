@@ -23,8 +23,8 @@ from discreet.query.builder import count
 from discreet.query.policy import read_policy
 from discreet.session.session import Session
 from discreet.workload import plan_workload
-from tests.query.people import BY_DEPARTMENT, EVERYTHING, people, session
 from tests.support.console import run
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, people, session
 
 WIDER = (0o640, 0o644, 0o604, 0o660, 0o666, 0o601, 0o620, 0o777)
 SALT = "pepper that nobody guesses"

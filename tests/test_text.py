@@ -28,8 +28,8 @@ from discreet.query.answer import Answer
 from discreet.query.builder import col, count
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from discreet.workload.charts import draw_chart
-from tests.query.people import BY_DEPARTMENT, session
 from tests.support.console import run
+from tests.support.people import BY_DEPARTMENT, session
 
 ROOT = Path(__file__).parents[1]
 HOSTILE = (

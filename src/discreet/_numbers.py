@@ -133,7 +133,7 @@ def check_confidence(confidence: Number) -> float:
             "must lie between 1e-6 and 1 - 1e-12",
             "give one that does, for example 0.95",
         )
-    return decimal_up(exact)
+    return float(confidence) if isinstance(confidence, float) else decimal_up(exact)
 
 
 def format_rational(exact: Fraction) -> str:

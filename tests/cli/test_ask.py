@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from discreet import cli
-from tests.query.people import COUNTS
 from tests.support.console import DISCREET
 from tests.support.console import run_process as run
+from tests.support.people import COUNTS
 from tests.support.people_csv import OPTIONS, SQL
 
 

@@ -18,8 +18,8 @@ from discreet.sql.dialects import Dialect
 from discreet.sql.expressions import bigint_literal
 from discreet.units import Neighbours
 from tests.engines.markers import MARKERS
-from tests.query.oracle import reference
-from tests.query.worlds import World, exactly
+from tests.support.oracle import reference
+from tests.support.random_tables import World, exactly
 
 WRITTEN = {"duckdb": ("DOUBLE", "VARCHAR"), "postgres": ("DOUBLE PRECISION", "TEXT"), "spark": ("DOUBLE", "STRING")}
 TEXTS = "SELECT 1 AS id, 'secret' AS s, FALSE AS ok UNION ALL SELECT 2, '7', TRUE"

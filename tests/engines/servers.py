@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from discreet.engines.postgres.engine import Postgres
-from tests.query.worlds import World
+from tests.support.random_tables import World
 
 PATIENCE = 300
 os.environ.setdefault("PGCTLTIMEOUT", str(PATIENCE))

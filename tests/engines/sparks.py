@@ -12,7 +12,7 @@ import pyarrow
 from pyspark.sql import SparkSession
 
 from discreet.engines.spark.engine import Spark
-from tests.query.worlds import World
+from tests.support.random_tables import World
 
 TYPES = {"HUGEINT": "DECIMAL(38,0)", "UBIGINT": "DECIMAL(20,0)", "TIMESTAMP": "TIMESTAMP_NTZ", "VARCHAR": "STRING"}
 ARROW = {

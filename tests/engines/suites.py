@@ -14,13 +14,13 @@ from discreet.errors import QueryRefused
 from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Kind
 from discreet.units import Neighbours
-from tests.query.hostile import HOSTILE
-from tests.query.law import breaches, neighbour
-from tests.query.lookups import Public, in_python, joined_question, public
-from tests.query.mangled import ONE_PERSON, PEOPLE, Opening
-from tests.query.oracle import reference
-from tests.query.shape import session_over
-from tests.query.worlds import Answering, Moved, World, bounded, exactly, text, world
+from tests.support.hostile_sql import HOSTILE
+from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
+from tests.support.observable_output import session_over
+from tests.support.oracle import reference
+from tests.support.random_joins import Public, in_python, joined_question, public
+from tests.support.random_tables import Answering, Moved, World, bounded, exactly, text, world
+from tests.support.sensitivity_property import breaches, neighbour
 
 ARROW = {
     Kind.INTEGER: pyarrow.int64(), Kind.REAL: pyarrow.float64(), Kind.BOOLEAN: pyarrow.bool_(), Kind.TEXT: pyarrow.string(),

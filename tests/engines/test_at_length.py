@@ -11,10 +11,10 @@ from tests.engines.probes import PROBES, Tried
 from tests.engines.servers import Server
 from tests.engines.sparks import jobs, opened, spark
 from tests.engines.suites import answering, differences, joined_breaches, joined_differences, reached
-from tests.query.law import broken
-from tests.query.mangled import ONE_PERSON, fuzz, unanswered
-from tests.query.shape import unlike
+from tests.support.mangled_queries import ONE_PERSON, fuzz, unanswered
+from tests.support.observable_output import unlike
 from tests.support.replaying import replay_random_queries
+from tests.support.sensitivity_property import broken
 
 pytestmark = pytest.mark.nightly
 GOOD = ["SELECT COUNT(*) AS n FROM people"]

@@ -20,7 +20,7 @@ from discreet.query.schema import Table
 from discreet.session.connect import connect
 from discreet.units import Neighbours
 from tests.engines.suites import differences, joined_differences
-from tests.query.worlds import World, stored, world
+from tests.support.random_tables import World, stored, world
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"

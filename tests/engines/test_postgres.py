@@ -21,8 +21,8 @@ from discreet.sql.dialects import POSTGRES
 from discreet.units import Neighbours
 from tests.engines.servers import READER, Server
 from tests.engines.suites import answering, differences, joined_differences
-from tests.query.law import broken
 from tests.support.console import run_process as run
+from tests.support.sensitivity_property import broken
 
 
 def test_totals_equal_the_reference(postgres: Server) -> None:

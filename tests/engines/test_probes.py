@@ -9,7 +9,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.dialects import DUCKDB, POSTGRES
 from tests.engines.probes import PROBES, TEXTS, Tried
 from tests.engines.servers import Server
-from tests.query.worlds import stored
+from tests.support.random_tables import stored
 
 
 @pytest.mark.parametrize("probe", PROBES)

@@ -21,7 +21,7 @@ from discreet.query.schema import Column, Kind, PublicTable
 from discreet.query.statistics import CellCounts
 from discreet.session.connect import connect
 from discreet.testing import seeded_bits
-from tests.query.oracle import reference
+from tests.support.oracle import reference
 
 ROWS = [{"id": i, "dept": "ab"[i % 2], "pay": i} for i in range(400)]
 COLUMNS = {"id": Column(Kind.INTEGER), "dept": Column(Kind.TEXT), "pay": Column(Kind.INTEGER)}

@@ -8,6 +8,7 @@ import pytest
 from flint import arb
 
 from discreet import Binomial, DiscreteGaussian, Gaussian, Laplace, TruncatedGeometric
+from discreet.errors import BadParameter
 from tests.support.distributions import binomial_cdf, discrete_gaussian_cdf, discrete_laplace_cdf, rounded_gaussian_cdf
 
 CASES = [
@@ -77,3 +78,9 @@ def test_error_refuses_a_bad_grid(m, grid: int) -> None:  # type: ignore[no-unty
 
     with pytest.raises(BadParameter):
         m.error(0.95, grid=grid)
+
+
+def test_an_error_at_a_tiny_confidence_is_zero() -> None:
+    assert Laplace(10).error(Fraction(1, 10**400)) == 0
+    with pytest.raises(BadParameter, match="confidence"):
+        Laplace(10).error(1 - Fraction(1, 10**400))

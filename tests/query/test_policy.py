@@ -12,7 +12,7 @@ from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
-from tests.query.people import BY_DEPARTMENT, people
+from tests.support.people import BY_DEPARTMENT, people
 
 POLICY = """
 table = "people"
@@ -85,11 +85,11 @@ def test_written_policies_read_back_as_they_were(
     [
         ('unit = "id"', "", "unit"),
         ('unit = "id"', 'unit = "person"', "not a column"),
-        ("max_groups", "max_group", "max_group: no such field; did you mean `max_groups`"),
+        ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
         ("max_groups = 2", "max_groups = 0", "at least 1"),
-        ("max_groups = 2", "max_groups = 1.5", "whole"),
-        ('kind = "text"', 'kind = "words"', "'words' is not a kind; use one of `integer`"),
-        ('kind = "text"', 'kind = "txt"', "'txt' is not a kind; did you mean `text`"),
+        ("max_groups = 2", "max_groups = 1.5", "not an integer"),
+        ('kind = "text"', 'kind = "words"', "'words' is not a kind. Use one of `integer`"),
+        ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
         ('kind = "text"', "", "None is not a kind"),
         ("lower = 0.1", "", "one bound"),
         ("lower = 0.1", "lower = 300", "below upper"),

@@ -15,7 +15,7 @@ from discreet.accounting.currencies import Rdp
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query.calibrate import calibrate_query
 from discreet.session.session import Session
-from tests.query.people import BY_DEPARTMENT, EVERYTHING, session
+from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 
 
 class Blind:

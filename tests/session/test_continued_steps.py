@@ -26,7 +26,7 @@ from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source
 from discreet.units import Neighbours
-from tests.query.people import COUNTS, people
+from tests.support.people import COUNTS, people
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 MEAN = "SELECT AVG(pay) AS m FROM people"

@@ -22,8 +22,8 @@ from discreet.mechanisms import DiscreteGaussian
 from discreet.query.calibrate import least_error_mechanism
 from discreet.session.session import Session
 from discreet.units import count
-from tests.query.people import BY_DEPARTMENT
-from tests.query.people import session as open_session
+from tests.support.people import BY_DEPARTMENT
+from tests.support.people import session as open_session
 
 PARTS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50)  # of a decimal they are decimals
 typed = st.builds(lambda digits, places: digits / 10**places, st.integers(1, 10**6), st.integers(0, 6))

@@ -19,8 +19,8 @@ from discreet.query.estimates import Estimate
 from discreet.query.record import from_record, to_record
 from discreet.session.connect import connect
 from discreet.testing import seeded_bits
-from tests.query.people import BY_DEPARTMENT, people
 from tests.support.ledger_sessions import open_session, read_spent
+from tests.support.people import BY_DEPARTMENT, people
 
 QUERIES = [
     BY_DEPARTMENT,

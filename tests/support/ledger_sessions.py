@@ -1,4 +1,4 @@
-"""Sessions about the invented people of `tests.query.people` that charge accounts of a ledger."""
+"""Sessions about the invented people of `tests.support.people` that charge accounts of a ledger."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from discreet.ledger import open_ledger
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.query.people import COUNTS, people
+from tests.support.people import COUNTS, people
 
 
 @pytest.fixture

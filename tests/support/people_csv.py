@@ -1,8 +1,8 @@
-"""The invented people of `tests.query.people` as a CSV file, with a query about them as typed on the command line."""
+"""The invented people of `tests.support.people` as a CSV file, with a query about them as typed on the command line."""
 
 from pathlib import Path
 
-from tests.query.people import people
+from tests.support.people import people
 
 SQL = "SELECT dept, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY dept"
 OPTIONS = ("--unit", "id", "--bounds", "pay=0:200", "--keys", "dept=a,b,c", "--unique")

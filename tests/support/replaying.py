@@ -13,8 +13,8 @@ from discreet.query.calibrate import Measurement, calibrate_query
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.units import Neighbours
 from tests.engines.suites import Opening
-from tests.query.law import neighbour
-from tests.query.worlds import World, bounded, world
+from tests.support.random_tables import World, bounded, world
+from tests.support.sensitivity_property import neighbour
 
 AGGREGATES = {"CountRows", "CountUnits", "CountValues", "CountDistinct", "Sum", "Mean", "Variance", "Quantile", "Histogram"}
 PAY, PRICE = ast.Ref("pay"), ast.Ref("price")

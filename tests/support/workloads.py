@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.workload import Workload, WorkloadQuery
-from tests.query.people import DEPARTMENTS, people
+from tests.support.people import DEPARTMENTS, people
 
 HEADS = WorkloadQuery(
     name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", error=20, size=(600, 300, 100)

@@ -11,7 +11,7 @@ from discreet.query.answer import Receipt
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
 from discreet.workload.execution import execute_plan
-from tests.query.people import session
+from tests.support.people import session
 from tests.support.workloads import make_workload
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.workload import WorkloadQuery, plan_workload
 from discreet.workload.forecast import forecast_budgets
-from tests.query.people import COUNTS
+from tests.support.people import COUNTS
 from tests.support.workloads import make_workload
 
 

@@ -20,7 +20,7 @@ from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
 from discreet.workload.execution import execute_plan
 from discreet.workload.guarantee import format_guarantee
-from tests.query.people import people
+from tests.support.people import people
 from tests.support.workloads import make_workload
 
 COUNTS = WorkloadQuery(name="heads", sql="SELECT dept, COUNT(*) AS n FROM people GROUP BY dept")

@@ -33,6 +33,9 @@ from discreet.ledger.keys import SigningKey, check_signing_key, is_public_key
 from discreet.units import Neighbours
 
 CERTIFICATE_FORMAT = "discreet release 1"
+COST_KEYS = {"remaining": "left"}
+"""What a part of a cost is called in this format, if not as elsewhere."""
+
 NEIGHBOUR_PHRASES = {
     Neighbours.ADD_REMOVE.definition: "added or removed",
     Neighbours.REPLACE.definition: "replaced by another",
@@ -106,13 +109,14 @@ def make_certificate(
 def state_cost(opened: AccountOpened, debit: Debit) -> dict[str, Any]:
     """Return the cost as a certificate states it: in doubles that bound it."""
     cost = compute_debit_cost(opened, debit)
-    return {
+    stated = {
         "epsilon": {"lower": to_json_number(cost.epsilon.lower), "upper": to_json_number(cost.epsilon.upper)},
         "delta": ceil_float(cost.delta),
         "currency": cost.currency.name,
         "amount": to_json_number(ceil_float(cost.amount)),
-        "left": floor_float(cost.remaining),
+        "remaining": floor_float(cost.remaining),
     }
+    return {COST_KEYS.get(name, name): value for name, value in stated.items()}
 
 
 def compute_debit_cost(opened: AccountOpened, debit: Debit) -> Cost:

@@ -14,7 +14,7 @@ computed in doubles: they are raised by `SAFETY_FACTOR`, and the allowed probabi
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from math import ceil, copysign, expm1, inf, isfinite, ldexp, log, log1p, log2
 from operator import attrgetter, methodcaller
@@ -52,19 +52,18 @@ def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | No
         steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
         return add_on_grid(values, int(sampler(steps, 1, bits)[0]), exponent)
     array, restore = read_values(values)
-    integers = array.dtype == np.int64
-    if not integers:
+    add: Callable[[NDArray[Any], Ints], NDArray[Any]]
+    if array.dtype != np.int64:
         steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
+        add = partial(_add_on_grid_array, exponent=exponent)
     elif grid is None or to_rational(grid, "grid") == 1:
-        steps, exponent = scale, 0
+        steps, add = scale, add_saturating
     else:
         raise BadParameter("grid", grid, "integers stay on the grid of 1", "leave it out, or give floats")
     flat, out = array.reshape(-1), np.empty(array.size, array.dtype)
     for start in range(0, flat.size, BLOCK_SIZE):  # in blocks, so that memory beyond the result stays small
         block = flat[start : start + BLOCK_SIZE]
-        noise = sampler(steps, block.size, bits)
-        noisy = add_saturating(block, noise) if integers else _add_on_grid_array(block, noise, exponent)
-        out[start : start + BLOCK_SIZE] = noisy
+        out[start : start + BLOCK_SIZE] = add(block, sampler(steps, block.size, bits))
     return restore(out.reshape(array.shape))
 
 
@@ -240,19 +239,12 @@ def max_error(tail: Callable[[int], float], confidence: Number, size: int, grid:
 
 def tail_per_error(confidence: Number, size: int) -> float:
     """Return how often one error may be too large if all of `size` hold: (1 − tail)^size ≥ c is tail ≤ 1 − c^{1/size}."""
-    missed = failure_probability(confidence)
-    # Each logarithm is the accurate one where it is used.
-    logarithm = log1p(-missed) if missed < 0.5 else log(ceil_float(read_decimal(confidence)))
-    return -expm1(logarithm / check_int(size, "size", 1)) / SAFETY_FACTOR
-
-
-def failure_probability(confidence: Number) -> float:
-    """Return 1 − confidence as a double above 0; refuse a confidence that is not strictly between 0 and 1."""
     exact = read_decimal(confidence, "confidence")
-    missed = float(1 - exact) if 0 < exact < 1 else 0.0
-    if missed == 0:
+    failure = float(1 - exact) if 0 < exact < 1 else 0.0
+    if failure == 0:
         raise BadParameter("confidence", format_rational(exact), "must lie strictly between 0 and 1", "give 0.95, say")
-    return missed
+    logarithm = log1p(-failure) if failure < 0.5 else log(ceil_float(exact))  # each is the accurate one there
+    return -expm1(logarithm / check_int(size, "size", 1)) / SAFETY_FACTOR
 
 
 def max_error_by_table(weights_at: WeightFunction, confidence: Number, size: int, grid: Fraction = Fraction(1)) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from discreet._numbers import Number, check_int, check_positive, nearest_float, read_positive, to_rational
 from discreet.errors import BadParameter, BadValues
 from discreet.events import ExponentialEvent, PermuteAndFlipEvent
-from discreet.mechanisms._additive_noise import failure_probability
+from discreet.mechanisms._additive_noise import tail_per_error
 from discreet.noise import Bits, SelectionRule, select
 from discreet.units import Sensitivity, to_sensitivity
 
@@ -64,7 +64,7 @@ class Exponential:
 
         It is (ln size + ln 1/β)/rate [DR14, Thm 3.11]; permute-and-flip does at least as well [MS20, Thm 2].
         """
-        beta, rate = failure_probability(confidence), nearest_float(self.rate)
+        beta, rate = tail_per_error(confidence, 1), nearest_float(self.rate)
         return log(check_int(size, "size", 1) / beta) / rate * (1 + 1e-12) if rate else inf
 
 

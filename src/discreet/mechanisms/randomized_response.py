@@ -13,7 +13,7 @@ from discreet._numbers import Number, ceil_float, check_int, check_probability, 
 from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
 from discreet.events import RandomizedResponseEvent
-from discreet.mechanisms._additive_noise import failure_probability
+from discreet.mechanisms._additive_noise import tail_per_error
 from discreet.noise import Bits, bernoulli, uniform_below
 from discreet.units import Sensitivity, to_sensitivity
 
@@ -103,7 +103,7 @@ class RandomizedResponse:
         By Hoeffding's inequality: each answer moves the estimate by 1/(truth − other); [S4, ex. 2.5] with
         2e^{-2t²} = 1 − confidence.
         """
-        beta, gap = failure_probability(confidence), float(self.truth - self.other)
+        beta, gap = tail_per_error(confidence, 1), float(self.truth - self.other)
         return sqrt(log(2 / beta) / 2 * check_int(size, "size", 1)) / gap * (1 + 1e-12) if gap else inf
 
 

@@ -143,12 +143,12 @@ def _parse_select(text: str) -> exp.Select:
         raise
     except Exception as error:  # the text is at fault, however sqlglot fails on it
         first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-        near = f" near `{_shorten(first['highlight'])}`" if first.get("highlight") else ""
+        token = first.get("highlight") or ""
         raise QueryRefused(
-            f"The SQL cannot be parsed{near}",
+            f"The SQL cannot be parsed near `{_shorten(token)}`" if token else "The SQL cannot be parsed",
             "check commas, parentheses and quotes",
             first.get("line"),
-            first.get("col"),
+            first["col"] - len(token) + 1 if first else None,
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryRefused(
@@ -742,12 +742,13 @@ EXAMPLES = {
 
 
 def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
-    """Return a refusal with the place of a node, or of the first part of it that has one."""
-    for part in node.walk() if node is not None else ():
-        if "line" in part.meta:
-            column = part.meta["col"] - (part.meta["end"] - part.meta["start"])
-            return QueryRefused(reason, hint, part.meta["line"], column)
-    return QueryRefused(reason, hint)
+    """Return a refusal with the place of a node, or of the leftmost part of it that has one."""
+    parts = [] if node is None else [node] if "start" in node.meta else node.walk()
+    places = [part.meta for part in parts if "start" in part.meta]
+    if not places:
+        return QueryRefused(reason, hint)
+    place = min(places, key=lambda meta: meta["start"])
+    return QueryRefused(reason, hint, place["line"], place["col"] - (place["end"] - place["start"]))
 
 
 def _refuse_node(node: exp.Expr, hint: str) -> QueryRefused:

@@ -7,9 +7,9 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any
 
-from discreet import __version__
 from discreet._numbers import Bounds, Number
 from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
@@ -201,7 +201,7 @@ class Session:
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 

@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
 from importlib import import_module
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from discreet import __version__
 from discreet.accounting.cost import Cost
 from discreet.engines.base import about
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
@@ -141,7 +141,7 @@ def _make_certificate(plan: WorkloadPlan, answers: WorkloadAnswers, signing_key:
         reference.entry,
         measurement=reference.measurement,
         answer=reference.record,
-        software=f"discreet {__version__}",
+        software=f"discreet {version('discreet')}",
         key=signing_key,
     )
 

@@ -1,4 +1,4 @@
-"""Where DuckDB finds a source, and how its connection is closed to everything else.
+"""How DuckDB finds a source, and how its connection is locked to everything else.
 
 Frames and CSV files are read once, into a table of DuckDB's own; Parquet and DuckDB's files stay where they are.
 """
@@ -28,7 +28,7 @@ WILDCARDS = "*?["
 
 
 def new_connection() -> duckdb.DuckDBPyConnection:
-    """A connection of our own. Rows that memory does not hold go to a folder that nobody else can read."""
+    """Open a database in memory. Rows that memory does not hold go to a folder that only this user can read."""
     folder = _make_private_folder()
     connection = _open_without_display(config={"temp_directory": f"{folder}/rows"})  # the folder above it is private
     connection.execute("SET TimeZone = 'UTC'")  # in which texts of moments without an offset are read
@@ -39,9 +39,9 @@ def new_connection() -> duckdb.DuckDBPyConnection:
 def _make_private_folder() -> str:
     try:
         return mkdtemp(prefix="discreet-")
-    except OSError as mistake:
-        owner_log.warning("%s", mistake)
-        raise SourceRefused("there is no folder for temporary files", "name one that can be written, with TMPDIR") from None
+    except OSError as error:
+        owner_log.warning("%s", error)
+        raise SourceRefused("there is no folder for temporary files", "name a writable one in TMPDIR") from None
 
 
 def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.DuckDBPyConnection:
@@ -54,15 +54,18 @@ def _open_without_display(database: str = ":memory:", **options: Any) -> duckdb.
 
 
 def _remove_folder(folder: str, owner: int) -> None:
-    """Not by a fork of the process that made it, which still needs it."""
+    """Remove a folder, unless this process is a fork of the one that made it and still needs it."""
     if getpid() == owner:
         rmtree(folder, ignore_errors=True)
 
 
 def open_database(path: str) -> duckdb.DuckDBPyConnection:
-    """A database's file, to be read only. All connections of a process to one file share their settings, so the folder for
-    rows that memory does not hold is the first session's, and stays until the process ends. DuckDB's own choice would be a
-    folder beside the file, with the rows readable by everyone."""
+    """Open the file of a database for reading.
+
+    All connections of a process to one file share their settings, so the folder for rows that memory does not hold is that
+    of the first session, and stays until the process ends. DuckDB's own choice would be a folder beside the file, with rows
+    that other users can read.
+    """
     try:
         connection = _open_without_display(path, read_only=True)
         if not _read_setting(connection, "lock_configuration"):
@@ -70,24 +73,24 @@ def open_database(path: str) -> duckdb.DuckDBPyConnection:
             connection.execute("SET temp_directory = ?", [f"{folder}/rows"])
             register(_remove_folder, folder, getpid())
         return connection
-    except duckdb.Error as mistake:
-        owner_log.warning("%s", mistake)
+    except duckdb.Error as error:
+        owner_log.warning("%s", error)
         raise SourceRefused(
             f"the database {format_path(path)} cannot be opened",
-            f"check the path, and that nobody is writing to it; {SAYS_MORE}",
+            f"check the path, and that no other program is writing to it; {SAYS_MORE}",
         ) from None
 
 
 def lock_down(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """From here on the connection reaches these files and nothing else, and no setting can be changed back."""
-    if _read_setting(connection, "lock_configuration"):  # by an earlier session on the same file, or by its owner
+    """Let the connection reach these files and nothing else, and lock its settings."""
+    if _read_setting(connection, "lock_configuration"):  # an earlier session on the same file, or its owner, did so
         if _read_setting(connection, "enable_external_access"):
-            raise SourceRefused("this database is open elsewhere, with settings that are locked", "close it there")
+            raise SourceRefused("this database is open elsewhere in this process, with locked settings", "close it there")
         return connection
     allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
-    connection.execute("SET enable_progress_bar = true")  # kept, so that it can be asked for; never printed
+    connection.execute("SET enable_progress_bar = true")  # so that progress is counted; it is never printed
     connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -99,14 +102,16 @@ def _read_setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
 
 
 def check_collation(connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a connection in which different texts may be equal."""
     if _read_setting(connection, "default_collation"):
         raise SourceRefused("this connection has a default collation", "reset it: SET default_collation = ''")
 
 
 def refuse_without_access(path: str) -> None:
-    """Refuse a file or a folder that the system does not let us read. One that is missing is another matter."""
-    wild = [i for i, part in enumerate(Path(path).parts) if any(mark in part for mark in WILDCARDS)]
-    _refuse_closed(str(Path(*Path(path).parts[: wild[0]])) if wild else path, path)
+    """Refuse a file or a folder that this process may not read. A missing one passes: its error comes later."""
+    parts = Path(path).parts
+    wild = [i for i, part in enumerate(parts) if any(mark in part for mark in WILDCARDS)]
+    _refuse_closed(str(Path(*parts[: wild[0]])) if wild else path, path)
 
 
 def refuse_closed_files(files: Sequence[str], path: str) -> None:
@@ -115,49 +120,50 @@ def refuse_closed_files(files: Sequence[str], path: str) -> None:
         _refuse_closed(file, path)
 
 
-def _refuse_closed(place: str, path: str) -> None:
-    local = place.removeprefix("file://")
+def _refuse_closed(part: str, path: str) -> None:
+    """Refuse the source at `path` if this part of it cannot be read."""
+    local = part.removeprefix("file://")
     if "://" in local:
         return
     try:
-        os.close(os.open(local, os.O_RDONLY | os.O_NONBLOCK))  # of a folder, this is whether it can be listed
+        os.close(os.open(local, os.O_RDONLY | os.O_NONBLOCK))  # of a folder, this checks that it can be listed
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as error:  # a ValueError: a NUL in the path
-        owner_log.warning("%s: %s", place, error)
-        reason = f"{format_path(path)} {_closed(local)} ({reason_of(error)})"
+        owner_log.warning("%s: %s", part, error)
+        reason = f"{format_path(path)} {_describe_closed(local)} ({reason_of(error)})"
         raise SourceRefused(reason, "allow reading it, or check the path") from None
 
 
-def _closed(place: str) -> str:
+def _describe_closed(path: str) -> str:
     try:
-        return "is a folder that cannot be looked into" if stat.S_ISDIR(os.stat(place).st_mode) else "cannot be read"
+        return "is a folder that cannot be listed" if stat.S_ISDIR(os.stat(path).st_mode) else "cannot be read"
     except PermissionError:
-        return "is in a folder that cannot be looked into"
+        return "is in a folder that cannot be listed"
     except (OSError, ValueError):
         return "cannot be read"
 
 
 def files_of_folder(path: str) -> str:
-    """The pattern of the Parquet files in a folder and in the folders in it, all of which must be open to us: the engine
-    would leave out the files of one that is not."""
+    """The pattern of the Parquet files in a folder and its subfolders. Each of these must be readable: the engine would
+    silently skip the files of one that is not."""
     for _ in os.walk(path, onerror=lambda error: _refuse_closed(str(error.filename), path)):
         pass
     return f"{escape(path)}/**/*.parquet"
 
 
 def name_of_folder(path: str) -> str:
-    """What questions call the table in a folder: the folder's name, without .parquet.
+    """What queries call the table in a folder: the folder's name, without .parquet.
 
     >>> name_of_folder("/data/people.parquet"), name_of_folder("/data/people-2026.v1/")
     ('people', 'people-2026.v1')
     """
-    place = Path(path).resolve()
-    return place.stem if place.suffix.lower() == ".parquet" else place.name
+    folder = Path(path).resolve()
+    return folder.stem if folder.suffix.lower() == ".parquet" else folder.name
 
 
 def real_path(file: str) -> str:
-    """A file that a pattern matched, without links and without the scheme of a URL."""
+    """The path of a file that a pattern matched, without links and without the scheme of a URL."""
     return str(Path(file.removeprefix("file://")).resolve())
 
 
@@ -185,21 +191,21 @@ class TableLocation:
 
     qualified_name: tuple[str, str, str]
     computed: bool  # whether expressions of the owner's are evaluated when it is read: a view, another database's table
-    durable_address: str | None  # its file and schema; None for what goes with the process
+    durable_address: str | None  # its file and schema; None for a table that ends with the process
 
 
 def find_table(connection: duckdb.DuckDBPyConnection, table: str) -> TableLocation:
     """Find a table as DuckDB itself would: temporary ones first, then the current schema, then the only one there is."""
     found = connection.execute(_FIND_TABLE, [table]).fetchall()
-    meant = [row for row in found if row[3]] or [row for row in found if row[4]] or found
-    if len(meant) != 1:
-        reason = "more than one schema has a table of this name" if meant else "there is no such table"
-        raise SourceRefused(reason, "USE its schema first" if meant else "check its name")
-    [(catalog, schema, name, temporary, _, computed, path)] = meant
-    home = None if path is None or temporary else f"{absolute_path(path)} {json.dumps(schema)}"
-    return TableLocation((catalog, schema, name), computed, home)
+    candidates = [row for row in found if row[3]] or [row for row in found if row[4]] or found
+    if len(candidates) != 1:
+        reason = f"more than one schema has a table {table!r}" if candidates else f"there is no table {table!r}"
+        raise SourceRefused(reason, "choose one with USE" if candidates else "check its name")
+    [(catalog, schema, name, temporary, _, computed, path)] = candidates
+    address = None if path is None or temporary else f"{absolute_path(path)} {json.dumps(schema)}"
+    return TableLocation((catalog, schema, name), computed, address)
 
 
 def own_location(table: str) -> TableLocation:
-    """A table in a connection of our own."""
+    """The location of a table that `new_connection` holds."""
     return TableLocation(("memory", "main", table), computed=False, durable_address=None)

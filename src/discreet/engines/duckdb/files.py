@@ -1,9 +1,15 @@
-"""CSV files: every cell is read as text, and as the kind of its column afterwards.
+"""CSV and Parquet files as tables of DuckDB.
 
-With a policy, no type, delimiter or quote is guessed from values: the delimiter is the one that splits the header, which is
-public, into the declared names. Without one, kinds and delimiter are inferred from the first rows. Either way a cell that is
-not what its column holds is NULL, so what a cell means depends on that cell alone; an empty cell is NULL too, with or
-without quotes. The identity of a unit is its cell's own text (see `declared_kinds`).
+**CSV.** Every cell is read as text, and then as the kind of its column. With a policy, no type, delimiter or quote is
+inferred from values: the delimiter is the one that splits the header, which is public, into the declared names. Without a
+policy, kinds and delimiter are inferred from the first rows. Either way a cell that does not fit its column is NULL, so what
+a cell means depends on that cell alone; an empty cell is NULL too, with or without quotes. A unit is identified by the text
+of its cell (see `types`).
+
+**Parquet** files stay where they are. Columns that are folders (region=north/…) are texts, read by their declared kind like
+the cells of a CSV file: with inferred types, one person's folder would change the kind of a column. Types that differ
+between files are found from the metadata when the source is opened: a query would fail where it meets the other type, and so
+reveal which row is in which file.
 """
 
 import csv
@@ -28,7 +34,7 @@ DELIMITERS = (",", ";", "\t", "|")
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
-    """How the cells of a file are told apart, and what their columns are called."""
+    """How a file is split into cells, and what their columns are called."""
 
     names: Sequence[str]
     delimiter: str
@@ -39,11 +45,11 @@ class CsvLayout:
 
     @property
     def options(self) -> str:
-        """As arguments of read_csv."""
+        """The layout as arguments of read_csv."""
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.names)))
         marks = {"delim": self.delimiter, "quote": self.quote, "escape": self.escape}
-        written = ", ".join(f"{name} = {exp.Literal.string(mark).sql(dialect='duckdb')}" for name, mark in marks.items())
-        return f"auto_detect = false, header = {self.header}, skip = {self.skip}, {written}, columns = {{{columns}}}"
+        quoted = ", ".join(f"{name} = {exp.Literal.string(mark).sql(dialect='duckdb')}" for name, mark in marks.items())
+        return f"auto_detect = false, header = {self.header}, skip = {self.skip}, {quoted}, columns = {{{columns}}}"
 
 
 def load_csv(
@@ -53,9 +59,14 @@ def load_csv(
     kinds: Mapping[str, Kind] | None,
     unit: str | None = None,
 ) -> str | None:
-    """Read the declared columns into a table, or all of them, and return the column of the units' identities, if there is
-    one. The cast is made from a stored text: DuckDB hands a cast down to its reader of CSV, where a cell that does not fit
-    raises, TRY or not."""
+    """Read the declared columns, or all of them, into a table.
+
+    Texts are stored first and then cast: DuckDB would move the cast into its CSV reader, where a cell that does not fit
+    raises even in a TRY_CAST.
+
+    Returns:
+        The column that holds the units' identities; None if the units' own column does.
+    """
     _refuse_empty(files)
     if kinds is None:
         layout, kinds = _infer_layout(connection, files)
@@ -63,7 +74,7 @@ def load_csv(
         layout = _layout_for_kinds(files, kinds)
     columns = [_column_sql(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
     if not columns:
-        raise SourceRefused("no declared column is in the header of this file", "check the policy and the first line")
+        raise SourceRefused("the header of this file has no declared column", "check the policy and the first line")
     identities = None
     if unit is not None and unit in layout.names and kinds.get(unit) is not Kind.TEXT:
         identities = identity_column(unit, layout.names)
@@ -88,7 +99,7 @@ _SNIFF = "SELECT Delimiter, Quote, Escape, HasHeader, SkipRows, Columns FROM sni
 
 
 def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple[CsvLayout, dict[str, Kind]]:
-    """What the first rows of the first file look like."""
+    """Infer layout and kinds from the first rows of the first file."""
     found = connection.execute(_SNIFF, [files[0]]).fetchone()
     assert found is not None
     *marks, header, skip, columns = found
@@ -99,11 +110,12 @@ def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -
         if len(headers) > 1:
             raise SourceRefused("these files have different headers", "give each the same columns in the same order")
         names = headers.pop()
-        _refuse_twice(names, [name for name in names if name])
+        _refuse_duplicates(names, [name for name in names if name])
     return layout, {column["name"]: INFERRED.get(column["type"], Kind.TEXT) for column in columns}
 
 
 def _layout_for_kinds(files: Sequence[str], kinds: Mapping[str, Kind]) -> CsvLayout:
+    """The layout with the delimiter that splits the header into most of the declared names."""
     found = {delimiter: [_read_header(file, delimiter) for file in files] for delimiter in DELIMITERS}
     if not all(found[","]):
         raise SourceRefused("this file has no header", "put the names of the columns in its first line")
@@ -111,20 +123,21 @@ def _layout_for_kinds(files: Sequence[str], kinds: Mapping[str, Kind]) -> CsvLay
     header = found[delimiter][0]
     if any(other != header for other in found[delimiter]):
         raise SourceRefused("these files have different headers", "give each the same columns in the same order")
-    _refuse_twice(header, kinds)
+    _refuse_duplicates(header, kinds)
     return CsvLayout(header, delimiter)
 
 
-def _refuse_twice(header: Sequence[str], names: Iterable[str]) -> None:
-    """DuckDB would give the second column of a name another one."""
-    if twice := [name for name in names if header.count(name) > 1]:
-        raise SourceRefused(f"two columns of this file are called {twice[0]}", "rename one of them")
+def _refuse_duplicates(header: Sequence[str], names: Iterable[str]) -> None:
+    """Refuse two columns of one name: DuckDB would give the second another one."""
+    if duplicates := [name for name in names if header.count(name) > 1]:
+        raise SourceRefused(f"two columns of this file are called {duplicates[0]}", "rename one of them")
 
 
 def _refuse_empty(files: Sequence[str]) -> None:
-    """DuckDB would make up a column. The owner's log says which file it is: it may be named after a person."""
+    """Refuse an empty file, for which DuckDB would invent a column. Only the owner's log names it: a file may be named
+    after a person."""
     for file in files:
-        with _opened(file) as lines:
+        with _open_text(file) as lines:
             if not any(line.strip() for line in lines):
                 owner_log.warning("this file is empty: %s", file)
                 reason = "this file is empty" if len(files) == 1 else "one of these files is empty"
@@ -132,7 +145,7 @@ def _refuse_empty(files: Sequence[str]) -> None:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
+def _open_text(path: str) -> Iterator[TextIO]:
     try:
         with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             yield file
@@ -141,21 +154,13 @@ def _opened(path: str) -> Iterator[TextIO]:
 
 
 def _read_header(path: str, delimiter: str, skip: int = 0) -> list[str]:
-    """Only this line: what is wrong further down is not the header's fault."""
-    with _opened(path) as file:
+    """Read the first line after `skip` lines, and no other: the rest of the file may be broken."""
+    with _open_text(path) as file:
         for _ in range(skip):
             next(file, "")
         line = next(csv.reader(file, delimiter=delimiter), [])
         "".join(line).encode()
     return line
-
-
-# Parquet files, which stay where they are: how they are read, and by what their contents are known.
-#
-# Columns that are folders (region=north/…) are texts, read by their declared kind like the cells of a CSV file: guessed
-# types
-# would let one person's folder change the kind of a column. What differs between files is found from their metadata when the
-# source is opened: the engine would raise where it meets the other type, and so tell which row is in which file.
 
 
 def create_parquet_view(
@@ -165,7 +170,11 @@ def create_parquet_view(
     kinds: Mapping[str, Kind] | None,
     unit: str | None = None,
 ) -> str | None:
-    """Make a view of the files, and return the column of the units' identities, if there is one."""
+    """Create a view of the files.
+
+    Returns:
+        The column that holds the units' identities; None if the units' own column does.
+    """
     folders = _partition_columns(files)
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     read = f"read_parquet({listed}, hive_partitioning = {bool(folders)}, hive_types_autocast = false)"
@@ -184,11 +193,13 @@ def create_parquet_view(
 
 
 def _partition_columns(files: Sequence[str]) -> tuple[str, ...]:
-    """The columns that the files' folders stand for, the same for every file."""
+    """The columns that folders named NAME=VALUE stand for, which must be the same for every file."""
     found = {tuple(part.partition("=")[0] for part in PurePath(file).parent.parts if "=" in part) for file in files}
     if len(found) > 1:
         owner_log.warning("the folders of these files stand for different columns: %s", sorted(found))
-        raise SourceRefused("these files are in folders of different columns", "give each file the same NAME=VALUE folders")
+        raise SourceRefused(
+            "the folders of these files stand for different columns", "give each the same NAME=VALUE folders"
+        )
     return found.pop() if found else ()
 
 
@@ -199,8 +210,12 @@ _SCHEMA = """SELECT file_name, name, num_children, type, type_length, converted_
 def compute_parquet_fingerprint(
     connection: duckdb.DuckDBPyConnection, files: Sequence[str], columns: Collection[str]
 ) -> str | None:
-    """Refuse files whose schemas differ in these columns; else return what they are known by: paths, sizes, times and the
-    schema. None if a file's time cannot be told."""
+    """Return a hash of what the files are known by: paths, sizes, times and the schema of these columns; None if the time of
+    a file is unknown.
+
+    Raises:
+        SourceRefused: the files' schemas differ in these columns.
+    """
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     schemas: dict[str, dict[str, Any]] = {}
     rows = iter(connection.execute(_SCHEMA.format(files=listed)).fetchall())
@@ -212,7 +227,7 @@ def compute_parquet_fingerprint(
         if schema != first:
             differing = sorted(name for name in columns if schema.get(name) != first.get(name))
             owner_log.warning("the columns %s of %s are not of the types that %s has", differing, file, next(iter(schemas)))
-            raise SourceRefused("the columns of these files are not of the same types", VALIDATE)
+            raise SourceRefused("a column has different types in these files", VALIDATE)
     try:
         stats = [
             (os.path.realpath(file), status.st_size, status.st_mtime_ns) for file in files for status in (os.stat(file),)
@@ -229,7 +244,7 @@ def _read_field(rows: Iterator[tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
 
 
 def read_physical_type(connection: duckdb.DuckDBPyConnection, files: Sequence[str], column: str) -> str | None:
-    """The physical type of a column in the first file; None for a folder's column."""
+    """The physical type of a column in the first file; None for a column that folders stand for."""
     query = "SELECT type FROM parquet_schema(?) WHERE name = ? AND type IS NOT NULL"
     found = connection.execute(query, [files[0], column]).fetchone()
     return None if found is None else found[0]

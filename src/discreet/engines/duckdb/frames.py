@@ -1,10 +1,10 @@
 """Frames: pandas, Polars and Arrow tables, copied once into a table of DuckDB's own.
 
-With a policy, every column is read by its declared kind, as in a CSV file (see `declared_kinds`); without one, by its own
-type. A value that the engine cannot hold is met when the source is opened, and cannot make a question fail later.
+With a policy, every column is read by its declared kind, as in a CSV file (see `types`); without one, by its own type. A
+value that the engine cannot hold is found when the source is opened, and cannot make a query fail later.
 
-A pandas column of Python objects is read cell by cell, each as a text that depends on that cell alone. DuckDB would guess
-the type of such a column from a sample of its cells, round 1.5 to 2 where it guessed whole numbers, and fail where a cell
+A pandas column of Python objects is read cell by cell, each as a text that depends on that cell alone. DuckDB would infer
+the type of such a column from a sample of its cells, round 1.5 to 2 where it inferred whole numbers, and fail where a cell
 does not fit.
 """
 
@@ -31,9 +31,10 @@ from discreet.engines.duckdb.types import (
 from discreet.errors import SourceRefused
 from discreet.query.schema import Kind
 
-LARGEST = 1 << 63
-HUGE = 1 << 256
-EXACT = 1 << 53
+BIGINT_LIMIT = 1 << 63
+DIGITS_LIMIT = 1 << 256
+"""From here on whole numbers are written in hexadecimal: Python writes no more than 4,300 decimal digits."""
+EXACT_LIMIT = 1 << 53
 """Up to here a double holds every whole number."""
 FAMILY_KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
 
@@ -41,27 +42,30 @@ FAMILY_KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "
 def copy_frame(
     connection: duckdb.DuckDBPyConnection, name: str, frame: Any, kinds: Mapping[str, Kind] | None, unit: str | None
 ) -> str | None:
-    """Copy the declared columns of a frame into a table, or all of them, and return the column of the units' identities, if
-    there is one."""
+    """Copy the declared columns of a frame, or all of them, into a table.
+
+    Returns:
+        The column that holds the units' identities; None if the units' own column does.
+    """
     given = _Frame(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
-    names = _names(frame)
+    names = list(frame.columns) if _is_pandas(frame) else [field.name for field in _arrow_fields(frame)]
     if len(set(names)) < len(names):  # DuckDB would give the second column another name
         raise SourceRefused("two columns of this frame have the same name", "rename one of them")
     if _is_pandas(frame):
         given = given.without_objects(unit)
     connection.register("given", given.frame)
-    held = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
-    columns = given.select_columns(held)
+    types = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
+    columns = given.select_columns(types)
     identities = given.identities
     if (
         identities is None
         and unit is not None
-        and (kind := given.kinds.get(unit) or kind_of(held.get(unit, ""))) is not None
+        and (kind := given.kinds.get(unit) or kind_of(types.get(unit, ""))) is not None
     ):
-        if held[unit] in ("FLOAT", "DOUBLE"):
+        if types[unit] in ("FLOAT", "DOUBLE"):
             _check_float_units(connection, unit)
-        read = read_identity(kind, held[unit], quote_name(unit))
-        identities = None if read is None else identity_column(unit, held)
+        read = read_identity(kind, types[unit], quote_name(unit))
+        identities = None if read is None else identity_column(unit, types)
         columns += [] if identities is None else [f"{read} AS {quote_name(identities)}"]
     connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns) or '*'} FROM given")
     connection.unregister("given")
@@ -69,16 +73,18 @@ def copy_frame(
 
 
 def _check_float_units(connection: duckdb.DuckDBPyConnection, unit: str) -> None:
-    """Whole numbers beside a missing one are floats in pandas, and beyond 2^53 several ids are one float."""
-    beyond = f"SELECT count(*) FROM given WHERE isfinite({quote_name(unit)}) AND abs({quote_name(unit)}) >= {EXACT}"
+    """Refuse floats beyond 2^53, where several ids are one float. In pandas, whole numbers beside a missing one are
+    floats."""
+    beyond = f"SELECT count(*) FROM given WHERE isfinite({quote_name(unit)}) AND abs({quote_name(unit)}) >= {EXACT_LIMIT}"
     if connection.execute(beyond).fetchall() != [(0,)]:
         raise SourceRefused(
-            f"the units in {unit} are floats, which do not tell large ids apart", "hold them as texts, or in pandas as Int64"
+            f"the units in {unit} are floats, which do not tell large ids apart",
+            "store them as texts, or in pandas as Int64",
         )
 
 
 def find_frame_unit_problem(frame: Any, unit: str | None) -> str | None:
-    """Why the units of a frame cannot be told apart; None if they can."""
+    """Say why two units of a frame could be read as one; None if they cannot."""
     fields = {field.name: str(field.type) for field in _arrow_fields(frame)}
     return "date64 is read without its time of day" if fields.get(unit or "") == "date64[ms]" else None
 
@@ -88,14 +94,10 @@ def _is_pandas(frame: Any) -> bool:
 
 
 def _arrow_fields(frame: Any) -> list[Any]:
-    """The fields of an Arrow table, reader or dataset. Polars, whose names are unique, is not asked: it would compute the
-    schema of a lazy frame, with a warning."""
+    """The fields of an Arrow table, reader or dataset. None of a Polars frame, which has unique names: a lazy one would
+    compute its schema, with a warning."""
     schema = () if type(frame).__module__.partition(".")[0] in ("pandas", "polars") else getattr(frame, "schema", ())
     return [field for field in schema if hasattr(field, "type")]
-
-
-def _names(frame: Any) -> list[str]:
-    return list(frame.columns) if _is_pandas(frame) else [field.name for field in _arrow_fields(frame)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class _Frame:
     identities: str | None = None
 
     def select_columns(self, types: Mapping[str, str]) -> list[str]:
-        """By kind where one is known; else as they are, or, if the columns are declared, not at all."""
+        """The columns in SQL: read by kind where one is known, else as they are, or left out if columns are declared."""
         kinds = {name: Kind.TIMESTAMP for name, kind in types.items() if kind == ZONED_NS and not self.declared} | self.kinds
         known = {name: read_as(kinds[name], kind, quote_name(name)) for name, kind in types.items() if name in kinds}
         return [
@@ -118,7 +120,7 @@ class _Frame:
         ]
 
     def without_objects(self, unit: str | None) -> "_Frame":
-        """The same with texts in place of pandas objects."""
+        """The same frame with texts in place of pandas objects."""
         import pandas
 
         texts, kinds, identities = self.frame.copy(deep=False), dict(self.kinds), None
@@ -126,7 +128,7 @@ class _Frame:
             if not _holds_objects(self.frame[name].dtype) or (self.declared and name not in kinds):
                 continue
             cells = [read_cell(cell) for cell in self.frame[name].astype(object)]
-            kind = kinds[name] = kinds[name] if self.declared else _guess_kind(cells)
+            kind = kinds[name] = kinds[name] if self.declared else _infer_kind(cells)
             texts[name] = pandas.array([_value_text(kind, *cell) for cell in cells], dtype="string")
             if unit is not None and name == unit:
                 identities = identity_column(unit, self.frame.columns)
@@ -145,7 +147,7 @@ def read_cell(cell: Any) -> tuple[str | None, str | None]:
     if isinstance(cell, str):
         return "text", str.__str__(cell)
     if isinstance(cell, int | numpy.integer):
-        return "number", str(int(cell)) if abs(int(cell)) < HUGE else hex(cell)  # Python writes no more than 4,300 digits
+        return "number", str(int(cell)) if abs(int(cell)) < DIGITS_LIMIT else hex(cell)
     if isinstance(cell, float | numpy.floating):
         return (None, None) if isnan(cell) else ("number", _format_float(float(cell)))
     if isinstance(cell, Decimal):
@@ -157,11 +159,12 @@ def read_cell(cell: Any) -> tuple[str | None, str | None]:
 
 
 def _format_float(number: float) -> str:
-    return str(int(number)) if number.is_integer() and -LARGEST <= number < LARGEST else repr(number)
+    return str(int(number)) if number.is_integer() and -BIGINT_LIMIT <= number < BIGINT_LIMIT else repr(number)
 
 
 def _format_moment(moment: datetime) -> str | None:
-    """As DuckDB writes it: in UTC if it has a zone, without zeros after the last digit. None if that is beyond all years."""
+    """Format a moment as DuckDB does: in UTC if it has a zone, without zeros after the last digit. None if no year holds
+    it."""
     try:
         naive = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     except (OverflowError, ValueError):
@@ -194,8 +197,8 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _guess_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
-    """Without a policy: the kind of the one family that there is, or text."""
+def _infer_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
+    """The kind of the one family that the cells have, without a policy; text if they have several."""
     families = {family for family, _ in cells if family is not None}
     if families == {"number"}:
         whole = all(text is None or text.lstrip("-").isdecimal() for _, text in cells)
@@ -204,8 +207,8 @@ def _guess_kind(cells: Sequence[tuple[str | None, str | None]]) -> Kind:
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Objects, categories of anything, intervals, periods; not numbers, truth values, moments or texts of one type. DuckDB
-    reads moments in a zone without their nanoseconds."""
+    """Whether a column holds objects, categories, intervals or periods, and not numbers, truth values, moments or texts of
+    one type. Moments in a zone count as objects: DuckDB would read them without their nanoseconds."""
     if str(dtype).startswith("datetime64[ns, "):
         return True
     return str(dtype) in ("object", "category") or (dtype.kind == "O" and not str(dtype).startswith(("str", "string")))

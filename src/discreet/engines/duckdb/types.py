@@ -1,11 +1,11 @@
-"""Read a cell of any DuckDB type as the kind that its column is declared to hold, and as the identity of a unit.
+"""How a cell of any DuckDB type is read: as the kind that its column is declared to hold, and as the identity of a unit.
 
 Both are total functions of the one cell and of what is declared. A cell that does not fit its declared kind is NULL. Neither
 depends on the type that a column happens to have, because one person's odd or missing cell decides that type: pandas turns
 whole numbers beside a missing one into floats, and numbers beside a text into objects.
 
-**Identity of a unit.** Contribution bounds hold per unit, so two people whose ids read as one would be bounded as one, and
-one of them could move a sum by more than the stated sensitivity. The identity is therefore injective in what the source
+**Identity of a unit.** Contribution bounds hold per unit, so two people with ids that read as one would be bounded as one,
+and one of them could move a sum by more than the stated sensitivity. The identity is therefore injective in what the source
 holds. In a text file it is the cell's own text: "1", "01" and " 1 " are three units. In a frame, a cell of the declared
 kind's own family is its one text (a whole number has the same one as a float), and a cell of another family is marked by a
 leading NUL and the name of its family: the text "1" among numbers is not the number 1.
@@ -35,7 +35,7 @@ FAMILIES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
-"""The family of each DuckDB type; lists, structs, blobs, intervals and the rest have none and read as NULL."""
+"""The family of each DuckDB type; lists, structs, blobs, intervals and others have none and are read as NULL."""
 
 KINDS = {
     **dict.fromkeys(WHOLE_NUMBERS - {"UHUGEINT"}, Kind.INTEGER),
@@ -45,7 +45,7 @@ KINDS = {
     "BOOLEAN": Kind.BOOLEAN,
     "DATE": Kind.DATE,
 }
-"""The kind of each DuckDB type that is shown."""
+"""The kind of each DuckDB type; a column of any other type is hidden."""
 
 READ_AS = {
     "UUID": "VARCHAR",
@@ -64,27 +64,27 @@ ALLOWED = {
     Kind.DATE: ("date", "moment", "text"),
     Kind.TIMESTAMP: ("moment", "date", "text"),
 }
-"""The families whose cells can be read as a kind; the first is the kind's own."""
+"""The families of cells that can be read as a kind; the first is the kind's own."""
 
 
 def quote_name(name: str) -> str:
-    """A name as DuckDB's SQL has it."""
+    """Quote a name for DuckDB."""
     return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
 
 
 def kind_of(type_name: str) -> Kind | None:
-    """The kind that a column of this DuckDB type holds; None if it is not shown."""
+    """The kind that a column of this DuckDB type holds; None if it is hidden."""
     return KINDS.get(type_name.partition("(")[0])
 
 
 def family_prefix(family: str) -> str:
-    """What the identity of a cell begins with if its family is not the declared kind's own."""
+    """The prefix of the identity of a cell whose family is not the declared kind's own."""
     return f"\0{family}:"
 
 
 def read_text_as(kind: Kind, text: str) -> str:
-    """SQL that reads a text. A whole number is a sign and digits: TRY_CAST alone takes 1.4, 1e0, 0x1 and 1_000 too. A
-    timestamp with a UTC offset is the same moment in UTC; one without is taken to be in UTC."""
+    """SQL that reads a text as a kind. A whole number is a sign and digits: TRY_CAST alone accepts 1.4, 1e0, 0x1 and 1_000
+    too. A timestamp with a UTC offset is the same moment in UTC; one without is taken to be in UTC."""
     match kind:
         case Kind.TEXT:
             return text
@@ -97,7 +97,7 @@ def read_text_as(kind: Kind, text: str) -> str:
 
 
 def read_as(kind: Kind, type_name: str, cell: str) -> str:
-    """SQL that reads a cell of the DuckDB type `held` as `kind`."""
+    """SQL that reads a cell of a DuckDB type as a kind."""
     family = _family(type_name)
     if family not in ALLOWED[kind]:
         return f"NULL::{TYPES[kind]}"
@@ -133,7 +133,7 @@ def _family_prefix_sql(family: str) -> str:
 
 
 def _to_text(type_name: str, cell: str) -> str:
-    """The one text of a cell, whatever type its column has."""
+    """SQL for the text of a cell, the same for equal cells whatever type their column has."""
     if type_name in ("FLOAT", "DOUBLE"):
         number = _to_double(cell)
         return f"CASE WHEN NOT isnan({number}) THEN coalesce({_to_whole(number)}::VARCHAR, {number}::VARCHAR) END"
@@ -145,7 +145,7 @@ def _to_double(cell: str) -> str:
 
 
 def _to_whole(number: str) -> str:
-    """A double that is a whole number, as one; NaN, infinities and fractions are missing."""
+    """SQL for a double as a whole number; NaN, infinities and fractions are NULL."""
     return f"TRY_CAST(CASE WHEN isfinite({number}) AND {number} = floor({number}) THEN {number} END AS BIGINT)"
 
 

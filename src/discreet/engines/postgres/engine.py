@@ -129,7 +129,9 @@ class Postgres(SqlEngine):
             with connection.read_transaction() as transaction:
                 state = read_table_state(transaction, name)
             if state is None:
-                raise SourceRefused("there is no such table", "check its name, its schema and the search_path of the role")
+                raise SourceRefused(
+                    f"there is no table {table!r}", "check its name, its schema and the search_path of the role"
+                )
             try:
                 types, padded = _read_types(connection, state)
             except psycopg.Error:

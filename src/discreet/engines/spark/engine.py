@@ -1,8 +1,16 @@
 """Apache Spark: the engine for frames, tables and files of a cluster.
 
-Questions run in a session of their own on the same context (`newSession`), so that no setting of the user's is changed.
-What is collected is group keys and integers. A timestamp with time zone is read as the same moment in UTC. A frame's own
-expressions are the owner's: they run as the frame's session has them.
+Queries run in a session of their own on the same context (`newSession`), so that no setting of the user's is changed. Only
+group keys and integers are collected. A frame's own expressions are the owner's: they run as the frame's session has them.
+
+**Where rows come from.** A retry after a crash finds its debit by a name of the source that outlives the context. A table of
+the catalog has such a name, and so has a frame that only reads one folder of Parquet files. A view that ends with the
+context, or a frame that computes something, may hold anything, and is like no other.
+
+**Which types are read.** `kind_of` lists them; a column of any other type (arrays, maps, binaries, intervals …) is hidden.
+decimal(p, 0) holds whole numbers, any other decimal is a real. char(n) is read without its padding, and a timestamp with
+time zone as the same moment in UTC. A text that is not UTF-8 is NULL: it could not be shown, and one row must not decide
+whether there is an answer.
 """
 
 import json
@@ -12,12 +20,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow
+from pyspark.sql import DataFrame, SparkSession, types
 from sqlglot import exp
 
 from discreet.engines.base import (
@@ -34,16 +44,9 @@ from discreet.engines.base import (
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.public_tables import clean_values, describe_public_table
 from discreet.engines.spark.session import GlobalView, Job, new_session, start_session, translate_errors
-from discreet.engines.spark.types import is_padded, kind_of, reader_of, to_frame
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.query.schema import Column, Kind, PublicTable
 from discreet.sql.dialects import SPARK
-
-# Where Spark's rows come from, by a name that outlives the context: who asks again after a crash is known by it.
-#
-# A table of the catalog has such a name, and so has a frame that is nothing but one place of Parquet files. A view that goes
-# with the context, or a frame that computes something, may hold anything, and is like no other.
-
 
 SOURCES = "org.apache.spark.sql.execution.datasources"
 _PASSWORD = re.compile(r"^([^/:]+://[^/:@]*):[^/]*@")
@@ -51,17 +54,20 @@ _PASSWORD = re.compile(r"^([^/:]+://[^/:@]*):[^/]*@")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where rows come from: the identity of that place, whether it outlives the context, whether rows are computed by
-    expressions of the owner's whenever they are read, and the frame, if it is nothing but Parquet files."""
+    """Where rows come from."""
 
     identity: str
-    lasting: bool = True
-    computed: bool = False
-    parquet: DataFrame | None = None
+    lasting: bool = True  # whether the identity outlives the context
+    computed: bool = False  # whether reading evaluates expressions of the owner's
+    parquet: DataFrame | None = None  # the frame, if it only reads Parquet files
 
     def compute_fingerprint(self, columns: Collection[str]) -> str | None:
-        """Refuse files whose schemas differ in these columns; else return what the rows are known by, None if by nothing.
-        A table or view of the catalog is known by its name alone: whether its rows changed is the owner's to know."""
+        """Return a hash of what the rows are known by; None if by nothing. A table or view of the catalog is known by its
+        name alone: whether its rows changed is for the owner to know.
+
+        Raises:
+            SourceRefused: the files' schemas differ in these columns.
+        """
         if not self.lasting:
             return None
         known = self.identity if self.parquet is None else _describe_files(self.parquet, columns)
@@ -69,49 +75,50 @@ class Origin:
 
 
 def _describe_files(frame: DataFrame, columns: Collection[str]) -> str:
-    """Paths, sizes and times of Parquet files. Spark takes one file's schema for all, and raises where it meets a column of
-    another type; merged, all schemas are read, and types that differ are refused."""
+    """Describe Parquet files by schema, paths, sizes and times, and refuse types that differ between them: Spark takes one
+    file's schema for all, and a query would fail where it meets another type."""
     index, session = _find_relation(frame).location(), frame.sparkSession
     roots = [index.rootPaths().apply(i).toString() for i in range(index.rootPaths().size())]
     try:
         merged = {field.name: field.dataType for field in session.read.option("mergeSchema", "true").parquet(*roots).schema}
-    except Exception as mistake:
-        owner_log.warning("%s", mistake)
+    except Exception as error:
+        owner_log.warning("%s", error)
         merged = {}
     if any(field.name in columns and merged.get(field.name) != field.dataType for field in frame.schema):
-        raise SourceRefused("the columns of these files are not of the same types", VALIDATE)
+        raise SourceRefused("a column has different types in these files", VALIDATE)
     return f"{frame.schema.json()} {index.allFiles().mkString(' ')}"
 
 
 def resolve_table(session: SparkSession, name: str) -> tuple[tuple[str, ...], Origin]:
-    """The full name of a table as the user's session understands it, and where its rows come from."""
+    """Return the full name of a table as the user's session resolves it, and where its rows come from."""
     found = session.catalog.getTable(".".join(f"`{part.replace('`', '``')}`" for part in split_table_name(name, 3)))
-    space = tuple(found.namespace or ())
-    if found.isTemporary and not space:
+    namespace = tuple(found.namespace or ())
+    if found.isTemporary and not namespace:
         raise SourceRefused(
             "this is a temporary view of your own session", "give the frame: connect(spark.table(…), table=…)"
         )
-    place = (*((found.catalog,) if found.catalog else ()), *space, found.name)
-    if len(place) > 3:
+    full_name = (*((found.catalog,) if found.catalog else ()), *namespace, found.name)
+    if len(full_name) > 3:
         raise SourceRefused("this table is in a namespace of several parts", "give the frame: connect(spark.table(…), …)")
     if found.isTemporary:
-        return place, Origin(f"spark view {uuid4().hex}", lasting=False, computed=True)
-    home = _without_password(session.conf.get("spark.sql.warehouse.dir") or "")
+        return full_name, Origin(f"spark view {uuid4().hex}", lasting=False, computed=True)
+    warehouse = _without_password(session.conf.get("spark.sql.warehouse.dir") or "")
     stored = found.tableType in ("MANAGED", "EXTERNAL")
-    return place, Origin(f"spark {json.dumps((session.sparkContext.master, home, *place))}", computed=not stored)
+    identity = f"spark {json.dumps((session.sparkContext.master, warehouse, *full_name))}"
+    return full_name, Origin(identity, computed=not stored)
 
 
 def origin_of_files(session: SparkSession, path: str, frame: DataFrame) -> Origin:
-    """A path as the cluster understands it: "people.parquet" is another file in another folder."""
+    """The origin of files: their path as the cluster resolves it."""
     context: Any = session.sparkContext
-    at = context._jvm.org.apache.hadoop.fs.Path(path)
-    whole = at.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(at).toString()
-    return Origin(f"spark files {_without_password(whole)}", parquet=frame)
+    relative = context._jvm.org.apache.hadoop.fs.Path(path)
+    absolute = relative.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(relative).toString()
+    return Origin(f"spark files {_without_password(absolute)}", parquet=frame)
 
 
 def origin_of_frame(frame: DataFrame) -> Origin:
-    """The one place that a frame reads whole, or a name of its own. Where a catalog or a log says which files count, the
-    place alone does not."""
+    """The one folder of Parquet files that a frame reads whole; for any other frame, a name of its own. Where a catalog or a
+    log decides which files count, the folder alone does not."""
     relation = _find_relation(frame)
     if (
         relation is not None
@@ -125,7 +132,7 @@ def origin_of_frame(frame: DataFrame) -> Origin:
 
 
 def _find_relation(frame: DataFrame) -> Any:
-    """What a frame reads, if it does nothing but read; else None."""
+    """What a frame reads, if it only reads; else None."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
@@ -133,12 +140,12 @@ def _find_relation(frame: DataFrame) -> Any:
 
 
 def _is_class(thing: Any, name: str) -> bool:
-    """Of exactly this class: one that is made from it may read otherwise."""
+    """Whether an object is of exactly this class: a subclass may read otherwise."""
     return str(thing.getClass().getName()) == f"{SOURCES}.{name}"
 
 
 def _without_password(uri: str) -> str:
-    """Without a password. What stands before it is kept: it may be the container that the files are in.
+    """Take the password out of a URI. What stands before it stays: it may be the container of the files.
 
     >>> _without_password("s3a://key:secret@bucket/people.parquet"), _without_password("abfss://hr@account/people.parquet")
     ('s3a://key@bucket/people.parquet', 'abfss://hr@account/people.parquet')
@@ -184,29 +191,28 @@ class Spark(SqlEngine):
 
     @classmethod
     def connect(cls, source: str, table: str | None, path: str | None, name: str | None) -> "Spark":
-        """A table of the catalog, or Parquet files, on "spark:local[2]" or "spark://…"."""
+        """Open a table of the catalog, or Parquet files, on "spark:local[2]" or "spark://…"."""
         if (table is None) == (path is None):
-            raise SourceRefused("a cluster holds many tables", "say which with table=, or where its files are with path=")
+            raise SourceRefused("a cluster holds many tables", "name one with table=, or its files with path=")
         running = start_session(source if source.startswith("spark://") else source.removeprefix("spark:"))
         if path is None:
             with translate_errors("this table cannot be read", f"check its name; {SAYS_MORE}"):
-                place, origin = resolve_table(running, table or "")
-            return cls(new_session(running), place, place[-1], origin)
+                full_name, origin = resolve_table(running, table or "")
+            return cls(new_session(running), full_name, full_name[-1], origin)
         if PurePosixPath(path).suffix.lower() not in (".parquet", ""):
-            raise SourceRefused("Spark reads Parquet here", "types of text files are guessed from values; convert it first")
+            raise SourceRefused("Spark reads only Parquet files here", "convert it: types of text files would be inferred")
         session, view = new_session(running), f"discreet_{uuid4().hex}"
         with translate_errors("these files cannot be read", f"check the path and the format; {SAYS_MORE}"):
             frame = session.read.parquet(path)
             frame.createOrReplaceTempView(view)
             origin = origin_of_files(session, path, frame)
-        called = name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data"
-        return cls(session, (view,), called, origin)
+        return cls(session, (view,), name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data", origin)
 
     @classmethod
     def of(cls, frame: Any, table: str) -> "Spark":
-        """A frame of the user's own session."""
+        """Open a frame of the user's own session."""
         if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
-            raise SourceRefused("this is no frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
+            raise SourceRefused("this is not a frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
         with translate_errors("this frame cannot be read", SAYS_MORE):
             _check_frame(frame)
             view = GlobalView(frame)
@@ -219,44 +225,44 @@ class Spark(SqlEngine):
         return self if self.frame is None else self.frame
 
     def describe_columns(self) -> dict[str, Column]:
-        """Names and kinds of the columns. No value is read."""
+        """Return the names and kinds of the columns. No value is read."""
         return {name: Column(kind) for name, (kind, _) in self.types.items()}
 
-    def with_public(self, sources: Mapping[str, Any]) -> "tuple[Spark, dict[str, PublicTable]]":
-        """The same table beside copies of these public ones, which may be files or frames. A copy is a view."""
-        places, lookups = dict(self.public), {}
+    def with_public(self, sources: Mapping[str, Any]) -> tuple[Self, dict[str, PublicTable]]:
+        """Return the same table beside copies of these public ones, which may be files or frames. A copy is a view."""
+        names, tables = dict(self.public), {}
         for name, source in sources.items():
             kinds, rows = DuckDB.open(source, name).read_all()
             values = clean_values(kinds, rows)
-            places[name] = f"discreet_{uuid4().hex}"
+            names[name] = f"discreet_{uuid4().hex}"
             with translate_errors(f"the public table {name} cannot be copied", SAYS_MORE):
-                to_frame(self.session, kinds, values).createOrReplaceTempView(places[name])
-                unique = self._find_unique_columns(places[name], kinds)
-            lookups[name] = describe_public_table(name, kinds, values, unique)
-        return self._beside(places), lookups
+                to_frame(self.session, kinds, values).createOrReplaceTempView(names[name])
+                unique = self._find_unique_columns(names[name], kinds)
+            tables[name] = describe_public_table(name, kinds, values, unique)
+        return self._beside(names), tables
 
     def compute_fingerprint(self, columns: Collection[str]) -> Fingerprint | None:
-        """Spark decodes files whenever it reads, so that every source can fail."""
+        """Every source can fail: Spark decodes files whenever it reads them."""
         return Fingerprint(self.origin.compute_fingerprint(columns))
 
     def find_unit_problem(self, unit: str) -> str | None:
-        """Why the units of this column cannot be told apart; None if they can."""
+        """Say why two units of this column could be read as one; None if they cannot."""
         if self.types[unit][0] is Kind.TIMESTAMP:
-            return "Spark keeps no nanoseconds of a timestamp"
+            return "Spark reads a timestamp without its nanoseconds"
         return "char(n) is read without the blanks at its end" if unit in self.padded else None
 
-    def _find_unique_columns(self, place: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
-        """Asked of the engine, whose equality is the one that will join."""
+    def _find_unique_columns(self, view: str, kinds: Mapping[str, Kind]) -> frozenset[str]:
+        """The columns in which no value occurs twice. The engine decides, because its equality is the one that joins."""
         names = [name for name, kind in kinds.items() if kind is not Kind.REAL]
         columns = [exp.to_identifier(name, quoted=True).sql(dialect="spark") for name in names]
         if not columns:
             return frozenset()
         counts = ", ".join(f"COUNT({column}) = COUNT(DISTINCT {column})" for column in columns)
-        [row] = self.session.sql(f"SELECT {counts} FROM {place}").collect()
-        return frozenset(name for name, once in zip(names, row, strict=True) if once)
+        [row] = self.session.sql(f"SELECT {counts} FROM {view}").collect()
+        return frozenset(name for name, unique in zip(names, row, strict=True) if unique)
 
     def progress(self) -> float | None:
-        """The share of the tasks known so far that are done; None before there are any."""
+        """Return the share of the known tasks that are done; None before there are any."""
         return self.job.progress()
 
     def _public_relation(self, name: str) -> exp.Expr:
@@ -266,16 +272,16 @@ class Spark(SqlEngine):
         try:
             with self.job.track():
                 frame = self.session.sql(statement)
-                frame._jdf.queryExecution().executedPlan()  # here: a plan that fails in the serving thread is waited for
-                found = frame.toArrow()
-            for batch in found.to_batches():
+                frame._jdf.queryExecution().executedPlan()  # a plan that failed in the thread that serves rows would hang
+                rows = frame.toArrow()
+            for batch in rows.to_batches():
                 yield from zip(*(_decimals_to_int(column.to_pylist()) for column in batch.columns), strict=True)
-        except Exception as mistake:  # a stopped context raises whatever comes first
-            owner_log.warning("%s", mistake)
-            raise (OutOfResources if _is_resource(mistake) or self._has_ended() else EngineFailed) from None
+        except Exception as error:  # a stopped context raises whatever comes first
+            owner_log.warning("%s", error)
+            raise (OutOfResources if _is_resource(error) or self._has_ended() else EngineFailed) from None
 
     def _has_ended(self) -> bool:
-        """Whether the context is gone, which shows in whatever Python or Java meets first."""
+        """Whether the context is gone, which shows as whatever Python or Java meets first."""
         try:
             context = self.session.sparkContext._jsc
             return context is None or bool(context.sc().isStopped())
@@ -287,23 +293,93 @@ RESOURCES = (
     "OutOfMemory", "ExecutorLost", "cancelled", "shut down", "stopped SparkContext", "SparkContext was", "BrokenPipe",
     "Connection refused", "Py4JNetworkError", "ConnectionResetError", "No space left", "StackOverflow",
 )  # fmt: skip
-"""Words in failures that no row has caused: memory, lost executors, a context that ended."""
+"""Words in messages of failures that no row causes: memory, lost executors, a context that ended."""
 
 
-def _is_resource(mistake: Exception) -> bool:
-    """SQLSTATE 22 is that of values that do not fit; such a message quotes the value, which may be one of these words."""
-    words = f"{type(mistake).__name__} {mistake}"
-    return "SQLSTATE: 22" not in words and any(word in words for word in RESOURCES)
+def _is_resource(error: Exception) -> bool:
+    """Whether no row caused the failure. SQLSTATE 22 is that of values that do not fit; its message quotes the value, which
+    may be one of these words."""
+    message = f"{type(error).__name__} {error}"
+    return "SQLSTATE: 22" not in message and any(word in message for word in RESOURCES)
 
 
 def _check_frame(frame: DataFrame) -> None:
-    """What no question could be asked of."""
+    """Refuse a frame that no query can read."""
     if frame.isStreaming:
         raise SourceRefused("this frame is a stream, which has no end", "write it to a table, and connect to that")
-    if twice := [name for name, times in Counter(frame.columns).items() if times > 1]:
-        raise SourceRefused(f"two columns of this frame are called {twice[0]!r}", "rename one with toDF()")
+    if duplicates := [name for name, times in Counter(frame.columns).items() if times > 1]:
+        raise SourceRefused(f"two columns of this frame are called {duplicates[0]!r}", "rename one with toDF()")
 
 
 def _decimals_to_int(values: list[Any]) -> list[Any]:
-    """Only whole numbers leave the cluster, also as decimals."""
+    """Convert decimals: only whole numbers leave the cluster."""
     return [int(value) if isinstance(value, Decimal) else value for value in values]
+
+
+# -- types -----------------------------------------------------------------------------------------------------------------
+
+TYPES: dict[Kind, tuple[pyarrow.DataType, types.DataType]] = {
+    Kind.INTEGER: (pyarrow.int64(), types.LongType()),
+    Kind.REAL: (pyarrow.float64(), types.DoubleType()),
+    Kind.BOOLEAN: (pyarrow.bool_(), types.BooleanType()),
+    Kind.TEXT: (pyarrow.string(), types.StringType()),
+    Kind.DATE: (pyarrow.date32(), types.DateType()),
+    Kind.TIMESTAMP: (pyarrow.timestamp("us"), types.TimestampNTZType()),
+}
+
+
+def kind_of(data_type: types.DataType) -> Kind | None:
+    """The kind that a column of this type holds; None if it is hidden."""
+    match data_type:
+        case types.ByteType() | types.ShortType() | types.IntegerType() | types.LongType():
+            return Kind.INTEGER
+        case types.DecimalType():
+            return Kind.INTEGER if data_type.scale == 0 else Kind.REAL
+        case types.FloatType() | types.DoubleType():
+            return Kind.REAL
+        case types.BooleanType():
+            return Kind.BOOLEAN
+        case types.StringType() | types.CharType() | types.VarcharType():
+            return Kind.TEXT
+        case types.DateType():
+            return Kind.DATE
+        case types.TimestampType() | types.TimestampNTZType():
+            return Kind.TIMESTAMP
+        case _:
+            return None
+
+
+def reader_of(data_type: types.DataType, padded: bool = False) -> ColumnReader:
+    """How a column of this type is read; None if it is read as it is."""
+    match data_type:
+        case types.DecimalType() if data_type.scale != 0:
+            return lambda number: exp.cast(number, exp.DType.DOUBLE)
+        case types.StringType() | types.CharType() | types.VarcharType():
+            plain = not isinstance(data_type, types.StringType) or data_type.isUTF8BinaryCollation()
+            return partial(_to_plain_text, plain=plain, padded=padded or isinstance(data_type, types.CharType))
+        case types.TimestampType():
+            return lambda moment: exp.cast(moment, exp.DType.TIMESTAMPNTZ)  # the session's zone is UTC
+        case _:
+            return None
+
+
+def is_padded(field: types.StructField) -> bool:
+    """Whether a field is a char(n), which Spark shows as a plain text."""
+    return str((field.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
+
+
+def _to_plain_text(text: exp.Expr, plain: bool, padded: bool) -> exp.Expr:
+    """A text that is compared byte by byte, whatever its collation; NULL if it is not UTF-8."""
+    if not plain:
+        text = exp.Anonymous(this="COLLATE", expressions=[text, exp.Literal.string("UTF8_BINARY")])
+    if padded:
+        text = exp.Anonymous(this="RTRIM", expressions=[text])
+    valid = exp.Anonymous(this="IS_VALID_UTF8", expressions=[text])
+    return exp.Case(ifs=[exp.If(this=valid, true=text.copy())])
+
+
+def to_frame(session: SparkSession, kinds: Mapping[str, Kind], values: Mapping[str, list[Any]]) -> DataFrame:
+    """Make a frame of a public table."""
+    arrays = [pyarrow.array(values[name], TYPES[kind][0]) for name, kind in kinds.items()]
+    schema = types.StructType([types.StructField(name, TYPES[kind][1]) for name, kind in kinds.items()])
+    return session.createDataFrame(pyarrow.table(arrays, names=list(kinds)), schema)

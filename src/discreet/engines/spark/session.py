@@ -1,4 +1,4 @@
-"""A session of our own on a Spark context, and a statement that runs in it."""
+"""A session of our own on a Spark context, the jobs that run in it, and the views that it reads."""
 
 import logging
 import os
@@ -24,13 +24,13 @@ SETTINGS = {
     "spark.sql.variable.substitute": "false",  # "${…}" in a constant is that text
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",  # `a.b` is that name, and no pattern
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are values: no type is guessed
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are values: no type is inferred
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
-"""What the generated SQL counts on."""
+"""The settings that the generated SQL needs."""
 INHERITED = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers of Spark's that print a failed statement's values."""
+"""Loggers of Spark that print values of a failed statement."""
 JOB_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 LOCAL_SETTINGS = {
     "spark.sql.shuffle.partitions": "8", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
@@ -38,15 +38,15 @@ LOCAL_SETTINGS = {
 
 
 def start_session(master: str) -> SparkSession:
-    """The session that is running, as it is, or a new one on this master."""
+    """Return the running session as it is, or start one on this master."""
     running = _find_running_session()
     if running is not None:
         if running.sparkContext.master != master:
-            at = running.sparkContext.master
-            raise SourceRefused(f"Spark runs on {at} in this process, not on {master}", "say that one, or stop it first")
+            other = running.sparkContext.master
+            raise SourceRefused(f"Spark runs on {other} in this process, not on {master}", "name that one, or stop it first")
         return running
     if shutil.which("java", path=_java_path()) is None:
-        raise SourceRefused("Spark needs Java 17 or later, and there is none", "install it, or set JAVA_HOME")
+        raise SourceRefused("Spark needs Java 17 or later, and no Java was found", "install it, or set JAVA_HOME")
     builder = SparkSession.builder.master(master).appName("discreet")
     for name, value in LOCAL_SETTINGS.items() if master.startswith("local") else ():
         builder = builder.config(name, value)
@@ -57,11 +57,11 @@ def start_session(master: str) -> SparkSession:
 
 
 def _find_running_session() -> SparkSession | None:
-    """This thread's session, or else the first of the context that is alive."""
-    with translate_errors("Spark's Java process is gone", "start this program again, and ask again"):
+    """The session of this thread, or else the first of the active context."""
+    with translate_errors("Spark's Java process is gone", "start this program again, and retry"):
         context: Any = SparkContext._active_spark_context
         if context is not None and context._jsc.sc().isStopped():
-            context.stop()  # it ended by itself, and this side was not told
+            context.stop()  # Java's side ended by itself, and Python's side does not know
         if SparkContext._active_spark_context is None:
             return None
         return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -73,7 +73,7 @@ def _java_path() -> str:
 
 
 def new_session(session: SparkSession) -> SparkSession:
-    """Another session on the same context: settings and views of its own, the same tables."""
+    """Open another session on the same context: with settings and views of its own, and the same tables."""
     with translate_errors("this Spark context is stopped", "start it again"):
         own = session.newSession()
         for name in INHERITED:
@@ -85,22 +85,22 @@ def new_session(session: SparkSession) -> SparkSession:
 
 @contextmanager
 def translate_errors(reason: str, hint: str) -> Iterator[None]:
-    """Whatever Spark says is for the owner's log."""
+    """Refuse the source for what Spark raises, and write its message to the owner's log."""
     try:
         with silence_spark():
             yield
     except DiscreetError:
         raise
-    except Exception as mistake:  # a stopped context raises whatever comes first
-        owner_log.warning("%s", mistake)
+    except Exception as error:  # a stopped context may raise anything
+        owner_log.warning("%s", error)
         raise SourceRefused(reason, hint) from None
 
 
-_is_our_thread: ContextVar[bool] = ContextVar("_ours", default=False)
+_is_our_thread: ContextVar[bool] = ContextVar("_is_our_thread", default=False)
 
 
 class _OtherThreads(logging.Filter):
-    """Lets pass what other threads say."""
+    """Lets the records of other threads pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not _is_our_thread.get()
@@ -111,9 +111,9 @@ _other_threads = _OtherThreads()
 
 @contextmanager
 def silence_spark() -> Iterator[None]:
-    """Spark prints no statement and no value of this thread's meanwhile. Nothing is changed that another thread reads."""
+    """Keep Spark from printing statements and values of this thread. Nothing is changed that another thread reads."""
     for name in NOISY_LOGGERS:
-        PySparkLogger.getLogger(name).addFilter(_other_threads)  # once, however often it is said
+        PySparkLogger.getLogger(name).addFilter(_other_threads)  # which adds it once
     before = _is_our_thread.set(True)
     try:
         yield
@@ -122,14 +122,14 @@ def silence_spark() -> Iterator[None]:
 
 
 class Job:
-    """What runs now, under a name of its own, so that its tasks can be counted."""
+    """The running statement, in a job group of its own, so that its tasks can be counted."""
 
     def __init__(self, session: SparkSession) -> None:
         self.context, self.group = session.sparkContext, f"discreet {uuid4().hex}"
 
     @contextmanager
     def track(self) -> Iterator[None]:
-        """The user's own job group is put back afterwards."""
+        """Run the body in a job group of its own, and restore the user's afterwards."""
         before = {name: self.context.getLocalProperty(name) for name in JOB_GROUP_PROPERTIES}
         self.group = f"discreet {uuid4().hex}"
         self.context.setJobGroup(self.group, "discreet: exact totals")
@@ -139,30 +139,28 @@ class Job:
         finally:
             if self.context._jsc is not None:
                 for name, value in before.items():
-                    self.context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
+                    self.context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
 
     def progress(self) -> float | None:
-        """Done tasks over known tasks."""
+        """Return the share of the known tasks that are done; None before there are any."""
         tracker, done, known = self.context.statusTracker(), 0, 0
         for job in tracker.getJobIdsForGroup(self.group):
-            told = tracker.getJobInfo(job)
-            for stage in told.stageIds if told else ():
-                if (at := tracker.getStageInfo(stage)) is not None:
-                    done, known = done + at.numCompletedTasks, known + at.numTasks
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                if (tasks := tracker.getStageInfo(stage)) is not None:
+                    done, known = done + tasks.numCompletedTasks, known + tasks.numTasks
         return done / known if known else None
-
-
-# A frame of the user's under a name that our session can read, for as long as somebody needs it.
-#
-# Only a global view is seen by another session. What nobody needs any more is taken away when the next frame is opened, and
-# not at once: Python may collect an object in the middle of a call to the JVM, where another call would break the first.
 
 
 _unused_views: list[str] = []
 
 
 class GlobalView:
-    """Holds the view; every engine that reads it holds this."""
+    """A global view of the user's frame: no other view is visible to another session.
+
+    Every engine that reads the view holds this object. A view that no engine needs is dropped when the next frame is opened,
+    and not at once: Python may collect an object in the middle of a call to the JVM, which another call would break.
+    """
 
     def __init__(self, frame: DataFrame) -> None:
         session, name = frame.sparkSession, f"discreet_{uuid4().hex}"
@@ -173,7 +171,7 @@ class GlobalView:
 
 
 def drop_unused_views(session: SparkSession) -> None:
-    """Take away the views that nobody holds; a context that ended has taken its own."""
+    """Drop the views that no engine holds. Those of a context that ended are gone already."""
     while _unused_views:
         with suppress(Exception):
             session.catalog.dropGlobalTempView(_unused_views.pop())

@@ -1,0 +1,173 @@
+"""Adding, removing or replacing one unit moves the exact totals by at most the stated sensitivity, in every norm."""
+
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+import pytest
+
+from discreet.query import aggregates, ast
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, Statistic, UnitCount, ValueCount
+from discreet.units import Neighbours, Sensitivity
+from tests.support.oracle import Oracle, Row, reference
+from tests.support.random_tables import Answering, World, by_duckdb
+from tests.support.sensitivity_property import as_stated, breaches, broken
+
+SEEDS = range(20_000, 20_250)
+COUNT = "SELECT COUNT(*) AS n FROM people"
+PEOPLE = Table(
+    "people",
+    "id",
+    {
+        "id": Column(Kind.INTEGER),
+        "dept": Column(Kind.TEXT, keys=("a", "b", "c")),
+        "ok": Column(Kind.BOOLEAN),
+        "pay": Column(Kind.REAL).with_bounds(0, 200),
+        "drift": Column(Kind.REAL).with_bounds(-3, 5),
+    },
+    max_groups=2,
+    max_rows=3,
+)
+
+
+def by(oracle: type[Oracle]) -> Answering:
+    return lambda question, place: reference(question, place.rows, oracle)
+
+
+def test_the_engine_bounds_contributions() -> None:
+    assert broken(by_duckdb(duckdb.connect()), range(70), 2) == []
+
+
+def test_the_oracle_bounds_contributions() -> None:
+    assert broken(by(Oracle), SEEDS, 6) == []
+
+
+class PopularFirst(Oracle):
+    """The hash is gone: groups come in the order of how many people have them."""
+
+    def order(self, unit: Any, key: tuple[Any, ...], units: dict[Any, Any]) -> Any:
+        return (sum(key in groups for groups in units.values()), repr(key))
+
+
+class Uncapped(Oracle):
+    """No limit on the rows of a unit in a group."""
+
+    def capped(self, total: Any, n: int) -> Any:
+        return total
+
+
+class UncappedCells(Oracle):
+    """The cap is on each cell, not on all of a unit's rows in the group."""
+
+    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
+        each = ([row] for row in rows)
+        found = [super(UncappedCells, self).cells(one, unit, key, counts) for one in each]
+        return {cell: min(sum(f.get(cell, 0) for f in found), self.bounded.max_rows) for f in found for cell in f}
+
+
+class ClampedFirst(Oracle):
+    """The clamp comes before the rule for what is missing: LEAST(60, NULL) is 60, and NaN is above everything."""
+
+    def clamped(self, row: Row, name: str) -> Any:
+        column = self.table.columns[name]
+        if self.raw(row, name) is not None or column.upper is None:
+            return super().clamped(row, name)
+        return super().clamped({**row, name: int(column.upper)}, name)
+
+
+class FloatSum(Oracle):
+    """Doubles are added up as they come."""
+
+    def added(self, rows: list[Row], statistic: CentredSum) -> Any:
+        if not isinstance(statistic.value, ast.Ref) or statistic.power != 1 or statistic.centre != 0:
+            return super().added(rows, statistic)
+        grid, column = self.bounded.grid_range(statistic).grid, self.table.columns[statistic.value.column]
+        assert column.lower is not None
+        assert column.upper is not None
+        values = [self.raw(row, statistic.value.column) for row in rows]
+        return sum(min(max(float(v), float(column.lower)), float(column.upper)) for v in values if v is not None) / float(
+            grid
+        )
+
+
+class AllValues(Oracle):
+    """Every distinct value of a unit counts, however many it has."""
+
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        unlimited = Oracle(replace(self.bounded, max_rows=10**6))
+        return unlimited.kept_values(rows, unit, key, measure)
+
+
+def test_a_mutant_that_counts_all_values_of_a_unit_exceeds_the_sensitivity() -> None:
+    [(_, breach), *_] = broken(by(AllValues), SEEDS, 6, first=True)
+    assert "of DistinctCount(" in breach
+
+
+@pytest.mark.parametrize("mutant", [PopularFirst, Uncapped, UncappedCells, ClampedFirst])
+def test_mutants_exceed_the_sensitivity(mutant: type[Oracle]) -> None:
+    assert broken(by(mutant), SEEDS, 6, first=True)
+
+
+def test_a_sensitivity_of_one_group_less_is_exceeded() -> None:
+    def fewer(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        return as_stated(replace(question, max_groups=max(1, question.max_groups - 1)), statistic)
+
+    assert broken(by(Oracle), SEEDS, 6, fewer, first=True)
+
+
+def test_a_sensitivity_without_the_change_of_sign_is_exceeded() -> None:
+    def one_sided(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        return as_stated(replace(question, neighbours=Neighbours.ADD_REMOVE), statistic)
+
+    assert broken(by(Oracle), SEEDS, 6, one_sided, first=True)
+
+
+@pytest.mark.parametrize(("oracle", "holds"), [(Oracle, True), (FloatSum, False)])
+def test_a_sum_of_doubles_exceeds_the_sensitivity(oracle: type[Oracle], holds: bool) -> None:
+    """0.1 + 1 moves by a little more than 1 when the 1 goes."""
+    table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(-1, 1)})
+    question = bound_contributions(ast.Query("people", (("s", aggregates.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
+    place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
+    before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
+    assert (breaches(question, before, after) == []) is holds
+
+
+def test_a_replaced_unit_that_stays_in_its_groups_is_exceeded() -> None:
+    """Counts under replacement move in twice as many groups, though in no more than there are."""
+
+    def staying(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        claimed = question if statistic != RowCount() else replace(question, neighbours=Neighbours.ADD_REMOVE)
+        return as_stated(claimed, statistic)
+
+    [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)
+    assert breach.endswith("of RowCount()")
+
+
+def sensitivity_of(query: str, neighbours: Neighbours, statistic: Any) -> Any:
+    return bound_contributions(parse_sql(query, PEOPLE), PEOPLE, neighbours).sensitivity(statistic)
+
+
+GROUPED = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+
+
+@pytest.mark.parametrize("statistic", [RowCount(), ValueCount(ast.Ref("pay")), UnitCount()])
+def test_a_replaced_unit_moves_one_count_once(statistic: Any) -> None:
+    most = 1 if statistic == UnitCount() else 3
+    one = sensitivity_of(COUNT, Neighbours.REPLACE, statistic)
+    assert (one.l0, one.l1, one.linf) == (1, most, most)
+    assert one == sensitivity_of(COUNT, Neighbours.ADD_REMOVE, statistic)
+    three = sensitivity_of(GROUPED, Neighbours.REPLACE, statistic)  # three departments, of which a unit has up to two
+    assert (three.l0, three.l1, three.linf) == (3, 3 * most, most)
+
+
+def test_a_replaced_unit_moves_a_sum_by_its_range() -> None:
+    one_sided, signed = CentredSum(ast.Ref("pay"), 0), CentredSum(ast.Ref("drift"), 0)
+    assert sensitivity_of(COUNT, Neighbours.REPLACE, one_sided) == sensitivity_of(COUNT, Neighbours.ADD_REMOVE, one_sided)
+    assert (
+        sensitivity_of(COUNT, Neighbours.REPLACE, signed).linf
+        == 2 * sensitivity_of(COUNT, Neighbours.ADD_REMOVE, signed).linf
+    )
+    assert sensitivity_of(COUNT, Neighbours.REPLACE, signed).l0 == 1

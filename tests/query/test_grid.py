@@ -1,0 +1,120 @@
+"""The grid range of an expression contains each of its values, whatever a row holds."""
+
+from fractions import Fraction
+from math import ceil, floor
+from random import Random
+
+import pytest
+
+from discreet import QueryRefused
+from discreet.query import ast
+from discreet.query.grid import MAX_STEPS, GridRange, align, column_grid_range, grid_range_of
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, Table
+
+BOUNDS = {"a": (-3, 4), "b": (0, 5), "c": (-7, -2)}
+TABLE = Table("t", "id", {"id": Column(Kind.INTEGER)} | {n: Column(Kind.INTEGER).with_bounds(*b) for n, b in BOUNDS.items()})
+
+
+def expression(rng: Random, depth: int) -> ast.Value:
+    kind = rng.randrange(6) if depth else rng.randrange(2)
+    if kind == 0:
+        return ast.Number(Fraction(rng.randint(-8, 8), rng.choice([1, 2, 4])))
+    if kind == 1:
+        return ast.Ref(rng.choice(list(BOUNDS)))
+    left, right = expression(rng, depth - 1), expression(rng, depth - 1)
+    if kind == 2:
+        return ast.Case(((ast.Compare(ast.Order.LESS, ast.Ref("a"), ast.Ref("b")), left),), right)
+    if kind == 3:
+        return ast.Bin(left, rng.choice([1, 2, 3, Fraction(1, 2)]))
+    return rng.choice([ast.Plus, ast.Minus, ast.Times])(left, right)
+
+
+def evaluate(value: ast.Value, row: dict[str, int]) -> Fraction:
+    match value:
+        case ast.Ref(column=name):
+            return Fraction(row[name])
+        case ast.Number(value=number):
+            return number
+        case ast.Bin(value=inner, width=width):
+            return Fraction(floor(evaluate(inner, row) / width))
+        case ast.Case(branches=((_, branch),), default=default):
+            assert default is not None
+            return evaluate(branch if row["a"] < row["b"] else default, row)
+        case ast.Plus(left=left, right=right):
+            return evaluate(left, row) + evaluate(right, row)
+        case ast.Minus(left=left, right=right):
+            return evaluate(left, row) - evaluate(right, row)
+        case ast.Times(left=left, right=right):
+            return evaluate(left, row) * evaluate(right, row)
+    raise AssertionError(value)
+
+
+def holds(grid_range: GridRange, value: Fraction) -> bool:
+    steps = value / grid_range.grid
+    return steps.denominator == 1 and grid_range.lower <= steps <= grid_range.upper
+
+
+def test_every_value_of_an_expression_is_in_its_range() -> None:
+    rng, narrower = Random(4), 0
+    for _ in range(400):
+        value = expression(rng, 3)
+        found = grid_range_of(value, TABLE)
+        for _ in range(20):
+            exact = evaluate(
+                value, {name: rng.choice([low, high, rng.randint(low, high)]) for name, (low, high) in BOUNDS.items()}
+            )
+            assert holds(found, exact), value
+            narrower += not holds(GridRange(found.lower + 1, found.upper - 1, found.exponent), exact)
+    assert narrower > 100, "a range that is one step narrower is noticed"
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0, 200), (-3, 5), (Fraction(1, 10), Fraction(3, 10)), (-(10**30), 1)])
+def test_a_real_column_is_cut_into_about_a_million_steps_that_cover_its_bounds(lower: Fraction, upper: Fraction) -> None:
+    found = column_grid_range("x", Column(Kind.REAL).with_bounds(lower, upper))
+    assert found.lower * found.grid <= lower
+    assert found.upper * found.grid >= upper
+    assert 2**18 <= found.magnitude <= 2**21
+
+
+def test_an_integer_column_keeps_its_integers() -> None:
+    found = column_grid_range("x", Column(Kind.INTEGER).with_bounds(Fraction(-5, 2), Fraction(7, 2)))
+    assert found == GridRange(ceil(Fraction(-5, 2)), 3)
+
+
+def test_aligned_ranges_hold_the_same_values() -> None:
+    a, b = align(GridRange(1, 3, 2), GridRange(-5, 7, -1))
+    assert (a, b) == (GridRange(8, 24, -1), GridRange(-5, 7, -1))
+
+
+WIDE = Table("t", "id", {"id": Column(Kind.INTEGER), "w": Column(Kind.INTEGER).with_bounds(-(2**40), 2**40),
+                         "x": Column(Kind.REAL).with_bounds(0, Fraction(1, 10**200)), "text": Column(Kind.TEXT),
+                         "free": Column(Kind.REAL)})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("w * w", r"The expression `\(w \* w\)` can exceed 2\^51 steps of its grid"),
+        ("w // 2147483647 + w * w", r"The expression `\(w \* w\)` can exceed"),
+        ("x // 1", "The width of the bins of `x` is far too small or too large"),
+        ("CASE WHEN w < x THEN 1 END", "`w` and `x` are too different in size"),
+        ("text + 1", "The column `text` holds a text, which cannot be computed with"),
+        (
+            "free + 1",
+            r"The bounds of `free` are not declared, and clipping needs them. Declare them, .* --bounds free=0:100",
+        ),
+    ],
+)
+def test_an_expression_without_room_or_bounds_is_refused_by_name(value: str, message: str) -> None:
+    query = parse_sql(f"SELECT SUM({value}) AS s FROM t", WIDE)
+    with pytest.raises(QueryRefused, match=message):
+        query.aggregates[0][1].check(WIDE)
+
+
+def test_every_part_of_an_expression_is_remembered_and_stays_below_the_limit() -> None:
+    table = Table("t", "id", dict(TABLE.columns))
+    value = ast.Times(ast.Plus(ast.Ref("a"), ast.Ref("b")), ast.Ref("c"))
+    grid_range_of(value, table)
+    assert set(table.grid_ranges) == {value, value.left, value.right, ast.Ref("a"), ast.Ref("b")}
+    assert all(each.magnitude < MAX_STEPS for each in table.grid_ranges.values())

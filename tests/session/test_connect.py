@@ -1,0 +1,41 @@
+"""What is declared wrongly is refused, with the name of the parameter."""
+
+from typing import Any
+
+import pytest
+
+from discreet import Neighbours
+from discreet.accounting.currencies import Zcdp
+from discreet.errors import BadParameter
+from tests.support.people import session
+
+DECLARATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"unique": "no"}, "unique is 'no'"),
+    ({"bounds": {"pay": (0,)}}, "bounds is pay"),
+    ({"bounds": {"pay": 5}}, "bounds is pay"),
+    ({"bounds": [("pay", 0, 5)]}, "bounds is list"),
+    ({"keys": {"dept": 5}}, "keys is dept"),
+    ({"keys": {"dept": "abc"}}, "keys is dept: 'abc'"),
+    ({"keys": [["a"]]}, "keys is list"),
+    ({"keys": {"dept": [["a"]]}}, "keys is"),
+    ({"table": 5}, "table is int"),
+    ({"policy": 5}, "policy is int"),
+    ({"public": ["cities.csv"]}, "public is list"),
+    ({"unit": ["id"]}, "no such column"),
+    ({"neighbours": "friends"}, "Take add-remove or replace"),
+    ({"neighbours": ["replace"]}, "Take add-remove or replace"),
+    ({"currency": "euro"}, "Take pure, zcdp"),
+    ({"currency": 5}, "currency is int"),
+]
+
+
+@pytest.mark.parametrize(("declared", "message"), DECLARATIONS)
+def test_a_wrong_declaration_is_refused(declared: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
+        session(**declared)
+
+
+def test_currencies_and_neighbours_have_the_names_of_the_command_line() -> None:
+    opened = session(delta=1e-6, currency="zcdp", neighbours="replace")
+    assert opened.account.budget.currency == Zcdp()
+    assert opened.neighbours is Neighbours.REPLACE

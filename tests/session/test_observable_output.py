@@ -1,0 +1,31 @@
+"""What an analyst sees besides the noisy numbers is the same on neighbouring tables: columns, cost and errors."""
+
+from typing import Any
+
+import duckdb
+import pytest
+
+from discreet.session.session import Session
+from tests.support.observable_output import Storing, seen, unlike
+from tests.support.random_tables import stored
+
+
+def _in_duckdb() -> Storing:
+    connection = duckdb.connect()
+    return lambda place, name: stored(place, connection, name)
+
+
+@pytest.mark.parametrize("start", range(60_000, 60_128, 16))
+def test_neighbours_look_alike(start: int) -> None:
+    """10,000 bad inputs and more, on a table and its neighbour."""
+    assert unlike(_in_duckdb(), range(start, start + 16), 100) == []
+
+
+def test_an_error_with_a_value_in_it_is_noticed() -> None:
+    """The mutant says how many rows there were."""
+
+    def telling(session: Session, question: Any, epsilon: Any) -> tuple[Any, ...]:
+        count = session.engine.connection.execute(f'SELECT COUNT(*) FROM "{session.engine.table}"').fetchone()
+        return (*seen(session, question, epsilon), count)
+
+    assert unlike(_in_duckdb(), range(60_000, 60_005), 3, telling)

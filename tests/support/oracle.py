@@ -1,0 +1,252 @@
+"""The bounded query in plain Python, row by row, in exact fractions. It shares no code with `discreet.sql`.
+
+The parts that a mutant gets wrong are methods, so that a mutant overrides one of them and nothing else.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from fractions import Fraction
+from hashlib import md5
+from math import ceil, floor, isnan
+from typing import Any
+
+from discreet.query import ast
+from discreet.query.contribution import BoundedQuery, grouping_keys
+from discreet.query.schema import Kind
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, UnitCount, ValueCount
+
+Row = Mapping[str, Any]
+Answer = dict[tuple[Any, ...], tuple[Any, ...]]
+
+
+def half_up(x: Fraction) -> int:
+    """⌊x + ½⌋ with the sum rounded to a double, as IEEE arithmetic has it in every engine."""
+    return floor(float(x + Fraction(1, 2)))
+
+
+def text_of(value: Any) -> str:
+    """The text that engines agree on."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        whole = value.strftime("%H:%M:%S")
+        part = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
+        return f"{value.date().isoformat()} {whole}{part}"
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+class Oracle:
+    """Answers one bounded query over a list of rows."""
+
+    def __init__(self, bounded: BoundedQuery) -> None:
+        self.bounded, self.table = bounded, bounded.table
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+
+    def raw(self, row: Row, name: str) -> Any:
+        value, kind = row[name], self.table.columns[name].kind
+        if value is None or kind is not Kind.REAL:
+            return value
+        return None if isnan(float(value)) else float(value)
+
+    def clamped(self, row: Row, name: str) -> Fraction | None:
+        value, column = self.raw(row, name), self.table.columns[name]
+        if value is None:
+            return None
+        if column.kind is Kind.BOOLEAN:
+            return Fraction(int(value))
+        assert column.lower is not None
+        assert column.upper is not None
+        if column.kind is Kind.INTEGER:
+            return Fraction(min(max(value, ceil(column.lower)), floor(column.upper)))
+        inside = Fraction(min(max(value, float(column.lower)), float(column.upper)))
+        widest = max(abs(column.lower), abs(column.upper))
+        step = Fraction(2) ** (widest.numerator.bit_length() - widest.denominator.bit_length() - 20)
+        return step * min(max(half_up(inside / step), floor(column.lower / step)), ceil(column.upper / step))
+
+    def value(self, row: Row, value: ast.Value) -> Fraction | None:
+        match value:
+            case ast.Ref(column=name):
+                return self.clamped(row, name)
+            case ast.Number(value=constant):
+                scaled = constant * 2**30
+                return Fraction(floor(scaled + Fraction(1, 2)), 2**30)
+            case ast.Bin(value=inner, width=width):
+                found = self.value(row, inner)
+                return None if found is None else Fraction(floor(found / width))
+            case ast.Case(branches=branches, default=default):
+                for condition, branch in branches:
+                    if self.holds(row, condition) is True:
+                        return self.value(row, branch)
+                return None if default is None else self.value(row, default)
+        a, b = self.value(row, value.left), self.value(row, value.right)
+        if a is None or b is None:
+            return None
+        return {ast.Plus: a + b, ast.Minus: a - b, ast.Times: a * b}[type(value)]
+
+    # -- three-valued logic ----------------------------------------------------------------------------------------------
+
+    def holds(self, row: Row, condition: ast.Condition) -> bool | None:
+        match condition:
+            case ast.Missing(value=ref):
+                return self.raw(row, ref.column) is None
+            case ast.Not(part=part):
+                found = self.holds(row, part)
+                return None if found is None else not found
+            case ast.All(parts=parts):
+                found_all = [self.holds(row, part) for part in parts]
+                return False if False in found_all else None if None in found_all else True
+            case ast.Any(parts=parts):
+                found_all = [self.holds(row, part) for part in parts]
+                return True if True in found_all else None if None in found_all else False
+            case ast.OneOf(value=ref, among=among):
+                return self.holds(row, ast.Any(tuple(ast.Compare(ast.Order.EQUAL, ref, each) for each in among)))
+            case ast.Compare(order=order, left=left, right=right):
+                return compared(order, *self._sides(row, left, right))
+
+    def _sides(self, row: Row, left: ast.Value, right: Any) -> tuple[Any, Any]:
+        if isinstance(left, ast.Ref) and isinstance(right, ast.Constant):
+            return self.raw(row, left.column), right.value
+        if isinstance(left, ast.Ref) and isinstance(right, ast.Number):
+            real = self.table.columns[left.column].kind is Kind.REAL
+            return self.raw(row, left.column), float(right.value) if real else right.value
+        return self.value(row, left), self.value(row, right)
+
+    # -- bounding --------------------------------------------------------------------------------------------------------
+
+    def key(self, row: Row) -> tuple[Any, ...]:
+        found = []
+        for group in self.bounded.query.groups:
+            binned = isinstance(group.value, ast.Bin)
+            key = self.value(row, group.value) if binned else row[group.value.column]
+            found.append(int(key) if binned and key is not None else key)
+        return tuple(found)
+
+    def pairs(self, rows: Iterable[Row]) -> dict[Any, dict[tuple[Any, ...], list[Row]]]:
+        query, known = self.bounded.query, None if self.bounded.keys is None else set(self.bounded.keys)
+        units: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
+        for row in rows:
+            if row[self.table.unit] is None or (query.where is not None and self.holds(row, query.where) is not True):
+                continue
+            key = self.key(row)
+            if key in known if known is not None else self.may_be_shown(key):
+                units.setdefault(row[self.table.unit], {}).setdefault(key, []).append(row)
+        return units
+
+    def may_be_shown(self, key: tuple[Any, ...]) -> bool:
+        """Where some keys are unknown, the others must be listed all the same."""
+        listed = [grouping_keys(group, self.table) for group in self.bounded.query.groups]
+        return all(keys is None or part in keys for part, keys in zip(key, listed, strict=True))
+
+    def order(self, unit: Any, key: tuple[Any, ...], units: dict[Any, Any]) -> Any:
+        """Where a group stands among a unit's groups. A right answer does not look at the other units."""
+        parts = [self.table.salt, text_of(unit), *(None if k is None else text_of(k) for k in key)]
+        return md5("".join("-" if p is None else f"{len(p)}:{p}" for p in parts).encode()).hexdigest()
+
+    def capped(self, total: Any, n: int) -> Any:
+        r = self.bounded.max_rows
+        if n <= r:
+            return total
+        inside = min(abs(total), 2**62 // r)  # a longer sum is cut off before it is multiplied
+        return inside * r // n * (1 if total >= 0 else -1)
+
+    def present(self, row: Row, value: ast.Value) -> bool:
+        if isinstance(value, ast.Ref):
+            return self.raw(row, value.column) is not None
+        return self.value(row, value) is not None
+
+    def added(self, rows: list[Row], measure: CentredSum) -> Any:
+        grid = self.bounded.grid_range(measure).grid
+        total = 0
+        for row in rows:
+            if (value := self.value(row, measure.value)) is not None:
+                steps = value / grid
+                assert steps.denominator == 1, "off the grid"
+                total += (int(steps) - measure.centre) ** measure.power
+        return total
+
+    def share(self, rows: list[Row], measure: Any) -> Any:
+        """What one unit adds to one total of one group."""
+        match measure:
+            case RowCount():
+                return self.capped(len(rows), len(rows))
+            case UnitCount():
+                return 1
+            case ValueCount(value=value):
+                n = sum(self.present(row, value) for row in rows)
+                return self.capped(n, n)
+            case CentredSum(value=value):
+                return self.capped(self.added(rows, measure), sum(self.present(row, value) for row in rows))
+
+    def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
+        """The cells that one unit's rows in one group fall into, at most r of them, in hash order."""
+        found: dict[int, int] = {}
+        for row in rows:
+            cell = self.value(row, counts.cell)
+            if cell is not None:
+                found[int(cell)] = found.get(int(cell), 0) + 1
+        room, kept = self.bounded.max_rows, {}
+        for cell in sorted(found, key=lambda c: self.order(unit, (*key, c), {})):
+            kept[cell], room = min(found[cell], room), room - min(found[cell], room)
+        return {cell: n for cell, n in kept.items() if n}
+
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+        """The distinct values of one unit in one group, at most r of them, in hash order."""
+        binned = isinstance(measure.value, ast.Bin)
+        found = {self.value(row, measure.value) if binned else row[measure.value.column] for row in rows} - {None}
+        plain = {int(value) if binned else value for value in found}
+        return set(sorted(plain, key=lambda value: self.order(unit, (*key, value), {}))[: self.bounded.max_rows])
+
+    def spread(self, rows: Iterable[Row], counts: CellCounts) -> dict[tuple[Any, ...], int]:
+        """Rows per (key, cell)."""
+        units, result = self.pairs(rows), {}
+        for unit, groups in units.items():
+            for key in sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.max_groups]:
+                for cell, n in self.cells(groups[key], unit, key, counts).items():
+                    result[(*key, cell)] = result.get((*key, cell), 0) + n
+        return result
+
+    def answer(self, rows: Iterable[Row]) -> Answer:
+        units, totals = self.pairs(rows), self.bounded.totals
+        result: dict[tuple[Any, ...], list[Any]] = {}
+        values: dict[tuple[Any, ...], set[Any]] = {}
+        for unit, groups in units.items():
+            kept = sorted(groups, key=lambda key: self.order(unit, key, units))[: self.bounded.max_groups]
+            for key in kept:
+                sums = result.setdefault(key, [0] * len(totals))
+                for i, measure in enumerate(totals):
+                    if isinstance(measure, DistinctCount):
+                        seen = values.setdefault((i, *key), set())
+                        seen |= self.kept_values(groups[key], unit, key, measure)
+                        sums[i] = len(seen)
+                    else:
+                        sums[i] = sums[i] + self.share(groups[key], measure)
+        return {key: tuple(sums) for key, sums in result.items()}
+
+
+def reference(
+    question: BoundedQuery, rows: Iterable[Row], oracle: type[Oracle] = Oracle
+) -> dict[Any, dict[tuple[Any, ...], Any]]:
+    """Per measure, what is not zero: by key, and for a spread by key and cell."""
+    told = oracle(question)
+    totals = told.answer(rows)
+    found = {m: {key: row[i] for key, row in totals.items() if row[i]} for i, m in enumerate(question.totals)}
+    return found | {counts: told.spread(rows, counts) for counts in question.cell_counts}
+
+
+def compared(order: ast.Order, a: Any, b: Any) -> bool | None:
+    if a is None or b is None:
+        return None
+    match order:
+        case ast.Order.EQUAL:
+            return bool(a == b)
+        case ast.Order.NOT_EQUAL:
+            return bool(a != b)
+        case ast.Order.LESS:
+            return bool(a < b)
+        case ast.Order.AT_MOST:
+            return bool(a <= b)
+        case ast.Order.MORE:
+            return bool(a > b)
+        case ast.Order.AT_LEAST:
+            return bool(a >= b)
