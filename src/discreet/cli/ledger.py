@@ -1,6 +1,5 @@
 """`discreet ledger`: open accounts, check the ledger, sign its head, show and rotate its key."""
 
-from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,6 +144,8 @@ def resolve_key_path(place: str, key: str | None) -> Path:
 
 def read_json(path: str, name: str) -> Any:
     """Read a JSON file that an argument or flag names."""
+    from json import loads
+
     try:
         return loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
