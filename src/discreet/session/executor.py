@@ -291,7 +291,8 @@ class Executor:
         return replace(answer, pipeline=(*statements, *measurement.describe()))
 
     def _record_failure(self, kind: FailureKind) -> None:
-        """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from another
+        """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from
+        another
         error, nor go on asking: the failure then counts in this process."""
         for origin in self.engine.origins:
             try:
