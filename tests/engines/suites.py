@@ -18,7 +18,7 @@ from tests.support.hostile_sql import HOSTILE
 from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
 from tests.support.observable_output import session_over
 from tests.support.oracle import reference
-from tests.support.random_joins import Public, in_python, joined_question, public
+from tests.support.random_joins import Public, in_python, joined_query, public
 from tests.support.random_tables import Answering, Moved, World, bounded, exactly, text, world
 from tests.support.sensitivity_property import breaches, neighbour
 
@@ -68,7 +68,7 @@ def joined_differences(opened: Opening, seeds: range, each: int) -> list[int]:
         engine, lookups = opened(place).with_public({"places": listed(known)})
         place = replace(place, table=replace(place.table, public=lookups))
         for _ in range(each):
-            asked = joined_question(rng, place, known, Neighbours.ADD_REMOVE)
+            asked = joined_query(rng, place, known, Neighbours.ADD_REMOVE)
             if exactly(engine, asked) != reference(asked, in_python(place.rows, known, left=asked.query.joins[0].left)):
                 found.append(seed)
     return found
@@ -85,7 +85,7 @@ def joined_breaches(opened: Opening, seeds: range, each: int) -> list[str]:
             continue
         before, lookups = opened(place).with_public({"places": listed(known)})
         table = replace(place.table, public=lookups)
-        asked = [joined_question(rng, replace(place, table=table), known, relation) for _ in range(each)]
+        asked = [joined_query(rng, replace(place, table=table), known, relation) for _ in range(each)]
         first = [exactly(before, question) for question in asked]
         after, _ = opened(other).with_public({"places": listed(known)})
         for question, moved in zip(asked, first, strict=True):

@@ -104,8 +104,8 @@ def test_a_written_query_reads_back_the_same() -> None:
     for seed in range(300):
         rng = Random(seed)
         place = world(rng)
-        question, _ = bounded(rng, place)
-        assert parse_sql(text(question.query), place.table) == question.query, text(question.query)
+        bounded_query, _ = bounded(rng, place)
+        assert parse_sql(text(bounded_query.query), place.table) == bounded_query.query, text(bounded_query.query)
 
 
 def test_what_is_written_for_people_reads_back() -> None:
