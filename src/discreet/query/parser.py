@@ -321,6 +321,10 @@ class _Reader:
             _allow_only(node, "this")
             return AGGREGATES[type(node)](self.read_value(node.this))
         match node:
+            case exp.Count(this=exp.Star()):
+                _allow_only(node, "this", "big_int")
+                _allow_only(node.this)
+                return aggregates.CountRows()
             case exp.Count():
                 _allow_only(node, "this", "big_int")
                 return self._read_count(node)
@@ -337,9 +341,7 @@ class _Reader:
         raise _refuse_node(node, AGGREGATES_HINT)
 
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
-        if isinstance(node.this, exp.Star):
-            _allow_only(node.this)
-            return aggregates.CountRows()
+        """Return COUNT(value) or COUNT(DISTINCT value)."""
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
