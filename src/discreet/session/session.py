@@ -112,7 +112,7 @@ class Session:
     ) -> Quote:
         """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
         if pilot is not None:
-            raise QueryRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
+            raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded, calibrator = self.discovery.bound(query), self.calibrator
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
