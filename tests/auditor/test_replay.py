@@ -10,7 +10,7 @@ import duckdb
 
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.query.answer import ExactTotals
-from tests.engines.suites import Opening
+from tests.support.mangled_queries import Opening
 from tests.support.random_tables import World, stored
 from tests.support.replaying import AGGREGATES, replay_every_aggregate, replay_random_queries
 

@@ -1,4 +1,4 @@
-"""An address reaches the engine that it is for, and its password reaches nobody."""
+"""An address reaches the engine that it is for, and its password is never shown."""
 
 import logging
 from pathlib import Path
@@ -31,7 +31,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("address", MALFORMED + UNREACHABLE + STRANGE)
-def test_a_password_is_shown_to_nobody(address: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_is_never_shown(address: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(SourceRefused) as refusal:
         connect(address, table="people", unit="id", epsilon=1)
     assert SECRET not in f"{refusal.value} {caplog.text}"
@@ -46,7 +46,7 @@ def test_the_ending_of_a_file_is_named() -> None:
         connect("people.xls", unit="id", epsilon=1)
 
 
-def test_what_looks_like_an_address_may_be_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_may_look_like_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "user=7").mkdir()
     (tmp_path / "user=7" / "people.csv").write_text("id\n1\n")
@@ -64,8 +64,8 @@ def test_good_addresses_are_not_refused() -> None:
 
 
 @pytest.mark.parametrize("address", MALFORMED + UNREACHABLE)
-def test_a_ledgers_address_is_no_file_either(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or its password would be the name of a new one."""
+def test_the_address_of_a_ledger_is_no_file_either(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file would have the password in its name."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises((LedgerUnavailable, BadParameter)) as refused:
         open_ledger(address, create=True)

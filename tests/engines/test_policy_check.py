@@ -1,4 +1,4 @@
-"""What `discreet policy check` tells the owner, on every engine; and that it goes nowhere else."""
+"""What `discreet policy check` reports to the data owner, on every engine, and to no one else."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,8 @@ from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
 from discreet.session.policy_check import Check, Verdict, check_policy
-from tests.engines.servers import Server, fill
 from tests.support.console import run
+from tests.support.postgres_server import Server, create_table
 
 ROWS: list[tuple[Any, ...]] = [
     (1, "a", 5), (1, "b", 500), (1, "b", 5), (2, "c", -5), (3, "a", None), (None, "a", 5), (4, "A", 7), (4, None, 7),
@@ -61,18 +61,18 @@ def found(checks: list[Check]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("made", [csv_file, frame, database])
-def test_what_is_found(made: Any, tmp_path: Path) -> None:
+def test_the_findings(made: Any, tmp_path: Path) -> None:
     assert found(check_policy(made(tmp_path), POLICY, table="people")) == EXPECTED
 
 
-def test_what_is_found_in_postgresql(postgres: Server) -> None:
-    fill(postgres.owner, "checked", "id bigint, dept text, pay integer", ROWS)
+def test_the_findings_in_postgresql(postgres: Server) -> None:
+    create_table(postgres.owner, "checked", "id bigint, dept text, pay integer", ROWS)
     checked = Table("checked", "id", COLUMNS)
     assert found(check_policy(postgres.reader, checked, table="checked")) == EXPECTED
 
 
 @pytest.mark.parametrize("made", [csv_file, frame, database])
-def test_a_false_unique_is_loud(made: Any, tmp_path: Path) -> None:
+def test_a_false_unique_breaks_the_guarantee(made: Any, tmp_path: Path) -> None:
     claimed = Table("people", "id", COLUMNS, unique=True)
     [unique] = [check for check in check_policy(made(tmp_path), claimed, table="people") if check.subject == "unique"]
     assert unique.verdict is Verdict.BROKEN
@@ -81,8 +81,8 @@ def test_a_false_unique_is_loud(made: Any, tmp_path: Path) -> None:
 
 def test_cells_that_do_not_fit_are_counted(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("id,dept,pay\n1,a,5\n2,a,old\n3,a,1.5\n4,a,\n")
-    said = [check.found for check in check_policy(tmp_path / "people.csv", POLICY) if check.subject == "pay"]
-    assert said[0] == "2 rows (50%) have a cell of another type, which is read as missing"
+    found_of_pay = [check.found for check in check_policy(tmp_path / "people.csv", POLICY) if check.subject == "pay"]
+    assert found_of_pay[0] == "2 rows (50%) have a cell of another type, which is read as missing"
 
 
 def test_a_source_that_does_not_pass_validation_is_refused_here_too(tmp_path: Path) -> None:
@@ -97,29 +97,29 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "OWNER ONLY" in done.stdout
     assert "adjusted_after_looking" in done.stdout
-    told = json.loads(run("policy", "check", str(source), str(policy), "--json").stdout)
-    assert told["owner_only"] is True
-    assert {(each["subject"], each["found"]) for each in told["checks"]} >= EXPECTED
+    report = json.loads(run("policy", "check", str(source), str(policy), "--json").stdout)
+    assert report["owner_only"] is True
+    assert {(each["subject"], each["found"]) for each in report["checks"]} >= EXPECTED
     policy.write_text(write_policy(Table("people", "id", COLUMNS, unique=True)))
     broken = run("policy", "check", str(source), str(policy))
     assert broken.returncode == 1
     assert "breaks the guarantee" in " ".join(broken.stdout.split())
 
 
-def test_a_policy_that_was_adjusted_says_so_everywhere(tmp_path: Path) -> None:
+def test_an_adjusted_policy_is_named_in_every_answer(tmp_path: Path) -> None:
     adjusted = Table("people", "id", COLUMNS, adjusted_after_looking=True)
     assert read_policy(write_policy(adjusted)) == adjusted
     assert read_policy(write_policy(POLICY)) == POLICY
     with pytest.raises(BadParameter, match="adjusted_after_looking"):
         Table("people", "id", COLUMNS, adjusted_after_looking="no")  # type: ignore[arg-type]
-    question = "SELECT COUNT(*) AS n FROM people"
+    query = "SELECT COUNT(*) AS n FROM people"
     sessions = [connect(csv_file(tmp_path), policy=policy, epsilon=1) for policy in (POLICY, adjusted)]
-    plain, told = [session.ask(question, epsilon=0.5) for session in sessions]
-    assert ADJUSTED_POLICY_NOTE in told.explanation
-    assert ADJUSTED_POLICY_NOTE in sessions[1].quote(question, epsilon=0.1).explanation
+    plain, noted = [session.ask(query, epsilon=0.5) for session in sessions]
+    assert ADJUSTED_POLICY_NOTE in noted.explanation
+    assert ADJUSTED_POLICY_NOTE in sessions[1].quote(query, epsilon=0.1).explanation
     assert ADJUSTED_POLICY_NOTE not in plain.explanation
-    assert told.reference is not None
-    assert told.reference.measurement["adjusted_after_looking"] is True
+    assert noted.reference is not None
+    assert noted.reference.measurement["adjusted_after_looking"] is True
     assert plain.reference is not None
     assert "adjusted_after_looking" not in plain.reference.measurement
 
@@ -128,7 +128,7 @@ BAD_POLICY = Table("people", "id", {"id": Column(Kind.INTEGER), "v": Column(Kind
 
 
 def refused_source(folder: Path) -> tuple[str, str]:
-    """Files of different types and a policy for them; the reason names the second file."""
+    """Write files of different types and a policy for them; the reason names the second file."""
     for i, v in enumerate(([1], ["Mr Smith"])):
         pq.write_table(pa.table({"id": [i], "v": v}), folder / f"people-{i}.parquet")
     (folder / "policy.toml").write_text(write_policy(BAD_POLICY))
@@ -136,7 +136,7 @@ def refused_source(folder: Path) -> tuple[str, str]:
 
 
 def view_that_fails(folder: Path) -> tuple[str, str]:
-    """A view that cannot be read, and a policy for it; the reason quotes a value."""
+    """Create a view that cannot be read, and a policy for it; the reason quotes a value."""
     with duckdb.connect(str(folder / "people.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS id, 'Mr\x1b Smith' AS v")
         connection.execute("CREATE VIEW people AS SELECT id, CAST(v AS INTEGER) AS v FROM t")
@@ -151,12 +151,12 @@ def test_the_owners_commands_say_why_a_source_is_refused_and_the_analysts_do_not
     source, policy = make(tmp_path)
     named = ("--table", "people")
     for command in (("check", source, policy), ("init", source, "--unit", "id", "--out", "-")):
-        told = run("policy", *command, *named)
-        assert told.returncode == 4
-        assert reason in told.stderr
-        assert "For the data owner only" in told.stderr
-        assert "policy check" not in told.stderr
-        assert "\x1b" not in told.stderr
+        output = run("policy", *command, *named)
+        assert output.returncode == 4
+        assert reason in output.stderr
+        assert "For the data owner only" in output.stderr
+        assert "policy check" not in output.stderr
+        assert "\x1b" not in output.stderr
     analyst = run("ask", source, "SELECT COUNT(*) AS n FROM people", "--policy", policy, "--epsilon", "1", *named)
     assert analyst.returncode == 4
     assert reason not in analyst.stderr

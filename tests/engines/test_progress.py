@@ -1,4 +1,4 @@
-"""Progress is told while a statement runs, and a listener that fails costs nobody an answer."""
+"""Progress is reported while a statement runs, and a callback that fails does not fail the query."""
 
 import threading
 from pathlib import Path
@@ -9,11 +9,11 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.session.executor import report_progress
 from tests.support.people import BY_DEPARTMENT, people, session
 
-PATIENCE = 60
+WAIT_SECONDS = 60
 
 
-class Half:
-    """An engine that is always half done, and now and then does not know."""
+class HalfDone:
+    """An engine that is always half done, and at every other call does not know."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -23,35 +23,35 @@ class Half:
         return None if self.looks % 2 else 0.5
 
 
-def test_shares_are_told_from_another_thread_until_it_is_done() -> None:
-    told: list[tuple[float, int]] = []
+def test_progress_is_reported_from_another_thread_until_the_end() -> None:
+    reported: list[tuple[float, int]] = []
     enough = threading.Event()
 
     def listen(share: float) -> None:
-        told.append((share, threading.get_ident()))
-        if len(told) == 3:
+        reported.append((share, threading.get_ident()))
+        if len(reported) == 3:
             enough.set()
 
-    engine = Half()
+    engine = HalfDone()
     with report_progress(engine, listen, every=0.001):
-        assert enough.wait(PATIENCE)
+        assert enough.wait(WAIT_SECONDS)
     looks = engine.looks
-    assert {share for share, _ in told} == {0.5}
-    assert threading.get_ident() not in {thread for _, thread in told}
+    assert {share for share, _ in reported} == {0.5}
+    assert threading.get_ident() not in {thread for _, thread in reported}
     with report_progress(engine, None):
         pass
     assert engine.looks == looks
 
 
-def test_a_listener_that_raises_is_told_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_raises_is_not_called_again(caplog: pytest.LogCaptureFixture) -> None:
     failed = threading.Event()
 
     def listen(share: float) -> None:
         failed.set()
         raise RuntimeError("full")
 
-    with report_progress(Half(), listen, every=0.001):
-        assert failed.wait(PATIENCE)
+    with report_progress(HalfDone(), listen, every=0.001):
+        assert failed.wait(WAIT_SECONDS)
     assert "progress callback" in caplog.text
 
 
@@ -62,6 +62,6 @@ def test_the_engine_counts_and_does_not_print(tmp_path: Path, capfd: pytest.Capt
     assert engine.connection.execute(settings).fetchall() == [(True, False)]
     share = engine.progress()
     assert share is None or 0 <= share <= 1
-    assert not session().engine.progress()  # somebody's own connection is left as it is
+    assert not session().engine.progress()  # a connection of the user's stays as it is
     assert len(session().ask(BY_DEPARTMENT, epsilon=1, progress=lambda share: None)) == 3
     assert capfd.readouterr() == ("", "")

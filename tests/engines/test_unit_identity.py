@@ -1,6 +1,6 @@
 """Two units are never read as one, whatever the source holds and however its cells are spelt.
 
-Every unit here has one row, and a unit counts for one row: a count of all rows is the number of units that are told apart.
+Every unit here has one row, and a unit counts for one row: a count of all rows is the number of units that are read.
 """
 
 import time
@@ -25,7 +25,7 @@ from discreet.errors import BadParameter, SourceRefused
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
 from discreet.session.session import Session
-from tests.engines.servers import Server
+from tests.support.postgres_server import Server
 
 SPELLINGS = [
     "1", "1.0", "1.4", "1e0", "01", " 1 ", "1 ", " 1", "0x1", "1_000", "1000", "+1", "-1", "-0", "0", "00", "1.", "1e3",
@@ -36,9 +36,9 @@ SPELLINGS = [
 UNITS = [kind for kind in Kind if kind is not Kind.REAL]
 
 
-def count(session: Session, question: str = "SELECT COUNT(*) AS n FROM people") -> int:
-    """The exact count behind the noise."""
-    [(totals, _)] = session.engine.read_totals(session.calibrate(question, epsilon=1).bounded)
+def count(session: Session, query: str = "SELECT COUNT(*) AS n FROM people") -> int:
+    """Return the exact count."""
+    [(totals, _)] = session.engine.read_totals(session.calibrate(query, epsilon=1).bounded)
     return totals[0]
 
 
@@ -46,7 +46,7 @@ def policy(kind: Kind) -> Table:
     return Table("people", "id", {"id": Column(kind), "v": Column(Kind.INTEGER).with_bounds(0, 100)})
 
 
-def written(folder: Path, cells: list[str]) -> Path:
+def write_csv(folder: Path, cells: list[str]) -> Path:
     quoted = [cell.replace('"', '""') for cell in cells]
     (folder / "people.csv").write_text("id,v\n" + "".join(f'"{cell}",1\n' for cell in quoted), encoding="utf-8")
     return folder / "people.csv"
@@ -54,32 +54,32 @@ def written(folder: Path, cells: list[str]) -> Path:
 
 @pytest.mark.parametrize("kind", UNITS)
 def test_spellings_in_a_csv_file_are_units_of_their_own(kind: Kind, tmp_path: Path) -> None:
-    path = written(tmp_path, SPELLINGS)
+    path = write_csv(tmp_path, SPELLINGS)
     assert count(connect(path, policy=policy(kind), epsilon=1)) == len(SPELLINGS)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("01e.+-x_ 2", min_size=1, max_size=5), min_size=1, max_size=12, unique=True))
 def test_random_spellings_are_units_of_their_own(tmp_path_factory: pytest.TempPathFactory, cells: list[str]) -> None:
-    path = written(tmp_path_factory.mktemp("csv"), cells)
+    path = write_csv(tmp_path_factory.mktemp("csv"), cells)
     assert count(connect(path, policy=policy(Kind.INTEGER), epsilon=1)) == len(cells)
 
 
 def test_without_a_policy_spellings_are_units_too(tmp_path: Path) -> None:
-    path = written(tmp_path, ["1", *map(str, range(2, 30)), "01", " 1", "+1"])
+    path = write_csv(tmp_path, ["1", *map(str, range(2, 30)), "01", " 1", "+1"])
     assert count(connect(path, unit="id", epsilon=1)) == 32
 
 
 def test_a_mutant_that_takes_numbers_for_identities_is_found(tmp_path: Path) -> None:
     """The reading as a number is not injective: 1, 01 and +1 are one."""
-    path = written(tmp_path, ["1", "01", "+1"])
+    path = write_csv(tmp_path, ["1", "01", "+1"])
     session = connect(path, policy=policy(Kind.INTEGER), epsilon=1)
     session.engine.identities = {}  # type: ignore[attr-defined]
     assert count(session) < 3
 
 
-def test_one_person_moves_a_sum_by_what_is_stated_and_no_more(tmp_path: Path) -> None:
-    """Rows of 1.4 and of 1e0 were bounded together with those of 1: removing one unit then moved the sum by 196."""
+def test_one_person_moves_a_sum_by_no_more_than_the_sensitivity(tmp_path: Path) -> None:
+    """If rows of 1.4 and 1e0 were bounded together with those of 1, removing one unit would move the sum by 196."""
     rows = [("1", 2), ("1.4", 98), ("1e0", 98)]
     found = []
     for people in (rows, rows[:2]):
@@ -105,7 +105,7 @@ def test_objects_of_a_frame_are_units_of_their_own(kind: Kind) -> None:
 
 
 def test_a_fraction_is_not_rounded_to_another_unit() -> None:
-    """DuckDB reads objects of which most are whole as whole numbers: 1.5 became 2."""
+    """DuckDB would read objects, most of them whole numbers, as whole numbers: 1.5 as 2."""
     frame = pd.DataFrame({"id": pd.Series([1, 2, 1.5, 2.5], dtype=object), "v": 1})
     for declared in ({"policy": policy(Kind.INTEGER)}, {"policy": policy(Kind.TEXT)}):
         assert count(connect(frame, table="people", epsilon=1, **declared)) == 4
@@ -134,9 +134,9 @@ def odd_frames() -> list[pd.DataFrame]:
     return [pd.DataFrame({"id": [a for a, _ in people + odd], "g": [b for _, b in people + odd]}) for odd in more]
 
 
-def test_the_choice_of_a_units_groups_does_not_depend_on_the_type_of_a_column() -> None:
-    """The order of the hash is that of a unit's text. If one person's odd id changed the text of every other, all of them
-    could choose other groups, and the totals move by far more than one person's share."""
+def test_the_groups_that_a_unit_keeps_do_not_depend_on_the_type_of_a_column() -> None:
+    """Groups are kept in the order of a hash of the unit's text. If one person's odd id changed the text of every other, all
+    units could keep other groups, and the totals would move by far more than one person's contribution."""
     found = []
     for frame in odd_frames():
         frame["g"] = range(len(frame))
@@ -144,8 +144,8 @@ def test_the_choice_of_a_units_groups_does_not_depend_on_the_type_of_a_column() 
             "people", "id", {"id": Column(Kind.INTEGER), "g": Column(Kind.INTEGER).with_keys(tuple(range(200)))}
         )
         session = connect(frame, table="people", policy=declared, epsilon=1)
-        question = "SELECT g, COUNT(*) AS n FROM people GROUP BY g"
-        found.append({keys for _, keys in session.engine.read_totals(session.calibrate(question, epsilon=1).bounded)})
+        query = "SELECT g, COUNT(*) AS n FROM people GROUP BY g"
+        found.append({keys for _, keys in session.engine.read_totals(session.calibrate(query, epsilon=1).bounded)})
     assert len(found[0]) == 39
     assert all(len(each ^ found[0]) <= 1 for each in found)
 
@@ -194,7 +194,7 @@ NEIGHBOURS: list[tuple[str, Kind, Any]] = [
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize(("kind", "cells"), [each[1:] for each in NEIGHBOURS], ids=[each[0] for each in NEIGHBOURS])
 def test_an_odd_cell_changes_no_other(kind: Kind, cells: Any, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a value and as the unit; wherever the machine is."""
+    """Neither as a value nor as the unit, and in any time zone of the machine."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:

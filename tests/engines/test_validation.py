@@ -1,7 +1,7 @@
-"""No failure tells of a row: what an engine cannot decode is met when the source is opened, and a failure after that ends
-the asking.
+"""No failure reveals a row: what an engine cannot decode is found when the source is opened, and a later failure quarantines
+the source.
 
-The attack: whether a question fails tells whether the one bad row is among those that it reads, so bisection by id finds its
+The attack: whether a query fails reveals whether the one bad row is among those that it reads, so bisection by id finds its
 person for almost no ε.
 """
 
@@ -30,24 +30,16 @@ from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from discreet.sql.dialects import DUCKDB, POSTGRES
-from tests.engines.servers import Server
 from tests.support.console import run
+from tests.support.parquet_files import MIXED_TYPES, write_two_files
+from tests.support.postgres_server import Server
 
 EPSILON = Fraction(1, 100)
 PEOPLE, ODD = 300, 137
 
 
-def parquet(folder: Path, first: pa.Array, second: pa.Array) -> str:
-    """Two files; the second has the rows of the later half."""
-    folder.mkdir(exist_ok=True)
-    middle = len(first)
-    pq.write_table(pa.table({"id": range(middle), "v": first}), folder / "people-1.parquet")
-    pq.write_table(pa.table({"id": range(middle, middle + len(second)), "v": second}), folder / "people-2.parquet")
-    return str(folder / "people-*.parquet")
-
-
-def bisected(session: Session, epsilon: Fraction = EPSILON) -> int | None:
-    """The attack: the id of the row on which the engine raises, if failures go on telling."""
+def bisect(session: Session, epsilon: Fraction = EPSILON) -> int | None:
+    """The attack: return the id of the row on which the engine raises; None if the source is quarantined first."""
     low, high = 0, PEOPLE
     while high - low > 1:
         middle = (low + high) // 2
@@ -61,26 +53,16 @@ def bisected(session: Session, epsilon: Fraction = EPSILON) -> int | None:
     return low
 
 
-MIXED = [
-    (pa.array([1, 2], pa.int32()), pa.array([3, 2**40], pa.int64())),
-    (pa.array([1, 2], pa.int64()), pa.array(["3", "x"])),
-    (pa.array([1, 2], pa.int64()), pa.array([3.0, 1e300])),
-    (pa.array([1.5, 2], pa.float64()), pa.array([3, 4], pa.int64())),
-    (pa.array([0, 1], pa.timestamp("us")), pa.array([0, 1], pa.timestamp("ns"))),
-    (pa.array([1, 2], pa.decimal128(5, 2)), pa.array([3, 4], pa.decimal128(9, 4))),
-]
-
-
-@pytest.mark.parametrize(("first", "second"), MIXED)
+@pytest.mark.parametrize(("first", "second"), MIXED_TYPES)
 def test_files_of_different_types_are_refused_when_they_are_opened(
     first: pa.Array, second: pa.Array, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source = parquet(tmp_path, first, second)
+    source = write_two_files(tmp_path, first, second)
     with pytest.raises(SourceRefused, match="a column has different types"):
         connect(source, unit="id", epsilon=1)
-    assert "people-2.parquet" in caplog.text  # the owner is told which
+    assert "people-2.parquet" in caplog.text  # the owner's log names it
     undeclared = Table("people", "id", {"id": Column(Kind.INTEGER)})
-    assert connect(source, policy=undeclared, epsilon=1).table.columns.keys() == {"id"}  # nobody can ask about it
+    assert connect(source, policy=undeclared, epsilon=1).table.columns.keys() == {"id"}  # no query can name it
 
 
 def test_a_file_without_a_declared_column_is_refused(tmp_path: Path) -> None:
@@ -99,7 +81,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("cells", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_cells_that_cannot_be_decoded_are_met_when_the_source_is_opened(
+def test_cells_that_cannot_be_decoded_are_found_when_the_source_is_opened(
     cells: pa.Array, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pq.write_table(pa.table({"id": range(PEOPLE), "v": cells}), tmp_path / "people.parquet")
@@ -125,7 +107,7 @@ def test_a_view_is_probed_when_it_is_opened() -> None:
 
 
 def test_without_validation_and_quarantine_bisection_finds_the_person() -> None:
-    """The mutant, which also evaluates conditions inside the view: this is what they are for."""
+    """The mutant, which also evaluates conditions inside the view: it shows what both are for."""
 
     class Forgetful:
         def check(self, source: str) -> None: ...
@@ -135,14 +117,14 @@ def test_without_validation_and_quarantine_bisection_finds_the_person() -> None:
     with patch.object(DuckDB, "probe"):
         session = connect(frail_view(PEOPLE, ODD), **declared)
     with patch.object(DuckDB, "dialect", replace(DUCKDB, fence=lambda rows: rows)):
-        assert bisected(replace(session, quarantine=Forgetful())) == ODD  # type: ignore[arg-type]
+        assert bisect(replace(session, quarantine=Forgetful())) == ODD  # type: ignore[arg-type]
     with patch.object(DuckDB, "probe"):
         session = connect(frail_view(PEOPLE, ODD), **declared)
-    assert bisected(session) is None
+    assert bisect(session) is None
 
 
 JOINED = "SELECT r.id, CAST(r.t AS INTEGER) AS v FROM raw AS r JOIN (SELECT id FROM raw WHERE t <> 'x') AS k ON k.id = r.id"
-"""The join leaves the odd row out; a condition on v that is evaluated before it meets the row."""
+"""The join drops the odd row; a condition on v that is evaluated before the join meets it."""
 
 
 def guarded(odd: int | None) -> duckdb.DuckDBPyConnection:
@@ -151,7 +133,7 @@ def guarded(odd: int | None) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-QUESTIONS = [
+QUERIES = [
     "SELECT COUNT(*) AS n FROM people WHERE v > 0",
     "SELECT SUM(v) AS s FROM people WHERE v < 5 AND id < 200",
     "SELECT COUNT(*) AS n FROM people WHERE id = 137",
@@ -161,16 +143,16 @@ QUESTIONS = [
 
 
 def outcomes(opened: Callable[[], Session]) -> list[Any]:
-    """All that an analyst sees but the noisy values: whether it opens, then for each question the shape of its answer or the
-    class and the words of its refusal."""
+    """Return all that an analyst sees except noisy values: whether the source opens, then for each query the columns and
+    keys of its answer, or the class and the message of its refusal."""
     try:
         session = opened()
     except DiscreetError as refused:
         return [type(refused), str(refused)]
     seen: list[Any] = []
-    for question in QUESTIONS:
+    for query in QUERIES:
         try:
-            answer = session.ask(question, epsilon=EPSILON, fresh=True)
+            answer = session.ask(query, epsilon=EPSILON, fresh=True)
             seen.append((answer.columns, [keys for keys, _ in answer.rows]))
         except DiscreetError as refused:
             seen.append((type(refused), str(refused)))
@@ -183,7 +165,7 @@ DECLARED: dict[str, Any] = {"table": "people", "unit": "id", "epsilon": 1, "boun
 def test_no_condition_is_evaluated_before_the_owners_own_in_duckdb() -> None:
     same = [outcomes(lambda odd=odd: connect(guarded(odd), **DECLARED)) for odd in (None, ODD)]  # type: ignore[misc]
     assert same[0] == same[1]
-    assert len(same[0]) == len(QUESTIONS)
+    assert len(same[0]) == len(QUERIES)
     with patch.object(DuckDB, "dialect", replace(DUCKDB, fence=lambda rows: rows)):  # the mutant
         assert same[0] != outcomes(lambda: connect(guarded(ODD), **DECLARED))
 
@@ -199,16 +181,16 @@ def test_no_condition_is_evaluated_before_the_owners_own_in_postgresql(postgres:
         )
         return connect(postgres.reader, **(DECLARED | {"table": "guarded"}))
 
-    asked = [question.replace("people", "guarded") for question in QUESTIONS]
-    with patch(f"{__name__}.QUESTIONS", asked):
+    queries = [query.replace("people", "guarded") for query in QUERIES]
+    with patch(f"{__name__}.QUERIES", queries):
         same = [outcomes(lambda odd=odd: opened(odd)) for odd in (-1, ODD)]  # type: ignore[misc]
         assert same[0] == same[1]
-        assert len(same[0]) == len(QUESTIONS)
+        assert len(same[0]) == len(QUERIES)
         with patch.object(Postgres, "dialect", replace(POSTGRES, fence=lambda rows: rows)):  # the mutant
             assert same[0] != outcomes(lambda: opened(ODD))
 
 
-def with_odd(cell: Any) -> list[tuple[Any, Any]]:
+def with_odd_cell(cell: Any) -> list[tuple[Any, Any]]:
     return [(i, 1) for i in range(PEOPLE)] + [(PEOPLE, cell)]
 
 
@@ -238,13 +220,13 @@ def hive_source(folder: Path, rows: list[tuple[Any, Any]]) -> Any:
 def test_neighbours_that_pass_validation_look_alike(
     made: Callable[[Path, list[tuple[Any, Any]]], Any], odd: Any, tmp_path: Path
 ) -> None:
-    """One person's odd cell changes neither the kind of a column nor the outcome of any question."""
+    """One person's odd cell changes neither the kind of a column nor the outcome of any query."""
     seen = []
-    for name, rows in (("without", with_odd(1)[:-1]), ("with", with_odd(odd))):
+    for name, rows in (("without", with_odd_cell(1)[:-1]), ("with", with_odd_cell(odd))):
         (tmp_path / name).mkdir()
         seen.append(outcomes(lambda: connect(made(tmp_path / name, rows), table="people", policy=POLICY, epsilon=1)))  # noqa: B023
     assert seen[0] == seen[1]
-    assert len(seen[0]) == len(QUESTIONS)
+    assert len(seen[0]) == len(QUERIES)
 
 
 def test_folders_are_texts_without_a_policy(tmp_path: Path) -> None:
@@ -262,7 +244,7 @@ def probes(opened: Callable[[], object]) -> int:
     return int(probe.call_count)
 
 
-def test_what_passed_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
+def test_a_validated_file_is_remembered_until_it_changes(tmp_path: Path) -> None:
     source, state = tmp_path / "people.parquet", Path(os.environ["DISCREET_STATE"])
     pq.write_table(pa.table({"id": [1, 2], "v": [1, 2]}), source)
 
@@ -279,18 +261,18 @@ def test_what_passed_is_remembered_until_the_file_changes(tmp_path: Path) -> Non
     assert [probes(opened), probes(opened)] == [1, 0]
 
 
-def test_what_did_not_pass_is_not_remembered(tmp_path: Path) -> None:
+def test_a_file_that_did_not_pass_is_not_remembered(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": range(PEOPLE), "v": UNREADABLE["text that is not UTF-8"]}), tmp_path / "people.parquet")
     for _ in range(2):
         with pytest.raises(SourceRefused):
             connect(tmp_path / "people.parquet", unit="id", epsilon=1)
 
 
-def replaced(folder: Path, **paid: Any) -> Session:
-    """A session whose file is replaced, after it was validated, by one that cannot be decoded."""
+def replaced(folder: Path, **account: Any) -> Session:
+    """A session on a file that is replaced, after it was validated, by one that cannot be decoded."""
     source = folder / "people.parquet"
     pq.write_table(pa.table({"id": range(PEOPLE), "v": ["x"] * PEOPLE}), source)
-    session = connect(source, unit="id", keys={"v": ("x",)}, **paid)
+    session = connect(source, unit="id", keys={"v": ("x",)}, **account)
     pq.write_table(pa.table({"id": range(PEOPLE), "v": UNREADABLE["text that is not UTF-8"]}), source)
     return session
 
@@ -300,12 +282,12 @@ BY_V = "SELECT v, COUNT(*) AS n FROM people GROUP BY v"
 
 @pytest.mark.parametrize("in_ledger", [False, True])
 def test_a_failure_after_validation_quarantines_the_source(in_ledger: bool, tmp_path: Path) -> None:
-    paid: dict[str, Any] = {"epsilon": 1}
+    account: dict[str, Any] = {"epsilon": 1}
     if in_ledger:
         with open_ledger(tmp_path / "hr.ledger", create=True) as made:
             made.open_account("hr", 1)
-        paid = {"ledger": tmp_path / "hr.ledger"}
-    session = replaced(tmp_path, **paid)
+        account = {"ledger": tmp_path / "hr.ledger"}
+    session = replaced(tmp_path, **account)
     with pytest.raises(EngineFailed) as failed:
         session.ask(BY_V, epsilon=EPSILON)
     assert type(failed.value) is EngineFailed
@@ -313,12 +295,12 @@ def test_a_failure_after_validation_quarantines_the_source(in_ledger: bool, tmp_
     for refused in (
         lambda: session.ask(BY_V, epsilon=EPSILON),
         lambda: session.ask("SELECT COUNT(*) AS n FROM people", epsilon=EPSILON),
-        lambda: connect(tmp_path / "people.parquet", unit="id", keys={"v": ("x",)}, **paid),
+        lambda: connect(tmp_path / "people.parquet", unit="id", keys={"v": ("x",)}, **account),
     ):
         pq.write_table(pa.table({"id": range(PEOPLE), "v": ["x"] * PEOPLE}), tmp_path / "people.parquet")
         with pytest.raises(SourceQuarantined):
             refused()
-    assert session.account.budget.spent == spent  # refused before anything is paid
+    assert session.account.budget.spent == spent  # refused before anything is charged
     session.quarantine.lift(session.engine.identity)
     assert session.ask(BY_V, epsilon=EPSILON).rows  # continues the debit
     assert session.account.budget.spent == spent
@@ -373,16 +355,16 @@ def test_a_temporary_table_made_later_is_not_read() -> None:
     assert list(later.engine.read_totals(bounded)) == [((99,), ())]
 
 
-def test_a_database_spills_where_nobody_else_can_read(tmp_path: Path) -> None:
+def test_a_database_spills_where_no_other_user_can_read(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "store.duckdb") as store:
         store.execute("CREATE TABLE people AS SELECT range AS id FROM range(10)")
     engine: Any = connect(tmp_path / "store.duckdb", table="people", unit="id", epsilon=1).engine
-    [[place]] = engine.connection.execute("SELECT current_setting('temp_directory')").fetchall()
-    assert stat.S_IMODE(Path(place).parent.stat().st_mode) == 0o700
-    assert tmp_path not in Path(place).parents
+    [[folder]] = engine.connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    assert stat.S_IMODE(Path(folder).parent.stat().st_mode) == 0o700
+    assert tmp_path not in Path(folder).parents
 
 
-def test_a_bad_byte_in_a_row_is_not_the_headers_fault(tmp_path: Path) -> None:
+def test_a_bad_byte_in_a_row_is_not_reported_of_the_header(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_bytes(b"id,v\n1,2\n2,\xff\n")
     for policy in (None, POLICY):
         with pytest.raises(SourceRefused) as refused:
@@ -396,7 +378,7 @@ def test_a_bad_byte_in_a_row_is_not_the_headers_fault(tmp_path: Path) -> None:
 
 
 def unwritable(folder: Path) -> Iterator[Path]:
-    """State folders that nothing can be remembered in: a file, a folder below a file, one that others have rights to."""
+    """State folders that cannot be written: a file, a folder below a file, one that other users have rights to."""
     (folder / "file").touch()
     (folder / "shared").mkdir(mode=0o755)
     (folder / "blocked").mkdir(mode=0o700)
@@ -405,8 +387,8 @@ def unwritable(folder: Path) -> Iterator[Path]:
 
 
 def test_with_a_ledger_a_source_needs_no_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = parquet(tmp_path / "good", pa.array([1] * 150), pa.array([1] * 150))
-    bad = parquet(tmp_path / "bad", pa.array([1] * 150), pa.array(["x"] * 150))
+    good = write_two_files(tmp_path / "good", pa.array([1] * 150), pa.array([1] * 150))
+    bad = write_two_files(tmp_path / "bad", pa.array([1] * 150), pa.array(["x"] * 150))
     open_ledger(tmp_path / "l", create=True).open_account("hr", epsilon=10**7)
     with patch.object(DuckDB, "probe", autospec=True, side_effect=SqlEngine.probe) as probed:
         for i, state in enumerate(unwritable(tmp_path)):

@@ -12,7 +12,7 @@ from discreet.query import aggregates, ast
 from discreet.query.calibrate import Measurement, calibrate_query
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.units import Neighbours
-from tests.engines.suites import Opening
+from tests.support.mangled_queries import Opening
 from tests.support.random_tables import World, bounded, world
 from tests.support.sensitivity_property import neighbour
 

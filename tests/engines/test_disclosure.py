@@ -1,4 +1,4 @@
-"""What the engine's edges could tell: collations, error texts, values that cannot be read, results that mix."""
+"""What could disclose a value: collations, error messages, cells that cannot be read, results that mix."""
 
 import subprocess
 import sys
@@ -22,8 +22,8 @@ def collated(rows: list[str]) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def totals(session: Session, question: str) -> dict[Any, int]:
-    bounded = session.calibrate(question, epsilon=1).bounded
+def totals(session: Session, query: str) -> dict[Any, int]:
+    bounded = session.calibrate(query, epsilon=1).bounded
     return {keys: row[0] for row, keys in session.engine.read_totals(bounded)}
 
 
@@ -32,8 +32,8 @@ BY_DEPT = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 @pytest.mark.parametrize("unique", [True, False])
 @pytest.mark.parametrize("listed", [("sales", "hr"), (*"abcdefgh", "sales")])
-def test_a_collation_joins_no_groups(unique: bool, listed: tuple[str, ...]) -> None:
-    """One row 'SALES' must not take ten rows 'sales' away: a count moves by one row, not by the group."""
+def test_a_collation_merges_no_groups(unique: bool, listed: tuple[str, ...]) -> None:
+    """One row 'SALES' must not take ten rows 'sales' out of their group: a count moves by one row, not by the group."""
     found = [
         totals(connect(collated(rows), table="people", unit="id", epsilon=9, keys={"dept": listed}, unique=unique), BY_DEPT)
         for rows in (["sales"] * 10, ["SALES", *["sales"] * 10])
@@ -41,10 +41,10 @@ def test_a_collation_joins_no_groups(unique: bool, listed: tuple[str, ...]) -> N
     assert found == [{("sales",): 10}, {("sales",): 10}]
 
 
-def test_a_collation_joins_no_rows() -> None:
-    lookup = pd.DataFrame({"dept": ["sales", "SALES"], "floor": [1, 2]})
+def test_a_collation_joins_no_more_rows() -> None:
+    floors = pd.DataFrame({"dept": ["sales", "SALES"], "floor": [1, 2]})
     session = connect(
-        collated(["sales"] * 100), table="people", unit="id", epsilon=9, unique=True, public={"floors": lookup}
+        collated(["sales"] * 100), table="people", unit="id", epsilon=9, unique=True, public={"floors": floors}
     )
     assert totals(session, "SELECT COUNT(*) AS n FROM people JOIN floors USING (dept)") == {(): 100}
 
@@ -75,7 +75,7 @@ def test_no_value_of_the_data_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["abc", 10**30, b"x"])
-def test_a_value_that_cannot_be_read_is_met_when_the_frame_is_opened(odd: object) -> None:
+def test_a_value_that_cannot_be_read_is_found_when_the_frame_is_opened(odd: object) -> None:
     frame = pd.DataFrame({"id": range(3000), "pay": pd.Series([*range(2999), odd], dtype=object)})
     try:
         session = connect(frame, table="t", unit="id", epsilon=1, unique=True)
@@ -88,18 +88,18 @@ def test_two_sessions_of_one_connection_do_not_mix() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT i AS id, i AS g, 5 AS pay FROM range(60000) t(i)")
     declared: dict[str, Any] = {"table": "people", "unit": "id", "epsilon": 10**9, "delta": 1e-6, "unique": True}
-    questions = ["SELECT g // 10 AS k, COUNT(*) AS n FROM people GROUP BY g // 10", "SELECT COUNT(*) AS n FROM people"]
+    queries = ["SELECT g // 10 AS k, COUNT(*) AS n FROM people GROUP BY g // 10", "SELECT COUNT(*) AS n FROM people"]
     sessions = [connect(connection, bounds={"pay": (0, 9), "g": (0, 60000)}, **declared) for _ in range(3)]
     wrong: list[Any] = []
 
-    def ask(session: Session, question: str) -> None:
+    def ask(session: Session, query: str) -> None:
         for _ in range(4):
-            rows = session.ask(question, epsilon=10**8, fresh=True).rows
+            rows = session.ask(query, epsilon=10**8, fresh=True).rows
             values = {round(row[0].value) for _, row in rows}
             if values - {10, 0, 60000}:
                 wrong.append(values)
 
-    threads = [threading.Thread(target=ask, args=(s, q)) for s in sessions for q in questions]
+    threads = [threading.Thread(target=ask, args=(s, q)) for s in sessions for q in queries]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -107,7 +107,7 @@ def test_two_sessions_of_one_connection_do_not_mix() -> None:
     assert not wrong
 
 
-def test_squares_beyond_doubles_are_refused_unpaid() -> None:
+def test_squares_beyond_doubles_are_refused_without_a_charge() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT i AS id, i::DOUBLE AS x FROM range(10) t(i)")
     session = connect(connection, table="t", unit="id", epsilon=1, bounds={"x": (-1e200, 1e200)})

@@ -1,4 +1,4 @@
-"""The embedded engine: which sources it takes, and what its connection can no longer do."""
+"""DuckDB: which sources it opens, how types are read, and what its locked connection can no longer do."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,10 +20,10 @@ from discreet.session.connect import connect
 from discreet.units import Neighbours
 
 
-def counted(engine: DuckDB, unit: str = "uid") -> int:
+def count_rows(engine: DuckDB, unit: str = "uid") -> int:
     table = Table(engine.table, unit, engine.describe_columns(), max_rows=1000)
-    question = bound_contributions(parse_sql(f'SELECT COUNT(*) FROM "{engine.table}"', table), table, Neighbours.ADD_REMOVE)
-    [(totals, _)] = engine.read_totals(question)
+    query = bound_contributions(parse_sql(f'SELECT COUNT(*) FROM "{engine.table}"', table), table, Neighbours.ADD_REMOVE)
+    [(totals, _)] = engine.read_totals(query)
     return totals[0]
 
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-OPENED: dict[str, tuple[str, int]] = {
+FILES: dict[str, tuple[str, int]] = {
     "csv": ("my-people.csv", 10),
     "parquet": ("my-people.parquet", 10),
     "glob": ("*.parquet", 20),
@@ -43,11 +43,11 @@ OPENED: dict[str, tuple[str, int]] = {
 }
 
 
-@pytest.mark.parametrize("case", OPENED)
+@pytest.mark.parametrize("case", FILES)
 def test_files_are_read_and_nothing_else_is_in_reach(case: str, folder: Path) -> None:
-    path, rows = OPENED[case]
+    path, rows = FILES[case]
     engine = DuckDB.open(folder / path, "people" if "*" in path else None)
-    assert counted(engine) == rows
+    assert count_rows(engine) == rows
     (folder / "secret.csv").write_text("x\n1\n")
     for escape in (
         f"SELECT * FROM read_csv('{folder / 'secret.csv'}')",
@@ -65,13 +65,13 @@ def test_frames_and_databases_are_locked_too(tmp_path: Path) -> None:
     frame = duckdb.sql("SELECT range AS uid FROM range(7)").pl()
     duckdb.connect(tmp_path / "a.duckdb").execute("CREATE TABLE kept AS SELECT range AS uid FROM range(7)").close()
     for engine in (DuckDB.open(frame, "pairs"), DuckDB.open(tmp_path / "a.duckdb", "kept")):
-        assert counted(engine) == 7
+        assert count_rows(engine) == 7
         with pytest.raises(duckdb.Error):
             engine.connection.execute("SET threads = 1")
 
 
 @pytest.mark.parametrize("source", ["missing.csv", "missing.parquet", "missing.duckdb", "x.txt", "x", 5, object()])
-def test_what_is_no_source_is_refused(source: Any, tmp_path: Path) -> None:
+def test_other_objects_are_refused(source: Any, tmp_path: Path) -> None:
     with pytest.raises(SourceRefused):
         DuckDB.open(tmp_path / source if isinstance(source, str) else source, "people")
 
@@ -98,10 +98,10 @@ def test_unusual_types_are_read_as_usual_ones() -> None:
         "at": Kind.TIMESTAMP,
     }  # fmt: skip
     table = Table("people", "uid", engine.describe_columns())
-    asked = (
+    query = (
         "SELECT COUNT(*) FROM people WHERE id = 'no uuid' OR dept = 'c' OR (pay = 1.5 AND at >= '2023-01-01' AND huge = 7)"
     )
-    assert list(engine.read_totals(bound_contributions(parse_sql(asked, table), table, Neighbours.ADD_REMOVE))) == [
+    assert list(engine.read_totals(bound_contributions(parse_sql(query, table), table, Neighbours.ADD_REMOVE))) == [
         ((1,), ())
     ]
 
@@ -126,35 +126,35 @@ def test_dates_that_python_cannot_hold_are_missing() -> None:
     )
     engine = DuckDB(connection, "people")
     table = Table("people", "uid", engine.describe_columns())
-    question = bound_contributions(
+    query = bound_contributions(
         parse_sql("SELECT day, COUNT(*) FROM people GROUP BY day", table), table, Neighbours.ADD_REMOVE
     )
-    assert list(engine.read_totals(question)) == [((3, 3), (None,))]
+    assert list(engine.read_totals(query)) == [((3, 3), (None,))]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_a_moment_is_read_in_utc(zone: str) -> None:
-    """Whatever the connection's zone: a cast would follow it."""
+    """The zone of the connection makes no difference; a cast would follow it."""
     connection = duckdb.connect()
     connection.execute(f"SET TimeZone = '{zone}'")
     moments = "'2024-03-31 02:30:00+02', 'infinity', '-infinity', NULL, '0001-01-01 00:00:00+00', '9999-12-31 23:59:59.5+00'"
     connection.execute(f"CREATE TABLE t AS SELECT uid, z::TIMESTAMPTZ AS z FROM "
                        f"(SELECT unnest([{moments}]) AS z, unnest(range(6)) AS uid)")  # fmt: skip
     engine = DuckDB(connection, "t")
-    keys = {keys[0] for _, keys in engine.read_totals(asked("SELECT z, COUNT(*) AS n FROM t GROUP BY z"))}
+    keys = {keys[0] for _, keys in engine.read_totals(bound("SELECT z, COUNT(*) AS n FROM t GROUP BY z"))}
     assert keys == {
         datetime(2024, 3, 31, 0, 30), None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 500_000)
     }  # fmt: skip
-    [(totals, _)] = engine.read_totals(asked("SELECT COUNT(z) AS n FROM t"))
+    [(totals, _)] = engine.read_totals(bound("SELECT COUNT(z) AS n FROM t"))
     assert totals == (5,)
     assert [
-        totals for totals, _ in engine.read_totals(asked("SELECT COUNT(*) AS n FROM t WHERE z < '2024-03-31 00:31:00'"))
+        totals for totals, _ in engine.read_totals(bound("SELECT COUNT(*) AS n FROM t WHERE z < '2024-03-31 00:31:00'"))
     ] == [(3,)]
     cast = connection.execute("SELECT z::TIMESTAMP FROM t WHERE uid = 0").fetchone()
     assert (cast == (datetime(2024, 3, 31, 0, 30),)) == (zone == "UTC")
 
 
-def asked(sql: str) -> BoundedQuery:
+def bound(sql: str) -> BoundedQuery:
     table = Table("t", "uid", {"uid": Column(Kind.INTEGER), "z": Column(Kind.TIMESTAMP)}, unique=True)
     return bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE)
 

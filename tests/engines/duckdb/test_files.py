@@ -1,4 +1,4 @@
-"""A CSV file with declared columns: a cell means what its column is declared to hold, and nothing is guessed."""
+"""A CSV file with declared columns: a cell is read as the kind of its column, and nothing is inferred."""
 
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ KINDS = {
 }  # fmt: skip
 
 
-def opened(folder: Path, text: str, kinds: dict[str, Kind] = KINDS, name: str = "people.csv") -> list[tuple[Any, ...]]:
+def read_cells(folder: Path, text: str, kinds: dict[str, Kind] = KINDS, name: str = "people.csv") -> list[tuple[Any, ...]]:
     (folder / name).write_bytes(text.encode())
     return DuckDB.open(folder / name, "people", kinds).connection.execute("FROM people").fetchall()
 
@@ -44,20 +44,20 @@ HEADER = "id,name,pay,ok,day,at\n"
     ],
 )
 def test_cells(line: str, cells: tuple[Any, ...], tmp_path: Path) -> None:
-    assert opened(tmp_path, HEADER + line + "\n") == [cells]
+    assert read_cells(tmp_path, HEADER + line + "\n") == [cells]
 
 
 def test_what_a_cell_means_depends_on_that_cell_alone(tmp_path: Path) -> None:
-    """The same rows among others of every sort; the guesser of types, which is the wrong twin, changes its mind."""
+    """The same row among others of every sort. The mutant, which infers types, reads it differently."""
     others = ["", "x,y,z,w,v,u\n", "1,2,3,4,5,6\n" * 30_000, '"a;b","c\td",,,,\n' * 50]
     line = "8,0012,5,1,2024-01-01,2024-01-01\n"
-    found = {opened(tmp_path, HEADER + before + line)[-1] for before in others}
+    found = {read_cells(tmp_path, HEADER + before + line)[-1] for before in others}
     assert found == {(8, "0012", 5.0, True, date(2024, 1, 1), datetime(2024, 1, 1))}
-    guessed = set()
+    inferred = set()
     for before in others:
         (tmp_path / "people.csv").write_text(HEADER + before + line)
-        guessed.add(str(duckdb.sql(f"FROM read_csv('{tmp_path}/people.csv', header = true)").types))
-    assert len(guessed) > 1
+        inferred.add(str(duckdb.sql(f"FROM read_csv('{tmp_path}/people.csv', header = true)").types))
+    assert len(inferred) > 1
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_what_a_cell_means_depends_on_that_cell_alone(tmp_path: Path) -> None:
     ],
 )
 def test_headers_and_delimiters(text: str, tmp_path: Path) -> None:
-    rows = opened(tmp_path, text, {"id": Kind.INTEGER, "name": Kind.TEXT})
+    rows = read_cells(tmp_path, text, {"id": Kind.INTEGER, "name": Kind.TEXT})
     assert {frozenset(row) for row in rows} == {frozenset({1, "a,b"}), frozenset({2, "c"})}
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "id,id\n1,2\n", "id,name\n1\n", "id,name\n1,2,3\n", 'id,name\n1,"a\n'])
 def test_files_that_do_not_fit_are_refused_on_opening(text: str, tmp_path: Path) -> None:
     with pytest.raises(SourceRefused):
-        opened(tmp_path, text)
+        read_cells(tmp_path, text)
 
 
 def test_several_files_have_one_header(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_session_with_a_policy_reads_what_was_declared(tmp_path: Path) -> None
     (tmp_path / "people.csv").write_text("id,zip,age\n1,01234,5\n2,01234,old\n3,9,7\n")
     columns = {"id": Column(Kind.INTEGER), "zip": Column(Kind.TEXT).with_keys(("01234",)), "age": Column(Kind.INTEGER)}
     policy = Table("people", "id", columns, unique=True)
-    place = connect(tmp_path / "people.csv", policy=policy, epsilon=10**7)
-    answer = place.ask("SELECT zip, COUNT(*) AS n, COUNT(age) AS a FROM people GROUP BY zip", epsilon=10**6)
+    session = connect(tmp_path / "people.csv", policy=policy, epsilon=10**7)
+    answer = session.ask("SELECT zip, COUNT(*) AS n, COUNT(age) AS a FROM people GROUP BY zip", epsilon=10**6)
     assert [(keys, [cell.value for cell in row]) for keys, row in answer.rows] == [(("01234",), [2, 1])]
     with pytest.raises(BadParameter, match="no such column"):
         connect(tmp_path / "people.csv", policy=Table("people", "id", {**columns, "x": Column(Kind.TEXT)}), epsilon=1)
@@ -106,7 +106,7 @@ def test_a_session_with_a_policy_reads_what_was_declared(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kinds", [None, {"id": Kind.INTEGER}])
 @pytest.mark.parametrize("text", ["", "\n\n", " \n", "\ufeff"])
-def test_an_empty_file_is_said_to_be_empty(text: str, kinds: dict[str, Kind] | None, tmp_path: Path) -> None:
+def test_an_empty_file_is_refused_as_empty(text: str, kinds: dict[str, Kind] | None, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(text)
     with pytest.raises(SourceRefused, match="this file is empty: it has no header"):
         DuckDB.open(tmp_path / "people.csv", "people", kinds)

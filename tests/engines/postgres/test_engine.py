@@ -1,4 +1,4 @@
-"""PostgreSQL gives the same integers as the reference, through a role that may only read."""
+"""PostgreSQL gives the same integers as the oracle, through a role that may only read."""
 
 import json
 from dataclasses import replace
@@ -14,59 +14,44 @@ from sqlglot import exp
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
 from discreet.engines.base import split_table_name
 from discreet.engines.postgres.engine import Postgres
-from discreet.query.contribution import BoundedQuery, bound_contributions
-from discreet.query.parser import parse_sql
-from discreet.query.schema import Kind, Table
+from discreet.query.schema import Kind
 from discreet.sql.dialects import POSTGRES
-from discreet.units import Neighbours
-from tests.engines.servers import READER, Server
-from tests.engines.suites import answering, differences, joined_differences
+from tests.support.conformance import answer_with, find_differences, find_join_differences
 from tests.support.console import run_process as run
+from tests.support.engine_sessions import COUNT_BY_DEPT, DECLARED, count_by_dept, read_totals
+from tests.support.postgres_server import READER, Server
 from tests.support.sensitivity_property import broken
 
 
-def test_totals_equal_the_reference(postgres: Server) -> None:
-    assert differences(postgres.opened, range(52), 10) == []
+def test_totals_equal_the_oracle(postgres: Server) -> None:
+    assert find_differences(postgres.open_world, range(52), 10) == []
 
 
-def test_the_law_of_bounding_holds(postgres: Server) -> None:
-    assert broken(answering(postgres.opened), range(40), 2) == []
+def test_neighbours_move_totals_by_no_more_than_the_sensitivity(postgres: Server) -> None:
+    assert broken(answer_with(postgres.open_world), range(40), 2) == []
 
 
-def test_joined_totals_equal_the_reference(postgres: Server) -> None:
-    assert joined_differences(postgres.opened, range(20), 4) == []
+def test_joined_totals_equal_the_oracle(postgres: Server) -> None:
+    assert find_join_differences(postgres.open_world, range(20), 4) == []
 
 
-# -- twins -----------------------------------------------------------------------------------------------------------------
+# -- mutants ---------------------------------------------------------------------------------------------------------------
 
 
-TWINS: dict[str, Any] = {
+MUTANTS: dict[str, Any] = {
     "a remainder for a quotient": replace(POSTGRES, divide=lambda a, b: exp.func("mod", a, b)),
     "the largest for the sum": replace(POSTGRES, add=lambda value, most: exp.Max(this=value)),
     "every number is there": replace(POSTGRES, is_nan=lambda value: exp.EQ(this=value, expression=exp.Literal.number(3))),
 }
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_a_wrong_dialect_is_noticed(twin: str, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Postgres, "dialect", TWINS[twin])
-    assert differences(postgres.opened, range(12), 5)
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_wrong_dialect_is_found(mutant: str, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Postgres, "dialect", MUTANTS[mutant])
+    assert find_differences(postgres.open_world, range(12), 5)
 
 
 # -- types -----------------------------------------------------------------------------------------------------------------
-
-
-def asked(engine: Any, sql: str, **declared: Any) -> dict[Any, Any]:
-    """Totals by keys."""
-    columns = engine.describe_columns()
-    for name, ends in declared.pop("bounds", {}).items():
-        columns[name] = columns[name].with_bounds(*ends)
-    table = Table(engine.table, declared.pop("unit", "uid"), columns, **declared)
-    return {keys: totals for totals, keys in engine.read_totals(bounded(sql, table))}
-
-
-def bounded(sql: str, table: Table) -> BoundedQuery:
-    return bound_contributions(parse_sql(sql, table), table, Neighbours.ADD_REMOVE)
 
 
 def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
@@ -93,7 +78,7 @@ def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
     }  # fmt: skip
 
     def by(column: str) -> dict[Any, Any]:
-        found = asked(engine, f'SELECT "{column}", COUNT(*) AS n FROM kinds GROUP BY "{column}"')
+        found = read_totals(engine, f'SELECT "{column}", COUNT(*) AS n FROM kinds GROUP BY "{column}"')
         return {keys[0]: totals[0] for keys, totals in found.items()}
 
     assert by("uid") == {"a": 1, "a ": 1, "A": 1, "á": 1}
@@ -105,21 +90,25 @@ def test_every_type_is_read_by_one_rule(postgres: Server) -> None:
     assert by("d") == {None: 3, date(2024, 2, 29): 1}
     assert by("t") == {None: 3, datetime(2024, 2, 29, 0, 0, 0, 500_000): 1}
     assert by("z") == {datetime(2024, 3, 31, 0, 30): 2, None: 1, datetime(9999, 12, 31, 23, 59, 59): 1}
-    sums = asked(engine, "SELECT SUM(n) AS n, SUM(r) AS r, COUNT(n) AS k FROM kinds", bounds={"n": (-1, 2), "r": (-1, 2)})
+    sums = read_totals(
+        engine, "SELECT SUM(n) AS n, SUM(r) AS r, COUNT(n) AS k FROM kinds", bounds={"n": (-1, 2), "r": (-1, 2)}
+    )
     step = 2**19
     assert sums == {(): ((2 - 1) * step, round(0.1 * step + 2 * step - step), 3)}
-    order = asked(engine, "SELECT COUNT(*) AS n FROM kinds WHERE v < 'a' OR uid = 'a '")  # bytes, not a language's order
+    order = read_totals(
+        engine, "SELECT COUNT(*) AS n FROM kinds WHERE v < 'a' OR uid = 'a '"
+    )  # bytes, not a language's order
     assert order == {(): (2,)}
 
 
 def test_a_tiny_value_does_not_raise(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL raises where a product underflows; 5e-324 times 2^-10 does."""
     postgres.run("DROP TABLE IF EXISTS tiny", "CREATE TABLE tiny AS SELECT 1 AS uid, '5e-324'::float8 AS x")
-    engine, question = Postgres.open(postgres.reader, "tiny"), "SELECT SUM(x) AS s FROM tiny"
-    assert asked(engine, question, bounds={"x": (0, 10**9)}) == {(): (0,)}
+    engine, query = Postgres.open(postgres.reader, "tiny"), "SELECT SUM(x) AS s FROM tiny"
+    assert read_totals(engine, query, bounds={"x": (0, 10**9)}) == {(): (0,)}
     monkeypatch.setattr(Postgres, "dialect", replace(POSTGRES, avoid_underflow=lambda value: value))
     with pytest.raises(EngineFailed):
-        asked(engine, question, bounds={"x": (0, 10**9)})
+        read_totals(engine, query, bounds={"x": (0, 10**9)})
 
 
 def test_totals_saturate_instead_of_overflowing(postgres: Server) -> None:
@@ -128,7 +117,7 @@ def test_totals_saturate_instead_of_overflowing(postgres: Server) -> None:
         "CREATE TABLE large AS SELECT i AS uid, 9000000000000000 AS x FROM generate_series(1, 20000) i",
     )
     engine = Postgres.open(postgres.reader, "large")
-    found = asked(engine, "SELECT SUM(x) AS s FROM large", bounds={"x": (0, 2**51 - 1)}, max_rows=2000)
+    found = read_totals(engine, "SELECT SUM(x) AS s FROM large", bounds={"x": (0, 2**51 - 1)}, max_rows=2000)
     assert found == {(): (2**63 - 1,)}
 
 
@@ -140,7 +129,7 @@ def test_views_schemas_and_odd_names(postgres: Server) -> None:
     )  # fmt: skip
     engine = Postgres.open(postgres.reader, '"my.hr"."Kept ""x"""')
     assert engine.table == 'Kept "x"'
-    found = asked(engine, 'SELECT "rank", COUNT(*) AS n FROM "Kept ""x""" GROUP BY "rank"', unit="Unit")
+    found = read_totals(engine, 'SELECT "rank", COUNT(*) AS n FROM "Kept ""x""" GROUP BY "rank"', unit="Unit")
     assert found == {(0,): (4, 4), (1,): (5, 5)}
     for wrong in ("", "a.b.c", "a.", '"a', 'a"b'):
         with pytest.raises(BadParameter):
@@ -150,29 +139,10 @@ def test_views_schemas_and_odd_names(postgres: Server) -> None:
 # -- sessions --------------------------------------------------------------------------------------------------------------
 
 
-def people(server: Server, rows: int = 900) -> None:
-    server.run(
-        "DROP TABLE IF EXISTS people CASCADE",
-        "CREATE TABLE people AS SELECT i AS id, CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END AS dept, 50.0::float8 AS pay "
-        f"FROM generate_series(1, {rows}) i",
-    )
-
-
-DECLARED: dict[str, Any] = {
-    "unit": "id", "epsilon": 10**6, "keys": {"dept": ("a", "b")}, "unique": True, "bounds": {"pay": (0, 100)},
-}  # fmt: skip
-COUNTED = "SELECT dept, COUNT(*) AS n FROM {} GROUP BY dept"
-
-
-def counts(session: Any, table: str = "people") -> dict[Any, int]:
-    answer = session.ask(COUNTED.format(table), epsilon=1000, fresh=True)
-    return {keys[0]: int(row[0].value) for keys, row in answer.rows}
-
-
 def test_a_session_reads_and_cannot_write(postgres: Server) -> None:
-    people(postgres)
+    postgres.create_people()
     session = connect(postgres.reader, table="people", **DECLARED)
-    assert counts(session) == {"a": 300, "b": 600}
+    assert count_by_dept(session) == {"a": 300, "b": 600}
     writer = Postgres.open(postgres.address, "people")  # even an owner's role reads only
     with writer.connection.read_transaction() as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         connection.execute("DELETE FROM people")
@@ -180,40 +150,40 @@ def test_a_session_reads_and_cannot_write(postgres: Server) -> None:
         connection.execute("DELETE FROM people")
 
 
-def test_it_joins_to_a_public_file(postgres: Server, tmp_path: Path) -> None:
-    people(postgres)
+def test_a_query_joins_to_a_public_file(postgres: Server, tmp_path: Path) -> None:
+    postgres.create_people()
     (tmp_path / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
     session = connect(postgres.reader, table="people", public={"depts": tmp_path / "depts.csv"}, **DECLARED)
-    question = "SELECT floor, COUNT(*) AS n FROM people JOIN depts USING (dept) GROUP BY floor"
-    found = {keys[0]: int(row[0].value) for keys, row in session.ask(question, epsilon=1000).rows}
+    query = "SELECT floor, COUNT(*) AS n FROM people JOIN depts USING (dept) GROUP BY floor"
+    found = {keys[0]: int(row[0].value) for keys, row in session.ask(query, epsilon=1000).rows}
     assert found == {"up": 300, "down": 600}
     engine: Any = session.engine
     engine.connection.close()  # a new connection has the copy again
-    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000, fresh=True).rows} == {"up", "down"}
+    assert {keys[0] for keys, _ in session.ask(query, epsilon=1000, fresh=True).rows} == {"up", "down"}
 
 
-@pytest.mark.parametrize("table", [None, "nobody", "secret"])
-def test_what_cannot_be_opened(table: str | None, postgres: Server) -> None:
+@pytest.mark.parametrize("table", [None, "missing", "secret"])
+def test_a_table_that_cannot_be_opened_is_refused(table: str | None, postgres: Server) -> None:
     postgres.run("CREATE TABLE IF NOT EXISTS secret (id int)", f"REVOKE ALL ON secret FROM {READER}")
     with pytest.raises(SourceRefused):
         connect(postgres.reader, table=table, unit="id", epsilon=1)
     with pytest.raises(SourceRefused):
-        connect("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2", table="people", unit="id", epsilon=1)
+        connect("postgresql://reader@127.0.0.1:1/none?connect_timeout=2", table="people", unit="id", epsilon=1)
     with pytest.raises(BadParameter):
         connect(postgres.reader, table="people", path="people.parquet", unit="id", epsilon=1)
 
 
-def test_the_shell_asks_it_too(postgres: Server) -> None:
-    people(postgres)
+def test_the_command_line_queries_it_too(postgres: Server) -> None:
+    postgres.create_people()
     options = ("--table", "people", "--unit", "id", "--keys", "dept=a,b", "--unique", "--epsilon", "1000", "--json")
-    out = run("ask", postgres.reader, COUNTED.format("people"), *options)
+    out = run("ask", postgres.reader, COUNT_BY_DEPT.format("people"), *options)
     assert out.returncode == 0, out.stderr
     assert [row["n"]["value"] for row in json.loads(out.stdout)["rows"]] == [300, 600]
-    assert run("ask", postgres.reader, COUNTED.format("people"), *options[2:]).returncode == 4
+    assert run("ask", postgres.reader, COUNT_BY_DEPT.format("people"), *options[2:]).returncode == 4
 
 
-def test_a_value_that_makes_a_view_raise_is_not_told(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
-    people(postgres)
+def test_a_value_that_makes_a_view_raise_is_not_shown(postgres: Server, caplog: pytest.LogCaptureFixture) -> None:
+    postgres.create_people()
     postgres.run("CREATE OR REPLACE VIEW frail AS SELECT id, dept, CAST(dept || id AS integer) AS pay FROM people")
     declared = DECLARED | {"bounds": {"pay": (0, 1)}}
     with pytest.raises(SourceRefused, match="validation"):

@@ -1,4 +1,4 @@
-"""A real Spark for the tests, in this process: local[2]."""
+"""A real Spark for the tests, in this process, on local[2]."""
 
 import os
 from collections.abc import Iterator
@@ -21,33 +21,33 @@ ARROW = {
     "DECIMAL(18,3)": pyarrow.decimal128(18, 3), "VARCHAR": pyarrow.string(), "TIMESTAMP": pyarrow.timestamp("us"),
 }  # fmt: skip
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that starts fast and never gets very fast: hundreds of small statements, each compiled once."""
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that starts fast: it runs hundreds of small statements, each compiled once."""
 
 
-SHARED = "shared"
-"""What this user calls the schema of global views."""
-ODD = {
+GLOBAL_SCHEMA = "shared"
+"""The schema of global views, under a name that this user chose."""
+USER_SETTINGS = {
     "spark.sql.ansi.enabled": "false", "spark.sql.caseSensitive": "false", "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.variable.substitute": "true", "spark.sql.parser.escapedStringLiterals": "true",
     "spark.sql.parser.quotedRegexColumnNames": "true", "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "true",
 }  # fmt: skip
-"""Settings of the whole context, so that a new session begins with them."""
+"""Settings of the whole context, with which a new session begins: the opposite of what discreet needs."""
 
 
 @contextmanager
-def spark(*, adaptive: bool, home: Path | None = None) -> Iterator[SparkSession]:
-    """A session as somebody may have it, who set everything otherwise than we need it."""
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{QUICK}" pyspark-shell'
+def run_spark(*, adaptive: bool, warehouse: Path | None = None) -> Iterator[SparkSession]:
+    """Run a session of a user whose settings are the opposite of what discreet needs."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f'--driver-java-options "{JVM_OPTIONS}" pyspark-shell'
     with TemporaryDirectory() as spare:
         own = {
             "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.enabled": str(adaptive).lower(),
-            "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.globalTempDatabase": SHARED,
-            "spark.sql.warehouse.dir": str(home or spare),
+            "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+            "spark.sql.globalTempDatabase": GLOBAL_SCHEMA, "spark.sql.warehouse.dir": str(warehouse or spare),
         }  # fmt: skip
         builder = SparkSession.builder.master("local[2]")
-        for name, value in (ODD | own).items():
+        for name, value in (USER_SETTINGS | own).items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")
@@ -56,20 +56,20 @@ def spark(*, adaptive: bool, home: Path | None = None) -> Iterator[SparkSession]
             session.stop()
 
 
-def opened(session: SparkSession, place: World) -> Spark:
-    """The rows as a frame. They go there as Arrow: rows of Python would keep a second process busy in every statement."""
-    columns = ", ".join(f"`{name}` {TYPES.get(kind, kind)}" for name, kind in place.types.items())
+def open_world(session: SparkSession, table: World) -> Spark:
+    """Open a random table as a frame. Its rows go there as Arrow: rows of Python would need a second process."""
+    columns = ", ".join(f"`{name}` {TYPES.get(kind, kind)}" for name, kind in table.types.items())
     arrays = [
-        pyarrow.array([_held(row[name], kind) for row in place.rows], ARROW[kind]) for name, kind in place.types.items()
+        pyarrow.array([_to_arrow(row[name], kind) for row in table.rows], ARROW[kind]) for name, kind in table.types.items()
     ]
-    return Spark.of(session.createDataFrame(pyarrow.table(arrays, list(place.types)), columns).coalesce(1), "people")
+    return Spark.of(session.createDataFrame(pyarrow.table(arrays, list(table.types)), columns).coalesce(1), "people")
 
 
-def _held(value: Any, kind: str) -> Any:
+def _to_arrow(value: Any, kind: str) -> Any:
     return Decimal(value) if kind in ("HUGEINT", "UBIGINT") and value is not None else value
 
 
-def jobs(session: SparkSession) -> int:
-    """How many jobs have run."""
+def count_jobs(session: SparkSession) -> int:
+    """Return how many jobs have run."""
     assert session.sparkContext._jsc is not None
     return int(session.sparkContext._jsc.sc().statusStore().jobsList(None).size())

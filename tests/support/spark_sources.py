@@ -1,4 +1,4 @@
-"""Steps of the one test of Spark: which table is meant, what it is known by, and what the user's session keeps."""
+"""Steps of the one test of Spark: which table is meant, its identity, and what stays as it is in the user's session."""
 
 import gc
 import threading
@@ -13,74 +13,76 @@ from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.session import SETTINGS, drop_unused_views, new_session
 from discreet.query.schema import Kind
 from discreet.sql.expressions import column
-from tests.engines.sparks import ODD, SHARED
-from tests.engines.test_postgres import asked
+from tests.support.engine_sessions import read_totals
+from tests.support.spark_session import GLOBAL_SCHEMA, USER_SETTINGS
 
 LOCAL = "spark:local[2]"
 COUNT = "SELECT COUNT(*) AS n FROM {}"
 
 
-def places(session: SparkSession, folder: Path) -> None:
-    """All of them, one after the other."""
-    settings(session)
-    invalid_texts(session)
-    padding(session, folder)
-    partitions(session, folder)
-    names(session)
-    masters(session)
-    odd_frames(session)
-    views_are_taken_away(session)
+def check_sources(session: SparkSession, folder: Path) -> None:
+    """Run all steps, one after the other."""
+    check_settings(session)
+    check_invalid_texts(session)
+    check_padding(session, folder)
+    check_partitions(session, folder)
+    check_names(session)
+    check_masters(session)
+    check_odd_frames(session)
+    check_views_are_dropped(session)
 
 
 def identity(source: Any, **more: Any) -> str:
     return connect(source, unit="id", epsilon=1, **more).engine.identity
 
 
-def settings(session: SparkSession) -> None:
-    """What we count on is the opposite of what this user has, and holds in our session alone."""
+def check_settings(session: SparkSession) -> None:
+    """The settings that discreet needs are the opposite of this user's, and hold in its own session alone."""
     own = new_session(session)
-    assert set(SETTINGS) == set(ODD)
+    assert set(SETTINGS) == set(USER_SETTINGS)
     assert {name: own.conf.get(name) for name in SETTINGS} == SETTINGS
-    assert {name: session.conf.get(name) for name in ODD} == ODD
-    assert all(ODD[name] != value for name, value in SETTINGS.items())
+    assert {name: session.conf.get(name) for name in USER_SETTINGS} == USER_SETTINGS
+    assert all(USER_SETTINGS[name] != value for name, value in SETTINGS.items())
     frame = session.createDataFrame([(1, "a", "x", "y"), (2, "A", "x", "y")], ["id", "ID", "a.b", "aXb"])
-    found = asked(Spark.of(frame, "t"), 'SELECT "ID", "a.b", COUNT(*) AS n FROM t GROUP BY "ID", "a.b"', unit="id")
+    found = read_totals(Spark.of(frame, "t"), 'SELECT "ID", "a.b", COUNT(*) AS n FROM t GROUP BY "ID", "a.b"', unit="id")
     assert set(found) == {("a", "x"), ("A", "x")}
 
 
-def invalid_texts(session: SparkSession) -> None:
-    """They are missing, as keys and as units; and whatever fails after the job fails like the job."""
+def check_invalid_texts(session: SparkSession) -> None:
+    """They are NULL, as keys and as units; and what fails after the job fails like the job."""
     broken = (
         "CASE id WHEN 3 THEN CAST(X'736563726574FF' AS STRING) WHEN 4 THEN CAST(X'736563726574FE' AS STRING) ELSE 'ok' END"
     )
     frame = session.sql(f"SELECT id, {broken} AS g, {broken} COLLATE UTF8_LCASE AS c FROM range(6)")
     engine = Spark.of(frame.coalesce(1), "t")
-    question = "SELECT g, c, COUNT(*) AS n FROM t GROUP BY g, c"
-    found = asked(engine, question, unit="id", unique=True)
+    query = "SELECT g, c, COUNT(*) AS n FROM t GROUP BY g, c"
+    found = read_totals(engine, query, unit="id", unique=True)
     assert {keys: totals[0] for keys, totals in found.items()} == {("ok", "ok"): 4, (None, None): 2}
-    assert asked(engine, "SELECT COUNT(DISTINCT g) AS n FROM t", unit="g") == {(): (1,)}
+    assert read_totals(engine, "SELECT COUNT(DISTINCT g) AS n FROM t", unit="g") == {(): (1,)}
     engine.columns = {name: column(name) for name in engine.types}  # the mutant reads texts as they are
     with pytest.raises(EngineFailed) as failure:
-        asked(engine, "SELECT g, COUNT(*) AS n FROM t GROUP BY g", unit="id", unique=True)
+        read_totals(engine, "SELECT g, COUNT(*) AS n FROM t GROUP BY g", unit="id", unique=True)
     assert failure.value.__suppress_context__
 
 
-def padding(session: SparkSession, folder: Path) -> None:
+def check_padding(session: SparkSession, folder: Path) -> None:
     """A char(n) is read without its padding, from the catalog and from a frame, whatever it is compared with."""
     session.sql(f"CREATE TABLE chars (id INT, c CHAR(5), v VARCHAR(5)) USING parquet LOCATION '{folder / 'chars'}'")
     session.sql("INSERT INTO chars VALUES (1, 'x', 'x '), (2, 'x', 'y')")
     for engine in (Spark.connect(LOCAL, "chars", None, None), Spark.of(session.table("chars"), "chars")):
-        found = asked(engine, "SELECT c, v, COUNT(*) AS n FROM chars WHERE c = 'x' GROUP BY c, v", unit="id", unique=True)
+        found = read_totals(
+            engine, "SELECT c, v, COUNT(*) AS n FROM chars WHERE c = 'x' GROUP BY c, v", unit="id", unique=True
+        )
         assert set(found) == {("x", "x "), ("x", "y")}
 
 
-def partitions(session: SparkSession, folder: Path) -> None:
-    """Names of folders are texts. A catalog may know of some folders only, and is then not the place that they are in."""
+def check_partitions(session: SparkSession, folder: Path) -> None:
+    """Names of folders are texts. A catalog may have some of the folders only, and then has another identity than they."""
     at = str(folder / "parts")
     session.sql("SELECT id, lpad(id % 3, 3, '0') AS zip FROM range(6)").coalesce(1).write.partitionBy("zip").parquet(at)
     engine = Spark.connect(LOCAL, None, at, None)
     assert engine.describe_columns()["zip"].kind is Kind.TEXT
-    assert set(asked(engine, "SELECT zip, COUNT(*) AS n FROM parts GROUP BY zip", unit="id")) == {
+    assert set(read_totals(engine, "SELECT zip, COUNT(*) AS n FROM parts GROUP BY zip", unit="id")) == {
         ("000",),
         ("001",),
         ("002",),
@@ -98,9 +100,9 @@ def partitions(session: SparkSession, folder: Path) -> None:
     assert all(each.startswith("spark frame ") for each in seen)
 
 
-def names(session: SparkSession) -> None:
-    """A name means what it means to the user; tables of one name are told apart; a view that ends with the context is like
-    nothing else."""
+def check_names(session: SparkSession) -> None:
+    """A name is resolved as in the user's session; tables of one name have different identities; a view that ends with the
+    context is like no other."""
     session.sql("CREATE SCHEMA hr")
     session.sql("CREATE VIEW hr.c AS SELECT * FROM range(5)")
     session.sql("CREATE VIEW c AS SELECT * FROM range(3)")
@@ -108,18 +110,18 @@ def names(session: SparkSession) -> None:
     assert first == identity(LOCAL, table="default.c") == identity(LOCAL, table="spark_catalog.default.c")
     session.sql("USE hr")
     assert first != identity(LOCAL, table="c") == identity(LOCAL, table="hr.c")
-    assert asked(Spark.connect(LOCAL, "c", None, None), COUNT.format("c"), unit="id", unique=True) == {(): (5,)}
+    assert read_totals(Spark.connect(LOCAL, "c", None, None), COUNT.format("c"), unit="id", unique=True) == {(): (5,)}
     session.range(7).createOrReplaceTempView("c")
     with pytest.raises(SourceRefused, match="temporary view"):
         connect(LOCAL, table="c", unit="id", epsilon=1)
     session.range(7).createOrReplaceGlobalTempView("c")
-    assert identity(LOCAL, table=f"{SHARED}.c") != identity(LOCAL, table=f"{SHARED}.c")
+    assert identity(LOCAL, table=f"{GLOBAL_SCHEMA}.c") != identity(LOCAL, table=f"{GLOBAL_SCHEMA}.c")
     session.catalog.dropTempView("c")
     session.sql("USE default")
 
 
-def masters(session: SparkSession) -> None:
-    """One process has one context; from whatever thread, it is found as it is, and nothing is set in it."""
+def check_masters(session: SparkSession) -> None:
+    """One process has one context. Every thread finds it as it is, and nothing is set in it."""
     with pytest.raises(SourceRefused, match="runs on local"):
         connect("spark://prod.example:7077", table="default.c", unit="id", epsilon=1)
     manager: Any = session.sparkContext._jvm.org.apache.logging.log4j.LogManager  # type: ignore[union-attr]
@@ -134,8 +136,8 @@ def masters(session: SparkSession) -> None:
     session.sparkContext.setLogLevel("OFF")
 
 
-def odd_frames(session: SparkSession) -> None:
-    """Refused before anything could be paid."""
+def check_odd_frames(session: SparkSession) -> None:
+    """They are refused before anything is charged."""
     with pytest.raises(SourceRefused, match="called 'id'"):
         connect(session.sql("SELECT 1 AS id, 2 AS id"), unit="id", epsilon=1)
     with pytest.raises(SourceRefused, match="stream"):
@@ -145,19 +147,19 @@ def odd_frames(session: SparkSession) -> None:
     assert all(each.engine.anchor is frame for each in sessions)  # one quarantine for all sessions on a frame
 
 
-def views_are_taken_away(session: SparkSession) -> None:
-    """While an engine reads it, also one made from another, the view stays; afterwards it goes."""
+def check_views_are_dropped(session: SparkSession) -> None:
+    """A view stays while an engine reads it, also a copy of the first; then it is dropped."""
 
-    def left() -> set[str]:
+    def remaining() -> set[str]:
         gc.collect()
         drop_unused_views(session)
-        shown = session.sql(f"SHOW VIEWS IN {SHARED}").collect()
+        shown = session.sql(f"SHOW VIEWS IN {GLOBAL_SCHEMA}").collect()
         return {row.viewName for row in shown if row.viewName.startswith("discreet")}
 
-    before = left()
+    before = remaining()
     engine, _ = Spark.of(session.range(3), "t").with_public({})
-    [mine] = left() - before
-    assert mine == engine.qualified_name[-1]
-    assert asked(engine, COUNT.format("t"), unit="id", unique=True) == {(): (3,)}
+    [view] = remaining() - before
+    assert view == engine.qualified_name[-1]
+    assert read_totals(engine, COUNT.format("t"), unit="id", unique=True) == {(): (3,)}
     del engine
-    assert mine not in left()
+    assert view not in remaining()

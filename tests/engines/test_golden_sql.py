@@ -1,0 +1,74 @@
+"""Golden SQL, for reviewers: one file per engine and query. `python -m tests.engines.test_golden_sql` writes them anew."""
+
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+from discreet.query.contribution import bound_contributions
+from discreet.query.parser import parse_sql
+from discreet.query.schema import Column, Kind, PublicTable, Table
+from discreet.units import Neighbours
+from tests.support.statement_engine import COLUMNS, ENGINES, StatementEngine
+
+FOLDER = Path(__file__).parent / "golden"
+CITIES = PublicTable(
+    "cities", {"city": Column(Kind.INTEGER), "region": Column(Kind.TEXT, keys=("n", "s"))}, frozenset({"city"})
+)
+QUERIES: dict[str, tuple[str, bool]] = {
+    "count": ("SELECT COUNT(*) AS n FROM people", False),
+    "count by listed keys": ("SELECT dept, COUNT(*) AS n, COUNT(DISTINCT uid) AS u FROM people GROUP BY dept", False),
+    "sums by unknown keys": (
+        "SELECT day, SUM(pay) AS s, SUM(points) AS p, COUNT(price) AS c FROM people GROUP BY day",
+        False,
+    ),
+    "variance": ("SELECT VARIANCE(age) AS v, AVG(price) AS m FROM people", False),
+    "one row per unit": ("SELECT age // 10 AS decade, AVG(pay) AS m FROM people GROUP BY age // 10", True),
+    "conditions": (
+        "SELECT COUNT(*) AS n FROM people WHERE (dept = 'b''s' OR dept IS NULL) AND at >= '2024-01-01 12:00:00' AND "
+        "NOT day = '2024-02-29' AND ok AND pay IN (0.1, 2) AND age * 2 < points AND CASE WHEN ok THEN age ELSE 1 END > 3",
+        False,
+    ),
+    "median": ("SELECT dept, MEDIAN(price) AS m FROM people GROUP BY dept", False),
+    "histogram": ("SELECT HISTOGRAM(age, 0, 18, 65, 120) AS h FROM people", True),
+    "join": ("SELECT cities.region, COUNT(*) AS n FROM people LEFT JOIN cities USING (city) GROUP BY cities.region", False),
+}
+
+
+def format_statements(engine: str, name: str) -> str:
+    """Return every statement of a query, with line breaks."""
+    text, unique = QUERIES[name]
+    table = Table("people", "uid", COLUMNS, 3, 10, unique, public={"cities": CITIES})
+    bounded = bound_contributions(parse_sql(text, table), table, Neighbours.ADD_REMOVE)
+    dialect, readers = ENGINES[engine]
+    formatted = (
+        sqlglot.parse_one(statement, dialect=dialect.name).sql(dialect=dialect.name, pretty=True)
+        for statement in StatementEngine(dialect, readers).compile_all(bounded)
+    )
+    return f"-- {text}\n" + "".join(f"{statement};\n" for statement in formatted)
+
+
+def golden_path(engine: str, name: str) -> Path:
+    return FOLDER / engine / f"{name.replace(' ', '_')}.sql"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_statements_are_those_that_were_reviewed(engine: str, name: str) -> None:
+    assert format_statements(engine, name) == golden_path(engine, name).read_text(encoding="utf-8")
+
+
+def test_no_statement_has_words_of_another_dialect() -> None:
+    for engine, foreign in {
+        "postgres": ("ISNAN", "HUGEINT", "INT128", "//", "`"),
+        "spark": ("ISNAN", "HUGEINT", '"'),
+    }.items():
+        statements = "".join(format_statements(engine, name).partition("\n")[2] for name in QUERIES)
+        assert not [word for word in foreign if word in statements]
+
+
+if __name__ == "__main__":
+    for engine in ENGINES:
+        (FOLDER / engine).mkdir(parents=True, exist_ok=True)
+        for name in QUERIES:
+            golden_path(engine, name).write_text(format_statements(engine, name), encoding="utf-8")

@@ -1,0 +1,117 @@
+"""The conformance suite that every engine passes: random queries against the oracle, joins, the sensitivity of bounded
+queries, and hostile texts that must not reach the engine."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow
+
+from discreet.engines.base import SqlEngine
+from discreet.errors import QueryRefused
+from discreet.query.contribution import BoundedQuery
+from discreet.query.schema import Kind
+from discreet.units import Neighbours
+from tests.support.hostile_sql import HOSTILE
+from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
+from tests.support.observable_output import session_over
+from tests.support.oracle import reference
+from tests.support.random_joins import Public, in_python, joined_query, public
+from tests.support.random_tables import Answering, Moved, World, bounded, exactly, text, world
+from tests.support.sensitivity_property import breaches, neighbour
+
+ARROW_TYPES = {
+    Kind.INTEGER: pyarrow.int64(), Kind.REAL: pyarrow.float64(), Kind.BOOLEAN: pyarrow.bool_(), Kind.TEXT: pyarrow.string(),
+    Kind.DATE: pyarrow.date32(), Kind.TIMESTAMP: pyarrow.timestamp("us"),
+}  # fmt: skip
+
+
+def answer_with(open_world: Opening) -> Answering:
+    """Return a function that answers with the engine's exact integers. It opens a table once for several queries."""
+    last: list[Any] = []
+
+    def answer(query: BoundedQuery, table: World) -> Moved:
+        if not last or last[0] is not table:
+            last[:] = [table, open_world(table)]
+        return exactly(last[1], query)
+
+    return answer
+
+
+def find_differences(open_world: Opening, seeds: range, each: int) -> list[tuple[int, str]]:
+    """Return the queries on which the engine and the oracle disagree."""
+    answer, found = answer_with(open_world), []
+    for seed in seeds:
+        rng = Random(seed)
+        table = world(rng)
+        for _ in range(each):
+            query, _ = bounded(rng, table)
+            if answer(query, table) != reference(query, table.rows):
+                found.append((seed, text(query.query)))
+    return found
+
+
+def to_arrow(known: Public) -> pyarrow.Table:
+    """Return a public table as something that a source can be."""
+    arrays = {
+        name: pyarrow.array([row[name] for row in known.rows], ARROW_TYPES[kind]) for name, kind in known.kinds.items()
+    }
+    return pyarrow.table(arrays)
+
+
+def find_join_differences(open_world: Opening, seeds: range, each: int) -> list[int]:
+    """Return the seeds at which the engine and a join in plain Python disagree."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        known, table = public(rng), world(rng)
+        engine, public_tables = open_world(table).with_public({"places": to_arrow(known)})
+        table = replace(table, table=replace(table.table, public=public_tables))
+        for _ in range(each):
+            query = joined_query(rng, table, known, Neighbours.ADD_REMOVE)
+            if exactly(engine, query) != reference(query, in_python(table.rows, known, left=query.query.joins[0].left)):
+                found.append(seed)
+    return found
+
+
+def find_join_violations(open_world: Opening, seeds: range, each: int) -> list[str]:
+    """Return where neighbours move a total behind a join by more than its sensitivity."""
+    found = []
+    for seed in seeds:
+        rng = Random(seed)
+        known, table, relation = public(rng), world(rng), rng.choice(list(Neighbours))
+        other = neighbour(rng, table, relation)
+        if other is None:
+            continue
+        before, public_tables = open_world(table).with_public({"places": to_arrow(known)})
+        declared = replace(table.table, public=public_tables)
+        queries = [joined_query(rng, replace(table, table=declared), known, relation) for _ in range(each)]
+        first = [exactly(before, query) for query in queries]
+        after, _ = open_world(other).with_public({"places": to_arrow(known)})
+        for query, totals in zip(queries, first, strict=True):
+            found += breaches(query, totals, exactly(after, query))
+    return found
+
+
+def list_statements_run(open_world: Opening, texts: Sequence[str] = HOSTILE) -> list[str]:
+    """Return the statements that these texts make the engine run, and the texts that are answered. Where there are none,
+    nothing was charged either."""
+    engine, ran = open_world(ONE_PERSON), []
+    assert isinstance(engine, SqlEngine)
+    execute = engine._execute
+
+    def listening(statement: str) -> Any:
+        ran.append(statement)
+        return execute(statement)
+
+    engine._execute = listening  # type: ignore[method-assign]
+    session = session_over(engine, PEOPLE)
+    before = session.account.budget
+    for hostile in texts:
+        with suppress(QueryRefused):
+            session.ask(hostile, epsilon=1)
+            ran.append(f"answered: {hostile[:200]}")
+    assert ran or session.account.budget == before
+    return ran
