@@ -61,7 +61,7 @@ def source_lift(
 
 def _open_quarantine(ledger: str | None) -> "Quarantine":
     from discreet.ledger import open_ledger
-    from discreet.ledger.quarantine import FileQuarantine, default_state_path
+    from discreet.ledger.owner_state import FileQuarantine, default_state_path
 
     return FileQuarantine(default_state_path()) if ledger is None else open_ledger(ledger).quarantine
 

@@ -18,7 +18,8 @@ from discreet.ledger.account import Account, validate_name
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey as SecretKey
-from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, open_quarantine
+from discreet.ledger.owner_state import open_quarantine
+from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
