@@ -1,4 +1,4 @@
-"""The auditor on our own wrong twins, beside DP-Sniper's published results, and on other people's libraries."""
+"""The auditor on our own mutants, beside DP-Sniper's published results, and on other people's libraries."""
 
 import json
 import subprocess
@@ -35,10 +35,10 @@ def attacked(target: Target) -> tuple[Any, float]:
     return found, time.perf_counter() - start
 
 
-def twins() -> Section:
+def mutants() -> Section:
     """Every wrong twin, at 99.9%."""
     columns = ["twin", "claimed ε", "at δ", "certified ε ≥", "answers", "seconds"]
-    section = Section("Auditing: wrong twins of our own", "At 99.9% confidence. Goal: 95% caught, ≤ 60 s for all.", columns)
+    section = Section("Auditing: mutants of our own", "At 99.9% confidence. Goal: 95% caught, ≤ 60 s for all.", columns)
     caught, took = 0, 0.0
     for target in MUTANTS:
         found, seconds = attacked(target)
@@ -119,4 +119,4 @@ def stock(drawn: dict[float, Any]) -> Any:
     return sample
 
 
-SECTIONS = [twins, textbook, libraries]
+SECTIONS = [mutants, textbook, libraries]

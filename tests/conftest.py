@@ -3,10 +3,13 @@ state (what passed validation, what is quarantined) is a folder of each test.
 
 What pytest has collected lives to the end: frozen, it is not searched for garbage over and over. Before the interpreter
 exits, it is unfrozen, and Hypothesis's callback of the garbage collector removed: both would keep modules alive to the very
-end, and DuckDB's bindings (nanobind) report types that are still alive then as leaked.
+end, and DuckDB's bindings (nanobind) report types that are still alive then as leaked. Should a worker of xdist report some
+all the same, after its last test: what it writes to its standard error from then on is dropped.
 """
 
+import atexit
 import gc
+import os
 from uuid import uuid4
 
 import mpmath
@@ -24,9 +27,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     gc.unfreeze()
     gc.callbacks.clear()
+    if hasattr(config, "workerinput"):
+        atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
 @pytest.fixture(autouse=True)

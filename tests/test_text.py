@@ -26,6 +26,7 @@ from discreet.engines.base import PrintableFormatter
 from discreet.errors import SourceRefused
 from discreet.query.answer import Answer
 from discreet.query.builder import col, count
+from discreet.query.estimates import AnswerColumn
 from discreet.text import BOX, escape_formula, escape_markdown, format_markdown_code, to_printable, to_printable_lines
 from discreet.workload.charts import draw_chart
 from tests.support.console import run
@@ -61,7 +62,7 @@ def ordinary() -> Answer:
 def spoilt(answer: Answer, text: str) -> Answer:
     """The same answer with this text wherever a name or a key can be."""
     rows = tuple(((text,), cells) for _, cells in answer.rows)
-    return replace(answer, groups=(text,), columns=(f"{text}n",), rows=rows, explanation=f"One {text}.")
+    return replace(answer, groups=(text,), schema=(AnswerColumn(f"{text}n"),), rows=rows, explanation=f"One {text}.")
 
 
 @given(texts)

@@ -172,7 +172,7 @@ def _format_digits(amount: Fraction | float, digits: int) -> str:
 class QueryRefused(DiscreetError, ValueError):
     """A query is not in the language, or cannot be answered safely. The message says where, and what to write instead."""
 
-    see = "docs/asking.md#what-a-question-may-be"
+    see = "docs/asking.md#what-a-query-may-be"
 
     def __init__(self, reason: str, hint: str, line: int | None = None, column: int | None = None) -> None:
         self.reason, self.hint, self.line, self.column = reason, hint, line, column
@@ -183,7 +183,7 @@ class QueryRefused(DiscreetError, ValueError):
 class SourceRefused(DiscreetError):
     """A source cannot be opened. `for_owner` are lines that only the data owner may read."""
 
-    see = "docs/asking.md#what-is-declared-as-a-file"
+    see = "docs/asking.md#the-policy-file"
 
     def __init__(self, reason: str, hint: str, *for_owner: str) -> None:
         self.reason, self.hint, self.for_owner = reason, hint, for_owner

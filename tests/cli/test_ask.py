@@ -78,7 +78,7 @@ def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: I
     code, out, _ = inside(*question, "--budget", "2", "--json")
     shown = json.loads(out)
     assert code == 0
-    assert "found privately" in shown["explanation"]
+    assert "found by a private pilot count" in shown["explanation"]
     assert shown["cost"]["amount"] > 0.5
     assert shown["cost"]["amount"] + shown["cost"]["remaining"] == pytest.approx(2)
 

@@ -21,7 +21,7 @@ def test_calibrate_meets_its_target(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("poisson", "--epsilon", "1", "--delta", "1e-6"), "take one of"),
+        (("poisson", "--epsilon", "1", "--delta", "1e-6"), "Take one of"),
         (("gaussian", "--epsilon", "0", "--delta", "1e-6"), "epsilon"),
         (("gaussian", "--epsilon", "1", "--delta", "0"), "delta"),
         (("gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "0"), "sensitivity"),

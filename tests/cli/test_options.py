@@ -78,7 +78,7 @@ def test_a_text_that_cannot_be_parsed_names_its_flag_and_an_example(option: str,
 
 
 def test_a_range_names_its_flag() -> None:
-    with pytest.raises(BadParameter, match=r"^--domain is '5': not a range; write --domain 0:100$"):
+    with pytest.raises(BadParameter, match=r"^--domain is '5': not a range\. Write --domain 0:100\.$"):
         parse_range("5", "--domain")
 
 

@@ -15,5 +15,5 @@ def test_it_shows_the_cost_and_the_error(source: str) -> None:
     shown = run("quote", source, SQL, "--unit", "id", "--bounds", "pay=0:200", "--epsilon", "1", "--delta", "1e-6").stdout
     assert quoted["costs"]["pure"]["epsilon"] == pytest.approx(quoted["cost"]["amount"])
     note = "max_groups and max_rows are not declared: each id counts in one group, with one row per group"
-    for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", note, "Keys are not known"):
+    for word in ("Gaussian(sigma=", "zCDP ρ = ", "10,000 rows", note, "Keys are not declared"):
         assert word in " ".join(shown.split())

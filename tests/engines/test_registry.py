@@ -13,7 +13,7 @@ import pytest
 from discreet.engines import registry
 from discreet.engines.base import Engine, Fingerprint, owner_log
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.registry import EngineFactory, SourceOptions, open_engine, register_engine
+from discreet.engines.registry import EngineFactory, OpenOptions, open_engine, register_engine
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.answer import ExactTotals
 from discreet.query.contribution import BoundedQuery
@@ -32,7 +32,7 @@ class ToyEngine:
 
     lasting = False
 
-    def __init__(self, source: str | Path, options: SourceOptions) -> None:
+    def __init__(self, source: str | Path, options: OpenOptions) -> None:
         self.identity, self.table = str(source), options.table or str(source).removeprefix("toy:")
         self.lock, self.origins, self.anchor = threading.Lock(), (self.identity,), self
 
@@ -125,7 +125,7 @@ def test_a_missing_driver_is_named_with_how_to_install_it() -> None:
 
 
 def test_an_error_inside_of_an_engine_is_not_taken_for_a_missing_driver() -> None:
-    def fail(source: Any, options: SourceOptions) -> Engine:
+    def fail(source: Any, options: OpenOptions) -> Engine:
         raise ImportError("a part of the source")
 
     register_engine(EngineFactory("Toy", lambda: fail, schemes=("toy:",)))
@@ -134,7 +134,7 @@ def test_an_error_inside_of_an_engine_is_not_taken_for_a_missing_driver() -> Non
 
 
 def test_the_owners_log_names_the_table_and_not_the_address(caplog: pytest.LogCaptureFixture) -> None:
-    def note(source: Any, options: SourceOptions) -> Engine:
+    def note(source: Any, options: OpenOptions) -> Engine:
         owner_log.warning("opened")
         raise SourceRefused("a reason", "a hint")
 

@@ -17,15 +17,8 @@ from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable, So
 from discreet.ledger import open_ledger
 from discreet.ledger.chain import to_storable
 from discreet.ledger.check import check_ledger
-from discreet.ledger.quarantine import (
-    RESOURCE_LIMIT,
-    FailureKind,
-    FileQuarantine,
-    MemoryQuarantine,
-    Quarantine,
-    default_state_folder,
-    default_state_path,
-)
+from discreet.ledger.owner_state import FileQuarantine, default_state_folder, default_state_path
+from discreet.ledger.quarantine import RESOURCE_LIMIT, FailureKind, MemoryQuarantine, Quarantine
 from tests.ordinary_user import ordinary_user
 from tests.support.console import run
 from tests.support.jsonl_store import SCHEME
@@ -194,7 +187,8 @@ class Found(Exception):
 RIVAL = """
 import sys
 from discreet.ledger import open_ledger
-from discreet.ledger.quarantine import FailureKind, FileQuarantine
+from discreet.ledger.owner_state import FileQuarantine
+from discreet.ledger.quarantine import FailureKind
 quarantine = FileQuarantine(sys.argv[1]) if sys.argv[2] == "state" else open_ledger(sys.argv[1]).quarantine
 for i in range(int(sys.argv[3])):
     quarantine.record_failure("people.csv", FailureKind.RESOURCE)
@@ -271,7 +265,7 @@ def test_a_source_whose_failures_cannot_be_recorded_is_not_queried() -> None:
 def test_a_disk_without_room_for_a_failure_is_refused_at_the_first_check(folder: Path) -> None:
     script = """
 import resource, signal, sys
-from discreet.ledger.quarantine import FileQuarantine
+from discreet.ledger.owner_state import FileQuarantine
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 FileQuarantine(sys.argv[1]).check("people.csv")

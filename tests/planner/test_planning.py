@@ -41,7 +41,7 @@ def test_noise_as_large_as_the_answer_is_warned_of() -> None:
     [
         (Count(), {}, "two of accuracy, ε and n"),
         (Count(), {"n": 5}, "two of accuracy, ε and n"),
-        (Proportion(), {"error": 0.1, "epsilon": 1, "n": 5}, "omit one of the three"),
+        (Proportion(), {"error": 0.1, "epsilon": 1, "n": 5}, "Omit one of the three"),
         (Proportion(), {"error": 0.1}, "depends on it"),
         (Mean(0, 1), {"epsilon": 1}, "Give n"),
         (Count(), {"error": "5%"}, "Give n"),

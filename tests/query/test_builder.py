@@ -136,21 +136,21 @@ MISTAKES: dict[str, Callable[[], Any]] = {  # a part of the message, and what is
 }
 
 
-@pytest.mark.parametrize("said", MISTAKES)
-def test_mistakes_are_named(said: str) -> None:
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_are_named(message: str) -> None:
     with pytest.raises(QueryRefused) as refusal:
-        MISTAKES[said]()
-    assert said in str(refusal.value)
+        MISTAKES[message]()
+    assert message in str(refusal.value)
 
 
 def test_a_session_takes_all_three() -> None:
     place = session(epsilon=10**7)
     text = "SELECT dept, COUNT(*) AS n FROM people WHERE age >= 30 GROUP BY dept"
     built = select(n=count()).where(col("age") >= 30).group_by("dept")
-    for question in (text, built, parse_sql(text, place.table)):
-        assert [round(row[0].value) for _, row in place.ask(question, epsilon=10**6).rows] == [480, 240, 80]
-        assert place.quote(question, epsilon=1).query_text == text
-        assert place.find_epsilon(question, 10) == place.find_epsilon(text, 10)
+    for query in (text, built, parse_sql(text, place.table)):
+        assert [round(row[0].value) for _, row in place.ask(query, epsilon=10**6).rows] == [480, 240, 80]
+        assert place.quote(query, epsilon=1).query_text == text
+        assert place.find_epsilon(query, 10) == place.find_epsilon(text, 10)
     listed = place.ask(built.group_by("age", keys={"age": (30, 31)}).where(col("dept") == "a"), epsilon=10)
     assert [keys for keys, _ in listed.rows][:2] == [("a", 30), ("a", 31)]
 

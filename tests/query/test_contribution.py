@@ -34,7 +34,7 @@ PEOPLE = Table(
 
 
 def by(oracle: type[Oracle]) -> Answering:
-    return lambda question, place: reference(question, place.rows, oracle)
+    return lambda query, place: reference(query, place.rows, oracle)
 
 
 def test_the_engine_bounds_contributions() -> None:
@@ -96,9 +96,9 @@ class FloatSum(Oracle):
 class AllValues(Oracle):
     """Every distinct value of a unit counts, however many it has."""
 
-    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
+    def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], statistic: DistinctCount) -> set[Any]:
         unlimited = Oracle(replace(self.bounded, max_rows=10**6))
-        return unlimited.kept_values(rows, unit, key, measure)
+        return unlimited.kept_values(rows, unit, key, statistic)
 
 
 def test_a_mutant_that_counts_all_values_of_a_unit_exceeds_the_sensitivity() -> None:
@@ -112,15 +112,15 @@ def test_mutants_exceed_the_sensitivity(mutant: type[Oracle]) -> None:
 
 
 def test_a_sensitivity_of_one_group_less_is_exceeded() -> None:
-    def fewer(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
-        return as_stated(replace(question, max_groups=max(1, question.max_groups - 1)), statistic)
+    def fewer(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        return as_stated(replace(query, max_groups=max(1, query.max_groups - 1)), statistic)
 
     assert broken(by(Oracle), SEEDS, 6, fewer, first=True)
 
 
 def test_a_sensitivity_without_the_change_of_sign_is_exceeded() -> None:
-    def one_sided(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
-        return as_stated(replace(question, neighbours=Neighbours.ADD_REMOVE), statistic)
+    def one_sided(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        return as_stated(replace(query, neighbours=Neighbours.ADD_REMOVE), statistic)
 
     assert broken(by(Oracle), SEEDS, 6, one_sided, first=True)
 
@@ -129,17 +129,17 @@ def test_a_sensitivity_without_the_change_of_sign_is_exceeded() -> None:
 def test_a_sum_of_doubles_exceeds_the_sensitivity(oracle: type[Oracle], holds: bool) -> None:
     """0.1 + 1 moves by a little more than 1 when the 1 goes."""
     table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "x": Column(Kind.REAL).with_bounds(-1, 1)})
-    question = bound_contributions(ast.Query("people", (("s", aggregates.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
+    query = bound_contributions(ast.Query("people", (("s", aggregates.Sum(ast.Ref("x"))),)), table, Neighbours.ADD_REMOVE)
     place = World(table, ({"uid": 1, "x": 0.1}, {"uid": 2, "x": 1.0}), {"uid": "BIGINT", "x": "DOUBLE"})
-    before, after = (by(oracle)(question, w) for w in (place, place.without(2)))
-    assert (breaches(question, before, after) == []) is holds
+    before, after = (by(oracle)(query, w) for w in (place, place.without(2)))
+    assert (breaches(query, before, after) == []) is holds
 
 
 def test_a_replaced_unit_that_stays_in_its_groups_is_exceeded() -> None:
     """Counts under replacement move in twice as many groups, though in no more than there are."""
 
-    def staying(question: BoundedQuery, statistic: Statistic) -> Sensitivity:
-        claimed = question if statistic != RowCount() else replace(question, neighbours=Neighbours.ADD_REMOVE)
+    def staying(query: BoundedQuery, statistic: Statistic) -> Sensitivity:
+        claimed = query if statistic != RowCount() else replace(query, neighbours=Neighbours.ADD_REMOVE)
         return as_stated(claimed, statistic)
 
     [(_, breach), *_] = broken(by(Oracle), SEEDS, 6, staying, first=True)

@@ -20,7 +20,7 @@ from discreet.session.session import Session
 from discreet.units import Neighbours
 from tests.support.mangled_queries import mangled
 from tests.support.oracle import reference
-from tests.support.random_joins import Joined, in_python, joined_question, public
+from tests.support.random_joins import Joined, in_python, joined_query, public
 from tests.support.random_tables import world
 from tests.support.sensitivity_property import breaches, neighbour
 
@@ -34,9 +34,9 @@ def differences(seeds: range, each: int, *, confused: bool = False) -> list[int]
         engine = Joined(connection, known)
         place = replace(place, table=replace(place.table, public={"places": known.copied(connection)[1]}))
         for _ in range(each):
-            asked = joined_question(rng, place, known, Neighbours.ADD_REMOVE)
-            rows = in_python(place.rows, known, left=asked.query.joins[0].left != confused)
-            if engine.exactly(asked, place) != reference(asked, rows):
+            query = joined_query(rng, place, known, Neighbours.ADD_REMOVE)
+            rows = in_python(place.rows, known, left=query.query.joins[0].left != confused)
+            if engine.exactly(query, place) != reference(query, rows):
                 found.append(seed)
     return found
 
@@ -61,8 +61,8 @@ def broken(seeds: range, each: int) -> list[str]:
         table = replace(place.table, public={"places": known.copied(connection)[1]})
         engine = Joined(connection, known)
         for _ in range(each):
-            asked = joined_question(rng, replace(place, table=table), known, relation)
-            found += breaches(asked, engine.exactly(asked, place), engine.exactly(asked, other))
+            query = joined_query(rng, replace(place, table=table), known, relation)
+            found += breaches(query, engine.exactly(query, place), engine.exactly(query, other))
     return found
 
 
@@ -75,17 +75,17 @@ def test_a_public_table_with_repeated_keys_would_exceed_the_sensitivity() -> Non
     table = Table("people", "uid", {"uid": Column(Kind.INTEGER), "city": Column(Kind.INTEGER)}, unique=True)
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT 1 AS uid, 5 AS city")
-    asked = "SELECT COUNT(*) AS n FROM people JOIN places USING (city)"
+    query = "SELECT COUNT(*) AS n FROM people JOIN places USING (city)"
     for rows, most in (([(5,)], 1), ([(5,), (5,)], 2)):
-        place, lookup = copy_public_table(connection, "places", {"city": Kind.INTEGER}, rows)
-        claimed = replace(table, public={"places": replace(lookup, unique=frozenset({"city"}))})
-        question = bound_contributions(parse_sql(asked, claimed), claimed, Neighbours.ADD_REMOVE)
-        [(totals, _)] = DuckDB(connection, "people", {"places": place}).read_totals(question)
+        place, public_table = copy_public_table(connection, "places", {"city": Kind.INTEGER}, rows)
+        claimed = replace(table, public={"places": replace(public_table, unique=frozenset({"city"}))})
+        bounded = bound_contributions(parse_sql(query, claimed), claimed, Neighbours.ADD_REMOVE)
+        [(totals, _)] = DuckDB(connection, "people", {"places": place}).read_totals(bounded)
         assert totals == (most,)
-        assert (breaches(question, {RowCount(): {(): totals[0]}}, {RowCount(): {}}) == []) is (most == 1)
+        assert (breaches(bounded, {RowCount(): {(): totals[0]}}, {RowCount(): {}}) == []) is (most == 1)
         if most == 2:
             with pytest.raises(QueryRefused, match="occurs twice"):
-                parse_sql(asked, replace(table, public={"places": lookup}))
+                parse_sql(query, replace(table, public={"places": public_table}))
 
 
 def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
@@ -96,12 +96,12 @@ def test_no_mangled_join_reaches_the_engine_and_raises() -> None:
         table = replace(place.table, public={"places": known.copied(connection)[1]})
         engine = Joined(connection, known)
         for _ in range(12):
-            asked = joined_question(rng, replace(place, table=table), known, Neighbours.ADD_REMOVE).query
+            query = joined_query(rng, replace(place, table=table), known, Neighbours.ADD_REMOVE).query
             try:
-                question = bound_contributions(parse_sql(mangled(rng, to_sql(asked)), table), table, Neighbours.ADD_REMOVE)
+                bounded = bound_contributions(parse_sql(mangled(rng, to_sql(query)), table), table, Neighbours.ADD_REMOVE)
             except QueryRefused:
                 continue
-            engine.exactly(question, place)
+            engine.exactly(bounded, place)
             answered += 1
     assert answered > 10
 
@@ -131,13 +131,13 @@ def session(folder: Path, **more: Any) -> Session:
     return connect(more.pop("source", None) or people(), **(declared | more))
 
 
-def answers(place: Session, question: Any) -> dict[Any, list[float]]:
-    return {keys: [round(float(cell.value), 2) for cell in row] for keys, row in place.ask(question, epsilon=10**7).rows}
+def answers(place: Session, query: Any) -> dict[Any, list[float]]:
+    return {keys: [round(float(cell.value), 2) for cell in row] for keys, row in place.ask(query, epsilon=10**7).rows}
 
 
 def test_inner_left_and_chained_joins(tmp_path: Path) -> None:
     place = session(tmp_path)
-    asked = "SELECT cities.region, COUNT(*) AS n, SUM(age) AS a FROM people {} GROUP BY cities.region"
+    query = "SELECT cities.region, COUNT(*) AS n, SUM(age) AS a FROM people {} GROUP BY cities.region"
     inner = {("north",): [2, 10], ("nowhere",): [0, 0], ("south",): [1, 4]}
     for join in (
         "JOIN cities ON people.city = cities.city",
@@ -145,8 +145,8 @@ def test_inner_left_and_chained_joins(tmp_path: Path) -> None:
         "JOIN cities USING (city)",
         'JOIN "cities" ON PEOPLE.City = Cities.CITY',
     ):
-        assert answers(place, asked.format(join)) == inner
-    assert answers(place, asked.format("LEFT JOIN cities USING (city)")) == {**inner, (None,): [2, 11]}
+        assert answers(place, query.format(join)) == inner
+    assert answers(place, query.format("LEFT JOIN cities USING (city)")) == {**inner, (None,): [2, 11]}
     joins = "FROM people JOIN cities USING (city) JOIN regions USING (region)"
     heads = f"SELECT SUM(head) AS h, SUM(size) AS s {joins} WHERE size > 1"
     assert answers(place, heads) == {(): [3, 3.5]}
@@ -285,7 +285,7 @@ def test_public_tables_that_cannot_be_opened_or_told_apart(tmp_path: Path) -> No
             session(tmp_path, public={"cities": source})
     with pytest.raises(BadParameter, match="same name"):
         session(tmp_path, public={"People": tmp_path / "cities.csv"})
-    lookup = PublicTable("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
-    table = Table("people", "id", {"id": Column(Kind.TEXT), "a.b": Column(Kind.TEXT)}, public={"a": lookup})
+    public_table = PublicTable("a", {"b": Column(Kind.TEXT)}, frozenset({"b"}))
+    table = Table("people", "id", {"id": Column(Kind.TEXT), "a.b": Column(Kind.TEXT)}, public={"a": public_table})
     with pytest.raises(QueryRefused, match=r"two columns called `a\.b`"):
         parse_sql("SELECT COUNT(*) AS n FROM people JOIN a ON id = b", table)

@@ -1,4 +1,4 @@
-"""Policies: what is written can be read again, and nothing but what is declared can be asked about."""
+"""Policies: what is written can be read again, and nothing but what is declared can be queried."""
 
 from datetime import date, datetime
 from fractions import Fraction
@@ -32,24 +32,24 @@ upper = 200
 """
 
 
-def test_a_policy_declares_and_only_what_it_declares_can_be_asked(tmp_path: Path) -> None:
+def test_a_policy_declares_and_only_what_it_declares_can_be_queried(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(POLICY)
-    asked = connect(people(), policy=path, epsilon=1)
-    assert asked.table.columns["pay"].lower == Fraction(1, 10)
-    assert asked.table.max_groups == 2
-    assert [keys for keys, _ in asked.ask(BY_DEPARTMENT, epsilon=1).rows] == [("a",), ("b",), (None,)]
-    assert not asked.notes
+    session = connect(people(), policy=path, epsilon=1)
+    assert session.table.columns["pay"].lower == Fraction(1, 10)
+    assert session.table.max_groups == 2
+    assert [keys for keys, _ in session.ask(BY_DEPARTMENT, epsilon=1).rows] == [("a",), ("b",), (None,)]
+    assert not session.notes
     with pytest.raises(QueryRefused, match="not declared"):
-        asked.quote("SELECT COUNT(age) AS n FROM people", epsilon=1)
+        session.quote("SELECT COUNT(age) AS n FROM people", epsilon=1)
 
 
 def test_what_is_given_goes_before_the_policy() -> None:
     declared = read_policy(POLICY)
-    asked = connect(people(), policy=declared, epsilon=1, max_groups=5, bounds={"pay": (0, 10)}, keys={"dept": ("z",)})
-    assert asked.table.max_groups == 5
-    assert asked.table.columns["pay"].upper == 10
-    assert asked.table.columns["dept"].keys == ("z",)
+    session = connect(people(), policy=declared, epsilon=1, max_groups=5, bounds={"pay": (0, 10)}, keys={"dept": ("z",)})
+    assert session.table.max_groups == 5
+    assert session.table.columns["pay"].upper == 10
+    assert session.table.columns["dept"].keys == ("z",)
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
@@ -81,13 +81,13 @@ def test_written_policies_read_back_as_they_were(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('unit = "id"', "", "unit"),
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
         ("max_groups = 2", "max_groups = 0", "at least 1"),
-        ("max_groups = 2", "max_groups = 1.5", "whole"),
+        ("max_groups = 2", "max_groups = 1.5", "not an integer"),
         ('kind = "text"', 'kind = "words"', "'words' is not a kind. Use one of `integer`"),
         ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
         ('kind = "text"', "", "None is not a kind"),
@@ -100,8 +100,8 @@ def test_written_policies_read_back_as_they_were(
         ("table", "[[", "not TOML"),
     ],
 )
-def test_wrong_policies_are_refused(old: str, new: str, said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_wrong_policies_are_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
         read_policy(POLICY.replace(old, new, 1))
 
 

@@ -182,5 +182,5 @@ def test_a_relative_error_needs_a_size() -> None:
     ):
         with pytest.raises(BadParameter):
             session().ask(BY_DEPARTMENT, **wrong)
-    with pytest.raises(QueryRefused, match="no ε up to"):
+    with pytest.raises(QueryRefused, match="No ε up to"):
         session().ask("SELECT AVG(pay) AS m FROM people", error=1e-9, size=100)

@@ -46,11 +46,11 @@ WRONG: dict[str, ast.Query] = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_a_wrong_query_is_refused_before_it_is_charged(said: str) -> None:
+@pytest.mark.parametrize("message", WRONG)
+def test_a_wrong_query_is_refused_before_it_is_charged(message: str) -> None:
     place = session()
-    with pytest.raises(QueryRefused, match=said):
-        place.ask(WRONG[said], epsilon=1)
+    with pytest.raises(QueryRefused, match=message):
+        place.ask(WRONG[message], epsilon=1)
     assert place.account.budget.spent == 0
 
 

@@ -18,7 +18,7 @@ from tests.support.hostile_sql import HOSTILE
 from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
 from tests.support.observable_output import session_over
 from tests.support.oracle import reference
-from tests.support.random_joins import Public, in_python, joined_question, public
+from tests.support.random_joins import Public, in_python, joined_query, public
 from tests.support.random_tables import Answering, Moved, World, bounded, exactly, text, world
 from tests.support.sensitivity_property import breaches, neighbour
 
@@ -70,7 +70,7 @@ def find_join_differences(open_world: Opening, seeds: range, each: int) -> list[
         engine, public_tables = open_world(table).with_public({"places": to_arrow(known)})
         table = replace(table, table=replace(table.table, public=public_tables))
         for _ in range(each):
-            query = joined_question(rng, table, known, Neighbours.ADD_REMOVE)
+            query = joined_query(rng, table, known, Neighbours.ADD_REMOVE)
             if exactly(engine, query) != reference(query, in_python(table.rows, known, left=query.query.joins[0].left)):
                 found.append(seed)
     return found
@@ -87,7 +87,7 @@ def find_join_violations(open_world: Opening, seeds: range, each: int) -> list[s
             continue
         before, public_tables = open_world(table).with_public({"places": to_arrow(known)})
         declared = replace(table.table, public=public_tables)
-        queries = [joined_question(rng, replace(table, table=declared), known, relation) for _ in range(each)]
+        queries = [joined_query(rng, replace(table, table=declared), known, relation) for _ in range(each)]
         first = [exactly(before, query) for query in queries]
         after, _ = open_world(other).with_public({"places": to_arrow(known)})
         for query, totals in zip(queries, first, strict=True):

@@ -53,7 +53,7 @@ def public(rng: Random) -> Public:
     return Public(key, tuple(rows))
 
 
-def joined_question(rng: Random, place: World, known: Public, relation: Neighbours) -> BoundedQuery:
+def joined_query(rng: Random, place: World, known: Public, relation: Neighbours) -> BoundedQuery:
     """A query that is not refused, with the join and some columns of the public table in it."""
     join = ast.Join("places", known.key, known.key, rng.random() < 0.5)
     while True:

@@ -153,7 +153,7 @@ def test_an_error_names_its_key(change: Callable[[WorkloadQuery], WorkloadQuery]
         ({"account": "hr"}, r"budget\.ledger"),
         ({"source": "postgresql://me:secret@host/db"}, "PGPASSWORD"),
         ({"confidence": 2}, "confidence"),
-        ({"epsilon": Fraction(1, 100)}, r"nothing is left for questions\.ages, questions\.middle"),
+        ({"epsilon": Fraction(1, 100)}, r"nothing remains for questions\.ages, questions\.middle"),
     ],
 )
 def test_an_impossible_plan_is_refused(more: dict[str, Any], message: str) -> None:

@@ -94,7 +94,7 @@ def spell_flags(mistake: DiscreetError, options: Collection[str]) -> DiscreetErr
     """The same error, with flags in place of the parameters that are options of the command.
 
     >>> print(spell_flags(BadParameter("bounds", "5", "not bounds", 'give bounds={"pay": (0, 200)}'), ["bounds"]))
-    --bounds is 5: not bounds; give --bounds pay=0:200
+    --bounds is 5: not bounds. Give --bounds pay=0:200.
     """
     match mistake:
         case BadParameter():

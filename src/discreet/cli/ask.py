@@ -1,13 +1,9 @@
 """`discreet ask`: reserve the cost, run the query, record the answer, print it."""
 
-from __future__ import annotations
-
-from json import dumps
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from discreet.cli.app import ASKING, app
-from discreet.cli.ledger import resolve_key_path
 from discreet.cli.options import (
     AccountName,
     AnswerId,
@@ -35,7 +31,6 @@ from discreet.cli.options import (
     takes_source,
 )
 from discreet.cli.output import print_data, show_progress
-from discreet.cli.query import QueryArguments
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -81,6 +76,10 @@ def ask(
     spreadsheet: Spreadsheet = False,
 ) -> None:
     """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
+    from json import dumps
+
+    from discreet.cli.query import QueryArguments
+
     if json and csv:
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
     if spreadsheet and not csv:
@@ -119,7 +118,7 @@ def ask(
         Console().print(answer)
 
 
-def _check_additive(session: Session, sql: str) -> None:
+def _check_additive(session: "Session", sql: str) -> None:
     """Refuse --consistent before anything is charged where groups cannot add up."""
     from discreet.query.postprocess import check_additive
 
@@ -127,16 +126,16 @@ def _check_additive(session: Session, sql: str) -> None:
     check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
 
 
-def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> tuple[IO[str], SigningKey] | None:
+def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> "tuple[IO[str], SigningKey] | None":
     """Open the file for the certificate and load the key that signs it, before anything is charged."""
     from discreet.ledger import open_ledger
-    from discreet.ledger.keys import check_signing_key, load_key
+    from discreet.ledger.keys import check_signing_key, load_key, resolve_key_path
 
     if path is None:
         return None
     if ledger is None:
         raise BadParameter("--release", path, "only the answers of a ledger have a certificate", "give --ledger too")
-    signing_key = load_key(resolve_key_path(ledger, key))
+    signing_key = load_key(resolve_key_path(ledger, key, "--key"))
     check_signing_key(open_ledger(ledger).store, signing_key)
     try:
         return Path(path).open("x", encoding="utf-8"), signing_key

@@ -1,10 +1,7 @@
 """`discreet audit`: attack a function that claims to be private, and certify a lower bound on its ε."""
 
-from __future__ import annotations
-
 import os
 import sys
-from json import JSONDecodeError, loads
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +10,6 @@ from discreet.cli.app import CHECKING, app
 from discreet.cli.options import Json, parse_range
 from discreet.cli.output import parse_number, print_line, show_progress
 from discreet.errors import BadParameter
-from discreet.paths import read_text
 
 if TYPE_CHECKING:
     from discreet.auditor.claims import Claim, Domain
@@ -68,7 +64,7 @@ def audit(
     raise typer.Exit(1 if finding.violation else 0)
 
 
-def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> Claim:
+def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | None) -> "Claim":
     """ε and δ, or ρ, or μ."""
     from discreet.auditor.claims import Mu, Rho
 
@@ -83,7 +79,7 @@ def _parse_claim(epsilon: str | None, delta: str, rho: str | None, mu: str | Non
     return (parse_number(epsilon or "", "epsilon"), parse_number(delta, "delta"))
 
 
-def _parse_domain(text: str) -> Domain:
+def _parse_domain(text: str) -> "Domain":
     if text == "any":
         return "any"
     if ":" not in text:
@@ -94,6 +90,10 @@ def _parse_domain(text: str) -> Domain:
 
 def _read_pairs(path: str | None) -> list[Any] | None:
     """Read a JSON list of pairs of inputs: [[[], [1]], [[1, 2], [1, 2, 3]]]."""
+    from json import JSONDecodeError, loads
+
+    from discreet.paths import read_text
+
     if path is None:
         return None
 

@@ -1,7 +1,5 @@
 """`discreet budget`: what each account has spent and what remains, with the certified ε of what was spent as a report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +41,7 @@ def budget(
         print_line("No account is open. Open one with: discreet ledger open")
 
 
-def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
+def compute_spending(ledger: "Ledger", account: "AccountState") -> "Cost":
     """What was spent: the charged sum, and the certified ε of all its events, which is only a report."""
     from discreet import codec
     from discreet._numbers import Bounds
@@ -63,7 +61,7 @@ def compute_spending(ledger: Ledger, account: AccountState) -> Cost:
     return Cost(spent, account.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
 
 
-def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
+def _to_dict(account: "AccountState", cost: "Cost") -> dict[str, Any]:
     from discreet._numbers import decimal_down
 
     budget = account.budget
@@ -78,7 +76,7 @@ def _to_dict(account: AccountState, cost: Cost) -> dict[str, Any]:
     }
 
 
-def _format_lines(account: AccountState, cost: Cost) -> list[str]:
+def _format_lines(account: "AccountState", cost: "Cost") -> list[str]:
     from discreet._numbers import format_down, format_up
     from discreet.accounting.cost import describe_budget, format_at
 
@@ -98,7 +96,7 @@ def _format_lines(account: AccountState, cost: Cost) -> list[str]:
     return lines
 
 
-def _format_bar(account: AccountState, width: int = 30) -> str:
+def _format_bar(account: "AccountState", width: int = 30) -> str:
     from discreet._numbers import ceil_float
 
     share = account.budget.spent / account.budget.limit

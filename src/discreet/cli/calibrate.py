@@ -1,7 +1,5 @@
 """`discreet calibrate`: the least noise that meets a target."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +45,7 @@ def calibrate(
     distance = check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity")
     sampling_rate = None if rate is None else parse_number(rate, "rate")
 
-    def event_at(scale: Fraction) -> Event:
+    def event_at(scale: Fraction) -> "Event":
         once = term.make({parameter: scale, "sensitivity": distance})
         return repeat(once if sampling_rate is None else Subsampled(once, sampling_rate), times)
 

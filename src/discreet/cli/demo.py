@@ -3,8 +3,7 @@
 What is shown was paid for; the true numbers are not shown.
 """
 
-from __future__ import annotations
-
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,8 +13,6 @@ from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from discreet.session.session import Session
 
 ROWS, PEOPLE = 200_000, 60_000
@@ -83,7 +80,7 @@ def make_visits() -> Any:
     return connection
 
 
-def _ask_beyond_budget(session: Session, epsilon: Fraction) -> str:
+def _ask_beyond_budget(session: "Session", epsilon: Fraction) -> str:
     """Ask for more than remains, and return the refusal."""
     from discreet.errors import BudgetExceeded
 

@@ -3,8 +3,6 @@
 The picture needs the extra `plot`.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import isfinite, log10
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +13,6 @@ from discreet.cli.app import ACCOUNTING, app
 from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
 from discreet.errors import BadParameter
-from discreet.paths import reason_of
 
 if TYPE_CHECKING:
     from discreet._numbers import Bounds
@@ -115,14 +112,15 @@ def _format_excess(value: float, best: float) -> str:
     return f"{value / best - 1:+.1%}" if 0 < best < float("inf") and value < float("inf") else ""
 
 
-def to_json_interval(bounds: Bounds) -> dict[str, Any]:
+def to_json_interval(bounds: "Bounds") -> dict[str, Any]:
     """The ends of a proven interval, for JSON."""
     return {"lower": bounds.lower, "upper": bounds.upper}
 
 
-def _draw_curve(event: Event, delta: Fraction, path: str) -> None:
+def _draw_curve(event: "Event", delta: Fraction, path: str) -> None:
     """Draw the certified curve, and the curve that each notion guarantees."""
     from discreet.accounting.curve import delta as certified_delta
+    from discreet.paths import reason_of
 
     plt = _load_pyplot(path)
     guarantees = _compute_guarantees(event, delta)
@@ -156,7 +154,7 @@ def _load_pyplot(path: str) -> Any:
     return plt
 
 
-def _compute_guarantees(event: Event, delta: Fraction) -> dict[str, list[tuple[float, float]]]:
+def _compute_guarantees(event: "Event", delta: Fraction) -> dict[str, list[tuple[float, float]]]:
     """Each notion's (ε, δ) at a few δ, for the notions that guarantee something within three times the best of them."""
     from rich.console import Console
     from rich.progress import track

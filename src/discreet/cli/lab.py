@@ -1,9 +1,6 @@
 """`discreet lab`: figures, errata, exercises and attacks of the textbook, computed live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,7 +101,9 @@ def lab_attack(
     _print_lines(result.lines)
 
 
-def _find_entry(name: str) -> Figure | Erratum | Exercise:
+def _find_entry(name: str) -> "Figure | Erratum | Exercise":
+    from difflib import get_close_matches
+
     from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 
     known: dict[str, Figure | Erratum | Exercise] = {**FIGURES, **ERRATA, **EXERCISES}
@@ -121,7 +120,7 @@ def _find_entry(name: str) -> Figure | Erratum | Exercise:
     )
 
 
-def _show_figure(figure: Figure, path: str | None, *, as_json: bool) -> None:
+def _show_figure(figure: "Figure", path: str | None, *, as_json: bool) -> None:
     from discreet.lab.figures.figure import save_png
 
     numbers = figure.numbers()
@@ -137,7 +136,7 @@ def _show_figure(figure: Figure, path: str | None, *, as_json: bool) -> None:
     print_styled(f"Picture written to {path}." if path else "Draw it with --save; print all its numbers with --json.")
 
 
-def _show_erratum(erratum: Erratum, *, as_json: bool) -> None:
+def _show_erratum(erratum: "Erratum", *, as_json: bool) -> None:
     evidence = erratum.evidence()
     if as_json:
         parts = {"title": erratum.title, "source": erratum.source, "says": erratum.claim, "true": erratum.correction}
@@ -148,7 +147,7 @@ def _show_erratum(erratum: Erratum, *, as_json: bool) -> None:
     _print_columns({name: f"{value:.6g}" for name, value in evidence.items()})
 
 
-def _show_exercise(exercise: Exercise, *, as_json: bool) -> None:
+def _show_exercise(exercise: "Exercise", *, as_json: bool) -> None:
     solution = exercise.solve()
     if as_json:
         parts = {"question": exercise.question, "work": solution.work, "answer": solution.answer}

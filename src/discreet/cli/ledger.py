@@ -1,6 +1,5 @@
 """`discreet ledger`: open accounts, check the ledger, sign its head, show and rotate its key."""
 
-from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,19 +98,19 @@ def ledger_check(
 def ledger_head(place: LedgerArgument, key: SecretKey = None) -> None:
     """Print the signed head of the chain as JSON. Keep it where the keeper of the ledger cannot change it."""
     from discreet.ledger import open_ledger
-    from discreet.ledger.keys import load_key
+    from discreet.ledger.keys import load_key, resolve_key_path
     from discreet.ledger.verify import sign_head
 
     opened = open_ledger(place)
-    print_json(sign_head(opened, load_key(resolve_key_path(place, key))))
+    print_json(sign_head(opened, load_key(resolve_key_path(place, key, "--key"))))
 
 
 @ledger.command("key", epilog="Example: [bold]discreet ledger key hr.ledger[/bold]")
 def ledger_key(place: LedgerArgument, key: SecretKey = None) -> None:
     """Print the public key that the ledger signs with, and its fingerprint."""
-    from discreet.ledger.keys import format_fingerprint, load_key
+    from discreet.ledger.keys import format_fingerprint, load_key, resolve_key_path
 
-    public_key = load_key(resolve_key_path(place, key)).public
+    public_key = load_key(resolve_key_path(place, key, "--key")).public
     print_json({"public_key": public_key, "fingerprint": format_fingerprint(public_key)})
 
 
@@ -119,9 +118,9 @@ def ledger_key(place: LedgerArgument, key: SecretKey = None) -> None:
 def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json = False) -> None:
     """Replace the key that the ledger signs with. Earlier certificates and heads still verify."""
     from discreet.ledger import open_ledger
-    from discreet.ledger.keys import format_fingerprint, rotate_key
+    from discreet.ledger.keys import format_fingerprint, resolve_key_path, rotate_key
 
-    rotated = rotate_key(open_ledger(place), resolve_key_path(place, key))
+    rotated = rotate_key(open_ledger(place), resolve_key_path(place, key, "--key"))
     if json:
         print_json({"old": rotated.old, "new": rotated.new, "entry": rotated.entry})
         return
@@ -131,20 +130,10 @@ def ledger_rotate_key(place: LedgerArgument, key: SecretKey = None, json: Json =
     print_line("Earlier certificates and heads verify with the old public key, or with the new one and --ledger.")
 
 
-def resolve_key_path(place: str, key: str | None) -> Path:
-    """The file of the ledger's secret key."""
-    from discreet.ledger.keys import default_key_path
-    from discreet.paths import is_postgres
-
-    if key is not None:
-        return Path(key)
-    if is_postgres(place):
-        raise BadParameter("--key", "missing", "no key file is beside a database", "name the file of the ledger's key")
-    return default_key_path(place)
-
-
 def read_json(path: str, name: str) -> Any:
     """Read a JSON file that an argument or flag names."""
+    from json import loads
+
     try:
         return loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

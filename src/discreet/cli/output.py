@@ -1,6 +1,5 @@
 """Numbers as typed, and what commands print: JSON for programs; lines, tables and a progress bar for people."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,9 @@ def parse_number(text: str, name: str) -> Fraction:
 
 def print_json(value: Any) -> None:
     """Print one JSON document; infinity is the string "inf"."""
-    print(json.dumps(_to_json_value(value)))
+    from json import dumps
+
+    print(dumps(_to_json_value(value)))
 
 
 def _to_json_value(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """`discreet plan`: accuracy, ε and the number of people; two of them give the third, before any data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,7 +83,7 @@ def plan(
         print_styled(f"Picture written to {plot}.")
 
 
-def _parse_query(kind: str, bounds: str | None, cells: int | None, *, whole: bool) -> PlannerQuery:
+def _parse_query(kind: str, bounds: str | None, cells: int | None, *, whole: bool) -> "PlannerQuery":
     """The query, if the options that describe it fit its kind."""
     from discreet.planner import Count, Histogram, Mean, Proportion, Sum
 
@@ -110,7 +108,7 @@ def _parse_query(kind: str, bounds: str | None, cells: int | None, *, whole: boo
     return Count() if kind == "count" else Proportion()
 
 
-def _save_picture(found: Plan, path: str) -> None:
+def _save_picture(found: "Plan", path: str) -> None:
     try:
         found.plot().savefig(path)
     except OSError as failed:

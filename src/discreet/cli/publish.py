@@ -1,7 +1,5 @@
 """`discreet publish`: plan a workload, show its cost and what it buys, confirm, and write the publication."""
 
-from __future__ import annotations
-
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,7 +84,7 @@ def publish(
     )
 
 
-def _confirm(solved: WorkloadPlan) -> None:
+def _confirm(solved: "WorkloadPlan") -> None:
     from discreet._numbers import format_up
     from discreet.accounting.cost import format_at
 
@@ -96,7 +94,7 @@ def _confirm(solved: WorkloadPlan) -> None:
     typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
 
 
-def _print_forecast(solved: WorkloadPlan, forecasts: tuple[Forecast, ...]) -> None:
+def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -> None:
     from rich.console import Console
 
     from discreet._numbers import format_up
@@ -120,7 +118,7 @@ def _print_forecast(solved: WorkloadPlan, forecasts: tuple[Forecast, ...]) -> No
         print_styled(note)
 
 
-def _format_column(row: tuple[ForecastRow, ...]) -> list[str]:
+def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
     """A column at every budget: its half-widths, then the number of its reliable estimates."""
     from discreet._numbers import format_up
 
@@ -134,7 +132,7 @@ def _format_column(row: tuple[ForecastRow, ...]) -> list[str]:
     return [first.question, first.column, rows, *half_widths, f"{counts} of {cells}"]
 
 
-def _print_outcome(published: Publication) -> None:
+def _print_outcome(published: "Publication") -> None:
     estimates = [estimate for answer in published.answers.values() for _, row in answer.rows for estimate in row]
     reliable = sum(estimate.reliable for estimate in estimates)
     print_line(

@@ -1,7 +1,5 @@
 """What `discreet ask` and `discreet quote` share: the cost of a query as typed, and the session that it runs in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -9,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from discreet.cli.options import parse_weight
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter
+from discreet.session.options import SourceOptions
 
 if TYPE_CHECKING:
-    from discreet.session.options import SourceOptions
     from discreet.session.session import Session
 
 
@@ -45,7 +43,7 @@ class QueryArguments:
             cost["error"] = self.error
         return cost if self.pilot is None else cost | {"pilot": parse_number(self.pilot, "pilot")}
 
-    def open_session(self, options: SourceOptions) -> tuple[Session, dict[str, Any]]:
+    def open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
         """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
 
         The budget is that of the ledger's account, or --budget, or exactly the cost of the query."""

@@ -15,7 +15,6 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.query import QueryArguments
 from discreet.session.options import SourceOptions
 
 
@@ -40,6 +39,8 @@ def quote(
     json: Json = False,
 ) -> None:
     """Show the cost of a query, in every currency, and the accuracy of its answer. No row is read, nothing is charged."""
+    from discreet.cli.query import QueryArguments
+
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
         currency=currency, ledger=ledger, account=account,

@@ -1,7 +1,5 @@
 """`discreet source`: the sources that are quarantined because a query on them failed. For the data owner."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,9 +59,9 @@ def source_lift(
         print_line(f"Queries on {known!r} are allowed again.")
 
 
-def _open_quarantine(ledger: str | None) -> Quarantine:
+def _open_quarantine(ledger: str | None) -> "Quarantine":
     from discreet.ledger import open_ledger
-    from discreet.ledger.quarantine import FileQuarantine, default_state_path
+    from discreet.ledger.owner_state import FileQuarantine, default_state_path
 
     return FileQuarantine(default_state_path()) if ledger is None else open_ledger(ledger).quarantine
 

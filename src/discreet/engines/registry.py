@@ -18,7 +18,7 @@ from discreet.query.schema import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions:
+class OpenOptions:
     """What is said about a source when it is opened."""
 
     table: str | None = None  # the table in it
@@ -28,7 +28,7 @@ class SourceOptions:
     unit: str | None = None  # the column that identifies a unit
 
 
-Opener: TypeAlias = Callable[[Any, SourceOptions], Engine]
+Opener: TypeAlias = Callable[[Any, OpenOptions], Engine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class EngineFactory:
             return str(source).lower().endswith(self.suffixes)
         return type(source).__module__.partition(".")[0] in self.packages
 
-    def open(self, source: Any, options: SourceOptions) -> Engine:
+    def open(self, source: Any, options: OpenOptions) -> Engine:
         """Open the source.
 
         Raises:
@@ -79,7 +79,7 @@ def _load_postgres() -> Opener:
 def _load_spark() -> Opener:
     from discreet.engines.spark.engine import Spark
 
-    def open_spark(source: Any, options: SourceOptions) -> Engine:
+    def open_spark(source: Any, options: OpenOptions) -> Engine:
         if not isinstance(source, str):
             return Spark.of(source, options.table or options.name or "data")
         return Spark.connect(source, options.table, None if options.path is None else str(options.path), options.name)
@@ -90,7 +90,7 @@ def _load_spark() -> Opener:
 def _load_duckdb() -> Opener:
     from discreet.engines.duckdb.engine import DuckDB, name_of_glob
 
-    def open_duckdb(source: Any, options: SourceOptions) -> Engine:
+    def open_duckdb(source: Any, options: OpenOptions) -> Engine:
         return DuckDB.open(source, options.table or name_of_glob(source) or options.name, options.kinds, options.unit)
 
     return open_duckdb
@@ -128,7 +128,7 @@ def open_engine(
     name: str | None = None,
     unit: str | None = None,
 ) -> Engine:
-    """Open a source with the engine that accepts it; the other parameters are those of `SourceOptions`.
+    """Open a source with the engine that accepts it; the other parameters are those of `OpenOptions`.
 
     A source is an address of PostgreSQL ("postgresql://…", "host=… dbname=…") or Spark ("spark:local[2]", "spark://…"), a
     Spark frame, what a registered engine accepts, or anything that DuckDB opens.
@@ -140,7 +140,7 @@ def open_engine(
     # Without the address, which may hold a password.
     subject = _describe_source(source) if factory is _DUCKDB else f"{factory.name}, {table or path or name}"
     with about(subject):
-        return factory.open(source, SourceOptions(table, name, path, kinds, unit))
+        return factory.open(source, OpenOptions(table, name, path, kinds, unit))
 
 
 def _describe_source(source: Any) -> str:

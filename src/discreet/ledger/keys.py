@@ -23,7 +23,7 @@ from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import KeyRotated, to_canonical_json
 from discreet.ledger.sqlite import sync_folder
 from discreet.ledger.store import Store, Transaction, decode_stored
-from discreet.paths import describe_exposure, exists, resolve
+from discreet.paths import describe_exposure, exists, is_postgres, resolve
 
 ROTATION_FORMAT = "discreet key rotation 1"
 _ASK_OWNER = "ask the owner of the ledger"
@@ -49,6 +49,19 @@ def default_key_path(ledger: str | os.PathLike[str]) -> Path:
     """Return the path of the key of a ledger file: beside it."""
     file = resolve(ledger, lambda reason: LedgerUnavailable(str(ledger), reason, "name another file"))
     return file.with_name(file.name + ".key")
+
+
+def resolve_key_path(
+    ledger: str | os.PathLike[str], key: str | os.PathLike[str] | None = None, parameter: str = "key"
+) -> Path:
+    """Return the file of a ledger's key: the given one, or the one beside the ledger. A ledger at an address has none
+    beside it;
+    the refusal then names the `parameter`."""
+    if key is not None:
+        return Path(key)
+    if is_postgres(str(ledger)) or "://" in str(ledger):
+        raise BadParameter(parameter, "missing", "a database has no key file beside it", "name the file of the ledger's key")
+    return default_key_path(ledger)
 
 
 def load_key(path: str | os.PathLike[str]) -> SigningKey:

@@ -372,8 +372,10 @@ class Histogram(Aggregate):
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column per cell.
 
+        >>> from discreet.query.schema import Column
         >>> histogram = Histogram(Ref("age"), (Fraction(0), Fraction(18), Fraction(65, 2)))
-        >>> [column.name for column in histogram.columns("h", Table("people", "id", {}), 1)]
+        >>> people = Table("people", "id", {"id": Column(Kind.INTEGER)})
+        >>> [column.name for column in histogram.columns("h", people, 1)]
         ['h[0,18)', 'h[18,32.5]']
         """
         edges = [f"{nearest_float(edge):.12g}" for edge in self.edges]

@@ -221,7 +221,7 @@ def check_drawable(measurement: Measurement) -> None:
                 reason, hint = "wider than 2^50 grid steps", "pay more, or declare tighter bounds or fewer rows"
             else:
                 reason, hint = "narrower than 2^-60 grid steps", "pay less"
-            raise QueryRefused(f"the noise of this query would be {reason}", hint) from None
+            raise QueryRefused(f"The noise of this query would be {reason}", hint) from None
 
 
 def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Fraction, delta: Fraction) -> Threshold:
@@ -230,10 +230,10 @@ def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Frac
         keys = " and ".join(group.name for group in bounded.query.groups if group.keys is None)
         declare = f"declare them (--keys {bounded.query.groups[0].name}=a,b,c)"
         if not currency.spends_delta:
-            reason = f"the keys of {keys} are not declared, and an account in {currency.family} has no δ to discover them"
+            reason = f"The keys of {keys} are not declared, and an account in {currency.family} has no δ to discover them"
             raise QueryRefused(reason, f"{declare}, or use an account in zcdp")
         raise QueryRefused(
-            f"the keys of {keys} are not declared",
+            f"The keys of {keys} are not declared",
             f"{declare}, or set --delta 1e-6 to discover them (partition selection costs δ)",
         )
     sensitivity = bounded.selection_sensitivity
@@ -310,12 +310,12 @@ class AccuracyTarget:
         allowed, relative = read_error(self.error)
         if not relative and any(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates):
             raise QueryRefused(
-                "the error of a quantile's value depends on the data; beforehand only the error of its rank is known",
+                "The error of a quantile's value depends on the data; beforehand only the error of its rank is known",
                 'give a share of the rows, error="2%" with a size, or an ε',
             )
         if self.lacks_size(bounded):
             raise QueryRefused(
-                "this error is relative to the number of rows, which is private",
+                "This error is relative to the number of rows, which is private",
                 "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
                 "of it may cost (--pilot 0.01)",
             )
@@ -473,7 +473,7 @@ def find_smallest_epsilon(error_ratio: Callable[[Fraction], Fraction | float]) -
         width = high - low
         at = min(max(following, low + 1), high - 1)
     if high > LAST_PLACE:
-        raise QueryRefused(f"no ε up to {MAX_EPSILON} is accurate enough", "allow a larger error, or declare tighter bounds")
+        raise QueryRefused(f"No ε up to {MAX_EPSILON} is accurate enough", "allow a larger error, or declare tighter bounds")
     return _decimal_at(high)
 
 

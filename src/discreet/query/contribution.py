@@ -125,9 +125,9 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     for statistic in bounded.statistics:
         squares = isinstance(statistic, CentredSum) and statistic.power == 2
         if squares and statistic.step_size(table) > MAX_SQUARED_STEP:
-            raise QueryRefused("squares of these values leave what doubles can hold", "measure them in another unit")
+            raise QueryRefused("Squares of these values leave what doubles can hold", "measure them in another unit")
         if bounded.max_contribution(statistic) >= MAX_PRODUCT:
-            raise QueryRefused("one unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
+            raise QueryRefused("One unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
 
 
@@ -141,11 +141,11 @@ def check_work(bounded: BoundedQuery, *, for_error: bool = False) -> None:
         needed = f"{statistics} statistic{'s' * (statistics > 1)}{beside}"
         hint = f"ask for fewer columns, so that it needs at most {most}"
         if for_error and work <= MAX_STATISTICS:
-            raise QueryRefused(f"finding the ε of an error for {needed} takes too long", f"{hint}, or give epsilon=")
-        raise QueryRefused(f"this query needs {needed}", hint)
+            raise QueryRefused(f"Finding the ε of an error for {needed} takes too long", f"{hint}, or give epsilon=")
+        raise QueryRefused(f"This query needs {needed}", hint)
     counts = 0 if bounded.keys is None else len(bounded.keys) * sum(each.nodes for each in bounded.cell_counts)
     if counts > MAX_CELL_COUNTS:
-        raise QueryRefused(f"this query needs {counts:,} counts", "ask for fewer keys, or for fewer histograms")
+        raise QueryRefused(f"This query needs {counts:,} counts", "ask for fewer keys, or for fewer histograms")
 
 
 def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | None:
@@ -154,7 +154,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
     for group in query.groups:
         kind = table.columns[group.value.column].kind if isinstance(group.value, ast.Ref) else Kind.INTEGER
         if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
-            raise QueryRefused(f"a key of {group.name} is not a {kind.value}", "list keys of the column's own kind")
+            raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
         if found is not None:
             choices.append(found)
@@ -164,7 +164,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
     for choice in choices:
         combinations *= len(choice)
     if combinations > MAX_KEYS:
-        raise QueryRefused(f"there are more than {MAX_KEYS:,} combinations of keys", "group by fewer columns")
+        raise QueryRefused(f"There are more than {MAX_KEYS:,} combinations of keys", "group by fewer columns")
     return tuple(product(*choices))
 
 
@@ -178,5 +178,5 @@ def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
         return tuple(range(bins.lower, bins.upper + 1)) if bins.upper - bins.lower < MAX_KEYS else None
     column = table.columns[value.column]
     if column.kind is Kind.REAL:
-        raise QueryRefused(f"{value.column} holds reals, which cannot be group keys", f"bin them: {value.column} // 10")
+        raise QueryRefused(f"`{value.column}` holds reals, which cannot be group keys", f"bin them: {value.column} // 10")
     return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys

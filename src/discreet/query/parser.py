@@ -321,6 +321,10 @@ class _Reader:
             _allow_only(node, "this")
             return AGGREGATES[type(node)](self.read_value(node.this))
         match node:
+            case exp.Count(this=exp.Star()):
+                _allow_only(node, "this", "big_int")
+                _allow_only(node.this)
+                return aggregates.CountRows()
             case exp.Count():
                 _allow_only(node, "this", "big_int")
                 return self._read_count(node)
@@ -337,9 +341,7 @@ class _Reader:
         raise _refuse_node(node, AGGREGATES_HINT)
 
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
-        if isinstance(node.this, exp.Star):
-            _allow_only(node.this)
-            return aggregates.CountRows()
+        """Return COUNT(value) or COUNT(DISTINCT value)."""
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
@@ -673,13 +675,13 @@ INSTEAD = {
         "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
         "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
         "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
-        "APPROX_COUNT_DISTINCT": "count the units: COUNT(DISTINCT …) with the privacy unit's column",
+        "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
         "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
         "CORR COVAR_POP COVAR_SAMP REGR_SLOPE": "ask for AVG(x * y), AVG(x) and AVG(y), and compute it from the answers",
         "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
         "OVER": "group the rows with GROUP BY",
         "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
-        "DISTINCT": "leave it out, or count privacy units with COUNT(DISTINCT …)",
+        "DISTINCT": "leave it out, or write COUNT(DISTINCT x)",
         "=": "use a comparison in WHERE or CASE only; for a < x < b write a < x AND x < b",
     }.items()
     for name in names.split()

@@ -63,7 +63,7 @@ def build_bounds_query(column: str, table: Table) -> ast.Query:
     """Return the histogram of a column's magnitudes, from ±2^-10 (±1 for whole numbers) to ±2^40."""
     known = table.columns.get(column) if isinstance(column, str) else None
     if known is None or known.kind not in (Kind.INTEGER, Kind.REAL):
-        raise QueryRefused(f"{column} is not a column of numbers", f"take one of {', '.join(table.columns)}")
+        raise QueryRefused(f"`{column}` is not a column of numbers", f"take one of {', '.join(table.columns)}")
     finest = 0 if known.kind is Kind.INTEGER else MIN_EXPONENT
     sizes = [Fraction(2) ** k for k in range(finest, MAX_EXPONENT + 1)]
     edges = (*(-size for size in reversed(sizes)), Fraction(0), *sizes)
@@ -80,7 +80,7 @@ def read_bounds(measurement: Measurement, answer: Answer) -> tuple[Fraction, Fra
     magnitudes = [i for i, estimate in enumerate(row) if estimate.value > enough]
     if not magnitudes:
         raise QueryRefused(
-            f"no magnitude of {column} stands out from the noise at this ε",
+            f"No magnitude of {column} stands out from the noise at this ε",
             f"the discovery was charged; give a larger ε, or declare the bounds, for example --bounds {column}=0:100",
         )
     return histogram.edges[magnitudes[0]], histogram.edges[magnitudes[-1] + 1]
@@ -146,7 +146,7 @@ class Pilot:
 def build_pilot_query(bounded: BoundedQuery) -> ast.Query:
     """Return COUNT(*) over the same rows and groups. Discovering keys would cost δ, so they must be declared."""
     if bounded.keys is None:
-        raise QueryRefused("a pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
+        raise QueryRefused("A pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
     return replace(bounded.query, aggregates=(("n", CountRows()),))
 
 
@@ -157,7 +157,7 @@ def find_smallest_group(answer: Answer) -> tuple[int, tuple[Key, ...]]:
         return max(1, floor(count.lower)), ()
     reliable = [(row[0].lower, keys) for keys, row in answer.rows if row[0].reliable and row[0].lower >= 1]
     if not reliable:
-        raise QueryRefused("no group is large enough for the pilot count", "take a larger pilot, or give a size")
+        raise QueryRefused("No group is large enough for the pilot count", "take a larger pilot, or give a size")
     lower, keys = min(reliable, key=lambda found: found[0])
     return floor(lower), keys
 
@@ -304,6 +304,6 @@ class Discovery:
 
 def _bounds_missing_error(columns: tuple[str, ...]) -> QueryRefused:
     return QueryRefused(
-        f"the bounds of {' and '.join(columns)} are still to be discovered, and the noise depends on them",
+        f"The bounds of {' and '.join(columns)} are still to be discovered, and the noise depends on them",
         f"ask with an ε, a quarter of which discovers them, or call find_bounds({columns[0]!r}, epsilon=0.1) first",
     )

@@ -24,11 +24,11 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
-from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
+from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
 from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
-from discreet.ledger.quarantine import FailureKind, Quarantine
+from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
 from discreet.query.answer import Answer, IntervalOptions, Receipt, release
 from discreet.query.calibrate import Calibrator, Measurement
@@ -149,6 +149,8 @@ class Executor:
     delta: Fraction
     quarantine: Quarantine
     label: str | None = None  # which state of the source is queried
+    unrecorded: MemoryQuarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
+    """Failures that could not be recorded in the quarantine: a full disk must not open the source again."""
 
     @property
     def calibrator(self) -> Calibrator:
@@ -249,6 +251,7 @@ class Executor:
         """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
         about them; asked again and again, bisection would find a person."""
         for origin in self.engine.origins:
+            self.unrecorded.check(origin)
             self.quarantine.check(origin)
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
@@ -280,13 +283,23 @@ class Executor:
                 )
         except EngineFailed as failed:
             kind = FailureKind.RESOURCE if isinstance(failed, OutOfResources) else FailureKind.DECODING
-            for origin in self.engine.origins:
-                self.quarantine.record_failure(origin, kind)
+            self._record_failure(kind)
             raise EngineFailed from None  # its class says nothing of the reason
         statements = exact.statements
         if measurement.bounded.table.salt != DEFAULT_SALT:
             statements = self.engine.compile_all(_redact_salt(measurement.bounded))
         return replace(answer, pipeline=(*statements, *measurement.describe()))
+
+    def _record_failure(self, kind: FailureKind) -> None:
+        """Record that a query failed on the rows. If the record cannot be written, the analyst must not learn it from
+        another
+        error, nor go on asking: the failure then counts in this process."""
+        for origin in self.engine.origins:
+            try:
+                self.quarantine.record_failure(origin, kind)
+            except DiscreetError as error:
+                owner_log.error("a failure could not be recorded: %s", error)
+                self.unrecorded.record_failure(origin, FailureKind.DECODING)
 
     def _load_recorded(self, job: Job, entry: int, encoded: bytes, intervals: IntervalOptions) -> Execution:
         """Return what was answered before. Nothing is paid, and nothing is read but the record."""

@@ -18,7 +18,8 @@ from discreet.ledger.account import Account, validate_name
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey as SecretKey
-from discreet.ledger.quarantine import MemoryQuarantine, Quarantine, open_quarantine
+from discreet.ledger.owner_state import open_quarantine
+from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
@@ -112,7 +113,7 @@ class Session:
     ) -> Quote:
         """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
         if pilot is not None:
-            raise QueryRefused("a quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
+            raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded, calibrator = self.discovery.bound(query), self.calibrator
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)

@@ -23,7 +23,7 @@ from discreet._numbers import Number
 from discreet.engines.base import Engine, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
-from discreet.ledger.quarantine import default_state_folder
+from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
 from discreet.query.schema import Column, Key, Kind, PublicTable, Table

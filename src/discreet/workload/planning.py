@@ -410,7 +410,7 @@ def _explain_refusal(draft: _Draft) -> QueryRefused:
     if all(draft.free):
         return QueryRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
     return QueryRefused(
-        f"the target errors use up budget.epsilon, and nothing remains for {names}",
+        f"The target errors use up budget.epsilon, and nothing remains for {names}",
         "raise the budget, allow larger errors, or leave these queries out",
     )
 

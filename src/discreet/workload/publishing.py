@@ -30,9 +30,9 @@ from discreet.formats import missing_library_error
 from discreet.ledger import open_ledger
 from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.keys import SigningKey, default_key_path, is_accepted_signer, load_key
+from discreet.ledger.keys import SigningKey, is_accepted_signer, load_key, resolve_key_path
 from discreet.noise import Bits
-from discreet.paths import exists, is_postgres, read_text, resolve
+from discreet.paths import exists, read_text, resolve
 from discreet.query.answer import Answer
 from discreet.text import to_printable
 from discreet.workload.charts import write_chart
@@ -226,15 +226,6 @@ def _rename_into_place(part: Path, to: Path, old: Path, force: bool) -> None:
             "folder", str(to), reason, "publish to another folder; recorded answers of a ledger are not charged again"
         ) from None
     shutil.rmtree(old, ignore_errors=True)
-
-
-def resolve_key_path(ledger: "str | os.PathLike[str]", key: "str | os.PathLike[str] | None" = None) -> Path:
-    """Return the file of the ledger's key: the given one, or the one beside the ledger."""
-    if key is not None:
-        return Path(key)
-    if is_postgres(str(ledger)):
-        raise BadParameter("key", "missing", "a database has no key file beside it", "name the file of the ledger's key")
-    return default_key_path(ledger)
 
 
 def _require_library(library: str, extra: str) -> None:

@@ -198,7 +198,7 @@ class Workload(SourceOptions):
 
 
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)
-_ADDRESS = re.compile(r"(postgres(ql)?|spark|s3|gs|hdfs|https?)://|spark:", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|spark:", re.IGNORECASE)
 
 _PATH_OPTIONS = [name for name, spec in SOURCE_OPTIONS.items() if spec.is_path]
 TABLE_KEYS = {name for name, spec in SOURCE_OPTIONS.items() if spec.kind is dict} | {"budget", "questions"}

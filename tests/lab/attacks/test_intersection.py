@@ -125,7 +125,7 @@ def test_k_is_the_size_of_the_smallest_group(pairs: list[tuple[int, str]]) -> No
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [
-        (ROWS, [], "name what an attacker may know"),
+        (ROWS, [], "Name what an attacker may know"),
         (ROWS, "zip", "not a list of names"),
         (ROWS, 3, "not a list of names"),
         (ROWS, ["city"], "row 1 has no such field. It has zip, age, x"),

@@ -114,8 +114,8 @@ class DuckDB(SqlEngine):
         problem: str | None = None,
     ) -> None:
         """`collated`: a text column may have a collation. `unit_identity`: the column of the unit, and the one of our own
-        that holds the units' identities. `files`: those that every query reads. `problem`: why units cannot be told
-        apart."""
+        that holds the units' identities. `files`: those that every query reads. `problem`: why two units might look
+        the same."""
         self.connection, self.location = connection, location or find_table(connection, table)
         self.files, self.problem, self.unit_identity = files, problem, unit_identity
         relation = quote_table(*self.location.qualified_name)

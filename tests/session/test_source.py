@@ -12,7 +12,8 @@ import pytest
 
 import discreet
 from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
-from discreet.ledger.quarantine import FailureKind, FileQuarantine, default_state_path
+from discreet.ledger.owner_state import FileQuarantine, default_state_path
+from discreet.ledger.quarantine import FailureKind
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from tests.support.people import BY_DEPARTMENT, COUNTS, people, session

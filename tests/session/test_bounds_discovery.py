@@ -14,7 +14,7 @@ from discreet.session.discovery import build_bounds_query, columns_without_bound
 from discreet.session.session import Session
 from discreet.testing import seeded_bits
 from discreet.units import Neighbours
-from tests.query.test_pilot import Forgetful
+from tests.session.test_pilot import Forgetful
 from tests.support.people import session
 
 SUM = "SELECT SUM(pay) AS s FROM people"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.query.test_reliable import NARROW, TINY, WIDE, Values, alike, repeated, six_sigma, spread_out, tallied
+from tests.query.test_estimates import NARROW, TINY, WIDE, Values, alike, repeated, six_sigma, spread_out, tallied
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from discreet.query.estimates import QuantileEstimator, sum_tree_levels
 from discreet.query.schema import Column, Kind, Table
 from discreet.query.statistics import CellCounts, build_quantile_tree
 from discreet.testing import seeded_bits
-from tests.query.test_release import DRAWS, many
+from tests.query.test_answer import DRAWS, many
 from tests.support.people import session
 
 SIX = 6 * sqrt(0.05 * 0.95 / DRAWS)
