@@ -30,7 +30,14 @@ def test_a_pair_at_distance_two_may_cost_twice_epsilon() -> None:
 
 
 def test_wrong_parameters_are_refused() -> None:
-    for wrong in ({"neighbours": []}, {"neighbours": [1]}, {"confidence": 1}, {"samples": 1}, {"seconds": -1.0}):
+    for wrong in (
+        {"neighbours": []},
+        {"neighbours": [1]},
+        {"confidence": 1},
+        {"samples": 1},
+        {"seconds": -1.0},
+        {"seconds": 0},
+    ):
         with pytest.raises(BadParameter):
             audit(noisy_count, 1, **wrong)  # type: ignore[arg-type]
     with pytest.raises(BadParameter):

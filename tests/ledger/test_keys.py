@@ -74,8 +74,11 @@ def test_what_the_old_key_signs_after_a_rotation_is_not_accepted(
     for module in ("certificate", "verify"):
         monkeypatch.setattr(f"discreet.ledger.{module}.check_signing_key", lambda *_: None)
     forged = later.certify(answer, stolen)
-    for public in (new, None):  # without a given key, the one that the ledger signs with counts
-        assert list_false_claims(verify(forged, public=public, ledger=ledger)) == ["it was signed with the given key"]
+    # without a given key, the one that the ledger signs with counts; but whose it is stays an assumption
+    for public, name in ((new, "the given key"), (None, "the ledger's current key")):
+        verification = verify(forged, public=public, ledger=ledger)
+        assert list_false_claims(verification) == [f"it was signed with {name}"]
+        assert any("is the publisher's" in each for each in verification.assumptions) == (public is None)
         assert "another key" in str(find_divergence(ledger, sign_head(ledger, stolen), public))
     stranger = load_key(folder / "stranger")
     assert not verify(read_golden("count"), public=stranger.public, ledger=ledger).is_valid

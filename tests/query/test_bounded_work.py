@@ -90,6 +90,8 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
         (columns(*(f"SUM(age+{i})" for i in range(700))), {"epsilon": 1}, "700 columns"),
         (columns(*(f"VARIANCE(age + {i})" for i in range(101))), {"epsilon": 1}, "needs 303 statistics. Ask for fewer"),
         (columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range(60))), {"epsilon": 1}, "1 statistic and 60 quantiles"),
+        (columns(*(f"COUNT(DISTINCT age // {i + 1})" for i in range(31))), {"epsilon": 1},
+         "0 statistics and 31 distinct counts, which count as 10 each"),
         (columns(*(f"SUM(age + {i})" for i in range(MAX_SEARCHED_STATISTICS + 1))), {"error": 9},
          "fewer columns.* or give epsilon="),
         (columns(*(f"SUM(age + {i})" for i in range(31))), {"error": 9},

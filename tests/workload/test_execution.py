@@ -67,3 +67,16 @@ def test_a_receipt_of_a_plan_covers_its_queries_only() -> None:
     assert [part.event for part in Receipt(1, compose(*events)).split(events)] == events
     with pytest.raises(AssertionError, match="another workload"):
         Receipt(1, compose(*events)).split([*events, events[0]])
+
+
+def test_a_progress_callback_that_raises_is_not_called_again_and_loses_nothing() -> None:
+    shares = []
+
+    def fail(share: float) -> None:
+        shares.append(share)
+        raise ValueError("a fault of the caller's")
+
+    plan = plan_workload(make_workload(delta=Fraction(1, 10**6)))
+    answers = execute_plan(plan, progress=fail).answers
+    assert len(answers) == len(plan.measurements) > 1
+    assert shares == [1 / len(answers)]

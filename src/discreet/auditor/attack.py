@@ -91,7 +91,7 @@ def audit(
         raise BadParameter("neighbours", "empty", "there are no inputs to compare", "give at least one pair of inputs")
     max_samples = None if samples is None else check_int(samples, "samples", 1000)
     untimed = samples is not None and seconds is None
-    duration = None if untimed else float(check_positive(seconds or DEFAULT_SECONDS, "seconds"))
+    duration = None if untimed else float(check_positive(DEFAULT_SECONDS if seconds is None else seconds, "seconds"))
     per_call = float(check_positive(limit, "limit"))
     if duration is not None:
         per_call = min(per_call, duration / MIN_CALLS)

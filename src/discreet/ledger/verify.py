@@ -91,9 +91,11 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
     """
     stated = read_certificate(certificate)
     opened, debit, earlier = read_entries(stated)
+    given = public
     if public is None and ledger is not None:
         public = signing_key(ledger.store)
-    claims = list(_check_signature(stated, public, debit, ledger))
+    name = "the ledger's current key" if given is None else "the given key"
+    claims = list(_check_signature(stated, public, name, debit, ledger))
     try:
         claims += _check_consistency(stated, opened, debit, earlier)
     except (BadEventEncoding, BadParameter):
@@ -101,7 +103,7 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
     if ledger is not None:
         claims += _check_presence(stated, (opened, *earlier, debit), ledger)
     assumptions = list(ALWAYS_ASSUMED)
-    if public is None:
+    if given is None:  # a key of the ledger that is being checked proves nothing about who published
         assumptions.append(f"that key {format_fingerprint(stated['public_key'])} is the publisher's (give --key)")
     if ledger is None:
         assumptions.append("that the ledger holds this entry, and only this answer for it (give --ledger)")
@@ -109,7 +111,7 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
 
 
 def _check_signature(
-    stated: dict[str, Any], public: str | None, debit: Debit, ledger: Ledger | None
+    stated: dict[str, Any], public: str | None, name: str, debit: Debit, ledger: Ledger | None
 ) -> Iterator[CheckedClaim]:
     unsigned = {name: value for name, value in stated.items() if name != "signature"}
     signed = verify_signature(stated["public_key"], stated["signature"], to_canonical_json(unsigned))
@@ -121,9 +123,9 @@ def _check_signature(
         and ledger is not None
         and is_accepted_signer(ledger, public, stated["public_key"], debit.number)
     ):
-        yield CheckedClaim("it was signed with a key that the given key replaced later", True)
+        yield CheckedClaim(f"it was signed with a key that {name} replaced later", True)
     else:
-        yield CheckedClaim("it was signed with the given key", stated["public_key"] == public)
+        yield CheckedClaim(f"it was signed with {name}", stated["public_key"] == public)
 
 
 def _check_consistency(

@@ -26,7 +26,7 @@ from discreet.query.aggregates import Quantile
 from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.statistics import CellCounts, CentredSum, ScalarStatistic, Statistic, UnitCount
+from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
 from discreet.query.validate import apply_joins, check_query
 from discreet.units import Neighbours, Sensitivity
 
@@ -37,9 +37,10 @@ MAX_SQUARED_STEP = 1 << 800  # steps of 2^400, of which there are fewer than 2^5
 MAX_STATISTICS = 300
 MAX_SEARCHED_STATISTICS = 24
 STATISTICS_PER_QUANTILE = 6
+STATISTICS_PER_DISTINCT = 10
 """A quote is free, so its work must be bounded. A quantile's error is that of a weighted sum of noises, which takes as long
-to compute as that of six statistics; and where an error is given instead of an ε, a search calibrates the query several
-times."""
+to compute as that of six statistics; a distinct count adds steps of its own to the engine's statement; and where an error is
+given instead of an ε, a search calibrates the query several times."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,15 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
 
 def check_work(bounded: BoundedQuery, *, for_error: bool = False) -> None:
     """Refuse a query whose noise or, `for_error`, whose least ε would take long to find, and one with too many counts."""
-    statistics = len(bounded.statistics)
+    distinct = sum(isinstance(each, DistinctCount) for each in bounded.statistics)
+    statistics = len(bounded.statistics) - distinct
     quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
-    work, most = statistics + STATISTICS_PER_QUANTILE * quantiles, MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
+    work = statistics + STATISTICS_PER_QUANTILE * quantiles + STATISTICS_PER_DISTINCT * distinct
+    most = MAX_SEARCHED_STATISTICS if for_error else MAX_STATISTICS
     if work > most:
         beside = f" and {quantiles} quantiles, which count as {STATISTICS_PER_QUANTILE} each" if quantiles else ""
-        needed = f"{statistics} statistic{'s' * (statistics > 1)}{beside}"
+        beside += f" and {distinct} distinct counts, which count as {STATISTICS_PER_DISTINCT} each" if distinct else ""
+        needed = f"{statistics} statistic{'s' * (statistics != 1)}{beside}"
         hint = f"ask for fewer columns, so that it needs at most {most}"
         if for_error and work <= MAX_STATISTICS:
             raise QueryRefused(f"Finding the ε of an error for {needed} takes too long", f"{hint}, or give epsilon=")

@@ -216,7 +216,7 @@ class Executor:
         for measurement, receipt in zip(job.measurements, receipts, strict=True):
             answers.append(self._measure(measurement, receipt, job, options, intervals))
             if job.is_workload and options.progress is not None:
-                options.progress(len(answers) / len(receipts))
+                options = _report_share(options, len(answers) / len(receipts))
         record = job.to_record(answers)
         encoded = encode_answer(record)
         recorded = self.account.record(paid, encoded)
@@ -315,6 +315,17 @@ class Executor:
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
         allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
         return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
+
+
+def _report_share(options: RunOptions, share: float) -> RunOptions:
+    """Call the progress callback. Return the options without one that raises: what was paid for is still answered."""
+    try:
+        assert options.progress is not None
+        options.progress(share)
+    except Exception:
+        owner_log.warning("a progress callback failed", exc_info=True)
+        return replace(options, progress=None)
+    return options
 
 
 def _redact_salt(bounded: BoundedQuery) -> BoundedQuery:
