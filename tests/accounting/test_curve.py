@@ -39,6 +39,7 @@ from discreet.events import (
 )
 from discreet.units import Sensitivity, to_sensitivity
 from tests.support.every_event import EVERY
+from tests.support.example_events import HALF, PLAIN, THREE, ZOO
 
 ONE = to_sensitivity(1)
 
@@ -153,42 +154,6 @@ def test_a_claim_that_guarantees_next_to_nothing() -> None:
     assert delta(weak, 0).upper == pytest.approx(1)
     assert delta(weak, 2).lower <= 1 - 1e-12 <= delta(weak, 2).upper
 
-
-THREE = Sensitivity(l0=3, linf=2)
-
-HALF = Fraction(1, 2)
-
-PLAIN: dict[str, Event] = {
-    "laplace": LaplaceEvent(Fraction(2), ONE),
-    "laplace in l1": LaplaceEvent(Fraction(5), Sensitivity(l1=3)),
-    "discrete laplace": DiscreteLaplaceEvent(Fraction(7), THREE),
-    "truncated": TruncatedGeometricEvent(Fraction(3), 0, 10, ONE),
-    "gaussian": GaussianEvent(Fraction(2), THREE),
-    "discrete gaussian": DiscreteGaussianEvent(Fraction(4), ONE),
-    "narrow discrete gaussian": DiscreteGaussianEvent(Fraction(2, 5), ONE),
-    "discrete gaussian in l2": DiscreteGaussianEvent(Fraction(9), Sensitivity(l2=3)),
-    "binomial": BinomialEvent(60, ONE),
-    "response": RandomizedResponseEvent(Fraction(3, 4), 2),
-    "choices": RandomizedResponseEvent(Fraction(2, 5), 7),
-    "exponential": ExponentialEvent(HALF),
-    "permute and flip": PermuteAndFlipEvent(HALF),
-    "threshold": ThresholdEvent(Fraction(2), 40, 2),
-    "keep": OptimalPartitionSelectionEvent(HALF, Fraction(1, 10**7), 2),
-    "claim": Claim(Fraction(1), Fraction(1, 10**6)),
-}
-
-NESTED: dict[str, Event] = {
-    "composition": compose(PLAIN["laplace"], PLAIN["choices"], PLAIN["gaussian"]),
-    "parallel": Parallel((PLAIN["laplace"], PLAIN["gaussian"])),
-    "group": Group(PLAIN["discrete laplace"], 2),
-    "sampled gaussian": Subsampled(GaussianEvent(Fraction(1), ONE), Fraction(1, 10)) * 100,
-    "sampled response": Subsampled(PLAIN["response"], Fraction(1, 5)),
-    "sampled binomial": Subsampled(PLAIN["binomial"], Fraction(1, 5)),
-    "sampled laplace": Subsampled(PLAIN["laplace"], Fraction(1, 5)),
-    "sampled composition": Subsampled(compose(PLAIN["response"], PLAIN["claim"]), Fraction(1, 5)),
-}
-
-ZOO = {**PLAIN, **NESTED}
 
 every = pytest.mark.parametrize("name", ZOO)
 
