@@ -5,12 +5,12 @@ and count come from the same (virtual) rows and an average stays unbiased. A uni
 salted hash of itself and the group, which depends on no other unit.
 
 **Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most
-that one unit adds to one group (`max_contribution`: r for a count of rows, 1 for distinct units, r·(largest |value|) for a
-sum), and nothing else. A replaced unit takes its contributions away and brings others: the same groups may then move by the
-whole range of a signed sum, or twice as many groups by one contribution each. Where contributions have one sign, as counts,
-squares and sums of values on one side of their centre do, a group moves by the difference of two numbers between 0 and the
-largest, so by at most the largest; and no more groups move than there are. One count over all rows so moves by one
-contribution, not by two.
+that one unit adds to one group (`max_contribution`: r for a count of rows or of distinct values, 1 for distinct units,
+r·(largest |value|) for a sum), and nothing else. A replaced unit takes its contributions away and brings others: the same
+groups may then move by the whole range of a signed sum, or twice as many groups by one contribution each. Where
+contributions have one sign, as counts, squares and sums of values on one side of their centre do, a group moves by the
+difference of two numbers between 0 and the largest, so by at most the largest; and no more groups move than there are. One
+count over all rows so moves by one contribution, not by two.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
 counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
