@@ -12,7 +12,7 @@ def test_it_shows_answers_error_bars_and_the_cost() -> None:
         "north",
         "islands",
         "±",
-        "ε ≈ 1.5 of 1.5",
+        "ε = 1.5 of 1.5",
         "δ = 1e-6",
         "quote SELECT",
         "ask SELECT",

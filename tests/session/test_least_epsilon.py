@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, amount_or_zero
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.accounting.currencies import amount_or_zero
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import DEFAULT_LEAST_EPSILON, Table
 from discreet.session.connect import connect

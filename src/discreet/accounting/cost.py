@@ -101,6 +101,16 @@ class Cost(_Sentence):
         epsilon = f"ε = {format_up(self.exact_epsilon[1], SHOWN_DIGITS)}{format_at(self.delta)}"
         return f"{epsilon}, {format_share_up(to_rational(self.amount), self.limit)}" if isfinite(self.amount) else epsilon
 
+    def describe_charge(self) -> str:
+        """The cost alone, with what the account was charged in its currency, rounded up.
+
+        >>> from discreet.accounting.currencies import Zcdp
+        >>> Cost(Bounds(0.5, 0.5), Fraction(1, 10**6), Zcdp(), Fraction(1, 99), Fraction(2), Fraction(2)).describe_charge()
+        'ε = 0.5 at δ = 1e-6, 0.51% of the budget (ρ = 0.0102, zCDP)'
+        """
+        amount = f"{self.currency.symbol} = {format_up(self.amount, SHOWN_DIGITS)}, {notion_of(self.currency)}"
+        return self.describe() if self.currency.counts_epsilon else f"{self.describe()} ({amount})"
+
     def __str__(self) -> str:
         return f"Cost: {self.describe()}. Budget: {describe_budget(self.budget, self.delta)}."
 

@@ -83,8 +83,8 @@ class Currency(ABC):
     """A name that can be typed, for error messages."""
     theorem: ClassVar[str]
     """The theorem that makes Σcost ≤ limit a filter."""
-    suits: ClassVar[str]
-    """What an account in this currency is good for, in words."""
+    suits: ClassVar[str] = ""
+    """What an account in this currency is good for, in words; an account with a δ says so when it is opened."""
     json_key: ClassVar[str]
     """The key of a reported cost in JSON."""
     counts_epsilon: ClassVar[bool] = False

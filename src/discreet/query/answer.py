@@ -430,7 +430,7 @@ def explain_threshold(selection: Threshold, confidence: float) -> str:
     """Say what a key that is not declared must reach to be shown.
 
     >>> explain_threshold(Threshold.for_epsilon(1, 1e-6, sensitivity=1), 0.95)
-    'a key needs about 14 units (partition selection), and one with 16 is shown with probability ≥ 95%'
+    'a key needs about 15 units (partition selection), and one with 17 is shown with probability ≥ 95%'
     """
     share = max(Fraction(repr(float(confidence))), Fraction(1, 2))
     enough = selection.error(share)

@@ -24,15 +24,15 @@ def explain_currency(currency: Currency, epsilon: Fraction, delta: Fraction) -> 
     """Say what an account of (ε, δ) in this currency does to counts, and which currency suits which use.
 
     >>> from discreet.accounting.currencies import Zcdp
-    >>> for line in explain_currency(Zcdp(), Fraction(2), Fraction(1, 10**9)):
+    >>> for line in explain_currency(Zcdp(), Fraction(1), Fraction(1, 10**6)):
     ...     print(line)
-    A single count at ε = 0.1 is ± 90 in zCDP at δ = 1e-9, and ± 30 in pure ε without δ. From 10 counts on that share the \
-budget, zCDP is the more accurate.
+    A single count at ε = 0.1 is ± 80 in zCDP at δ = 1e-6, and ± 30 in pure ε without δ. From about 10 counts on that share \
+the budget, zCDP is the more accurate.
     Which currency suits which use: pure for a few queries, or a guarantee without δ; zcdp for many queries, many groups \
 and partition selection; gdp for many queries with Gaussian noise only; rdp(16) for training (DP-SGD) and other events \
 whose divergence at one order is known.
     """
-    *others, last = (f"{kind.example} for {kind.suits}" for kind in CURRENCY_FAMILIES.values())
+    *others, last = (f"{kind.example} for {kind.suits}" for kind in CURRENCY_FAMILIES.values() if kind.suits)
     suits = f"Which currency suits which use: {'; '.join(others)}; {last}."
     return (_compare_with_pure(currency, epsilon, delta), suits) if delta else ()
 
@@ -48,7 +48,9 @@ def _compare_with_pure(currency: Currency, epsilon: Fraction, delta: Fraction) -
         return f"At δ = {format_up(delta, SHOWN_DIGITS)}, ε = {format_up(single, SHOWN_DIGITS)} buys nothing in {notion}."
     own = f"± {count_error(currency, amount):,.0f} in {notion}{format_at(delta)}"
     counts = find_break_even(currency, epsilon, delta)
-    more = "" if counts is None else f" From {counts:,} counts on that share the budget, {notion} is the more accurate."
+    more = (
+        "" if counts is None else f" From about {counts:,} counts on that share the budget, {notion} is the more accurate."
+    )
     return f"{said} {own}, and {pure} without δ.{more if counts is None or counts > 1 else ''}"
 
 
@@ -59,7 +61,8 @@ def count_error(currency: Currency, amount: Fraction) -> float:
 
 def find_break_even(currency: Currency, epsilon: Fraction, delta: Fraction) -> int | None:
     """Return the smallest number of counts that share an account at which the currency has less noise than pure ε; None if
-    there is none up to 2²⁰. The ratio of the two errors falls with the number, so a bisection finds it."""
+    there is none up to 2²⁰. The ratio of the two errors falls with the number, but for rounding to whole rows, so a
+    bisection finds it."""
     amount = amount_or_zero(currency, epsilon, delta)
 
     def is_better(counts: int) -> bool:
