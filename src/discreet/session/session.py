@@ -115,7 +115,7 @@ class Session:
         return [
             f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
             str(self.budget),
-            *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta),
+            *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
             *self.notes,
         ]
 
