@@ -303,7 +303,7 @@ HTML_STYLE = """<style>
 --paper:var(--jp-layout-color0,var(--vscode-editor-background,#151515));\
 --pale:var(--jp-content-font-color2,var(--vscode-descriptionForeground,#ababab));\
 --rule:var(--jp-border-color1,var(--vscode-panel-border,#505050))}}
-.discreet{display:inline-block;max-width:60em;padding:.5em .75em;color:var(--ink);background:var(--paper);\
+.discreet{display:inline-block;max-width:60em;overflow-x:auto;padding:.5em .75em;color:var(--ink);background:var(--paper);\
 font-family:system-ui,sans-serif}
 .discreet table{border-collapse:collapse;margin:0 0 .5em;color:inherit;background:none;\
 font-variant-numeric:tabular-nums}

@@ -130,7 +130,7 @@ def test_an_answer_reads_back_as_it_was() -> None:
     rows = tuple(((key,), (Estimate(2**62 + 1, -0.5, 1e300, True),)) for key in keys)
     schema = (replace(base.schema[0], lower_limit=Fraction(1, 3)),)
     answer = replace(base, groups=("k",), schema=schema, rows=rows, cost=None, reference=None)
-    assert from_record(to_record(answer), answer.event) == answer
+    assert from_record(to_record(answer), answer.event, schema) == answer
     assert isinstance(from_record(to_record(answer), answer.event), Answer)
 
 
