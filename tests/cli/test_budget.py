@@ -16,7 +16,7 @@ def test_it_shows_what_was_spent_and_what_remains(folder: Path) -> None:
     for words in (
         "ε = 4 of 5 remaining, 20% spent, 3 entries",
         "capped by all: ε = 8 of 9 remaining, 12% spent",
-        "20.0%",
+        f"hr  {'█' * 6}{'░' * 24}",
         "report",
         "ε ≤ 1",
     ):

@@ -156,7 +156,7 @@ def test_accounts_without_a_common_parent_are_named_once_both_are_about_the_same
     [said] = [note for note in second.notes if "no parent in common" in note]
     assert said == (
         'Account "pure" has no parent in common with "hr". If they cover the same people, their budgets add up to ε = 4 at '
-        "δ = 1e-6; a common parent would cap the sum."
+        "δ = 1e-6. Accounts that are opened under a common parent (parent=, --parent) have one sum, which it caps."
     )
     assert said in second.quote(BY_DEPARTMENT, epsilon=Fraction(1, 2)).notes
     assert said in second.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2)).explanation

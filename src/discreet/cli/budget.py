@@ -99,8 +99,7 @@ def _format_lines(account: "AccountState", cost: "Cost") -> list[str]:
 
 
 def _format_bar(account: "AccountState", width: int = 30) -> str:
-    from discreet._numbers import ceil_float
-
+    """A bar of what is spent, rounded up."""
     share = account.budget.spent / account.budget.limit
     full = min(width, -(-share.numerator * width // share.denominator))
-    return f"{'█' * full}{'░' * (width - full)} {ceil_float(100 * share):.1f}%"
+    return f"{'█' * full}{'░' * (width - full)}"
