@@ -204,3 +204,15 @@ def test_the_text_of_an_answer_with_selected_keys_and_of_its_session() -> None:
     assert str(asked.ask(query, epsilon=1, bits=seeded_bits(7))) == SELECTED
     assert repr(asked) == str(asked) == SESSION
     assert texts_of(asked._repr_html_(), "p") == SESSION.split("\n")
+
+
+def test_a_table_that_is_too_wide_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = ", ".join(str(edge) for edge in range(0, 101, 10))
+    found = session().ask(f"SELECT dept, HISTOGRAM(age, {cells}) AS h FROM people GROUP BY dept", epsilon=5)
+    monkeypatch.setenv("COLUMNS", "80")
+    text = str(found)
+    assert all(column in text for column in found.columns)
+    assert text.count("│\n") == 30
+    assert max(map(len, text.split("\n"))) <= 80
+    monkeypatch.setenv("COLUMNS", "300")
+    assert str(found).count("│\n") == 3

@@ -145,7 +145,7 @@ epsilon=0.5 would fit.
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
         cost_epsilon: Fraction | float | None = None,
-        hint: str = "ask for less, or for a coarser answer",
+        hint: str | None = None,
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
         self.cost_epsilon = cost_epsilon
@@ -156,8 +156,8 @@ epsilon=0.5 would fit.
             if currency != "ε" and cost_epsilon is not None:
                 problem = f"{_compare_amounts('ε', cost_epsilon, fitting_epsilon)} ({problem})"
             written = _round_down_as_written(fitting_epsilon)
-            hint = "the budget is used up" if fitting_epsilon == 0 else f"epsilon={written!r} would fit"
-        super().__init__(_to_sentences(f"This costs {problem}", hint))
+            hint = hint or ("the budget is used up" if fitting_epsilon == 0 else f"epsilon={written!r} would fit")
+        super().__init__(_to_sentences(f"This costs {problem}", hint or "ask for less, or for a coarser answer"))
 
 
 def _round_down_as_written(exact: Fraction) -> float:

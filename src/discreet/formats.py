@@ -45,6 +45,9 @@ TableRow = Sequence[TableCell]
 MAX_PRINTED_ROWS = 200
 """How many rows `print`, a shell and a notebook show; the command line and the exports show all."""
 
+MAX_TABLE_WIDTH = 1 << 16
+"""The width at which a table is measured: no table needs more."""
+
 DEFAULT_WIDTH = 100
 """The width of printed text where there is no terminal."""
 
@@ -245,8 +248,28 @@ def _format_notes(answer: Any, limit: int | None) -> list[str]:
 def render_rich_answer(answer: Any, limit: int | None = None) -> Any:
     """Return a rich table of an answer with its cost and its explanation below it; all rows, unless there is a limit."""
     header, lines = _format_rows(answer, limit)
-    table = make_rich_table(None, header, lines, left=len(answer.groups))
-    return add_rich_notes(table, _format_notes(answer, limit))
+    return add_rich_notes(_FittingTable(header, lines, len(answer.groups)), _format_notes(answer, limit))
+
+
+class _FittingTable(NamedTuple):
+    """A table that is long where it is too wide for the terminal: a line for each column of each row."""
+
+    header: Header
+    lines: Sequence[TableRow]
+    left: int
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        wide = make_rich_table(None, self.header, self.lines, left=self.left)
+        fits = console.measure(wide, options=options.update(width=MAX_TABLE_WIDTH)).maximum <= options.max_width
+        yield wide if fits or len(self.header) == self.left + 1 else self._make_long()
+
+    def _make_long(self) -> Any:
+        lines = [
+            [*(line[: self.left] if i == self.left else [""] * self.left), self.header[i], line[i]]
+            for line in self.lines
+            for i in range(self.left, len(self.header))
+        ]
+        return make_rich_table(None, [*self.header[: self.left], "column", "value"], lines, left=self.left + 1)
 
 
 def render_text(shown: Any) -> str:

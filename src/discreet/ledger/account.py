@@ -144,13 +144,15 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
     )
 
 
-def state_in_epsilon(refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction) -> BudgetExceeded:
+def state_in_epsilon(
+    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str | None = None
+) -> BudgetExceeded:
     """Return a refusal that says what the cost and the rest are in ε at the account's δ."""
     amount = refused.cost
     epsilon = smallest_epsilon(currency, to_rational(amount), delta) if isfinite(amount) else inf
     return BudgetExceeded(
         refused.currency, cost=amount, remaining=refused.remaining, fitting_epsilon=fitting,
-        cost_epsilon=None if refused.currency == DELTA_CURRENCY else epsilon,
+        cost_epsilon=None if refused.currency == DELTA_CURRENCY else epsilon, hint=hint,
     )  # fmt: skip
 
 
