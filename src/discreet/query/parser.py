@@ -18,7 +18,7 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QueryRefused
@@ -204,7 +204,7 @@ def _parse_select(text: str) -> exp.Select:
         raise QueryRefused(
             "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
         )
-    statements[0].meta["text"] = text  # so that a refusal can quote it
+    statements[0].meta.update(text=text, tokens=tokens)  # so that a refusal can quote it
     return statements[0]
 
 
@@ -498,6 +498,7 @@ class _Reader:
                 )
             case exp.Literal():
                 name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                name = node.this if NUMERAL.fullmatch(node.this) else name
                 raise _make_refusal(
                     node,
                     f"{_quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
@@ -667,13 +668,14 @@ class _Reader:
             raise _make_refusal(node, f"LIKE takes a column, not `{_quote(column)}`", LIKE_HINT)
         value = self._read_column(column)
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise _make_refusal(node, f"LIKE takes a text in single quotes, not `{_quote(pattern)}`", LIKE_HINT)
+            raise _make_refusal(pattern, f"LIKE takes a text in single quotes, not `{_quote(pattern)}`", LIKE_HINT)
         _allow_only(pattern, "this", "is_string")
         like = ast.Like(value, pattern.this)
         try:
             check_condition(like, self.scope.table)
         except QueryRefused as refusal:
-            raise _make_refusal(node, refusal.reason, refusal.hint) from None
+            is_text = self.scope.table.columns[value.column].kind is Kind.TEXT
+            raise _make_refusal(pattern if is_text else column, refusal.reason, refusal.hint) from None
         return like
 
     def _read_constant(self, node: exp.Expr, value: ast.Value | ast.DateTrunc) -> ast.Number | ast.Constant:
@@ -917,6 +919,8 @@ CLAUSES = {
 }
 """Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
 
+TWO_ARGUMENTS = ("DATE_TRUNC", "DATETRUNC", "DATE_PART", "DATEPART")
+PARENTHESES = (TokenType.L_PAREN, TokenType.R_PAREN)
 SIGNS: dict[type[exp.Expr], str] = {
     **dict.fromkeys(COMPARISONS, "="),
     exp.Add: "+",
@@ -953,22 +957,29 @@ EXAMPLES = {
 
 
 def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
-    """Return a refusal with the place of a node, or of the leftmost part of it that has one."""
-    parts = [] if node is None else [node] if "start" in node.meta else node.walk()
-    places = [part.meta for part in parts if "start" in part.meta]
-    if not places:
+    """Return a refusal with the place of a node's own word or sign, or of the leftmost part of it that has a place."""
+    if node is None:
         return QueryRefused(reason, hint)
-    place = min(places, key=lambda meta: meta["start"])
-    return QueryRefused(reason, hint, place["line"], place["col"] - (place["end"] - place["start"]))
+    own = _find_own_token(node)
+    place = None if own is None else (own.line, own.col, own.start, own.end)
+    place = place or _find_first_place(node)
+    if place is None:
+        return QueryRefused(reason, hint)
+    line, column, start, end = place
+    return QueryRefused(reason, hint, line, column - (end - start))
 
 
 def _refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
     """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
     written = _quote(node)
     instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
+    if instead is None and isinstance(node, exp.Func):
+        instead = INSTEAD.get(node.sql_name().upper())
     if instead is None and isinstance(node, exp.Anonymous):
         close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
         instead = f"did you mean {close[0]}?" if close else None
+    if isinstance(node, exp.Anonymous) and written.upper() in TWO_ARGUMENTS:
+        return _make_refusal(node, f"`{written}` takes two arguments, not {len(node.expressions)}", instead or hint)
     return _make_refusal(node, f"`{written}` is not supported", instead or hint)
 
 
@@ -976,13 +987,56 @@ def _quote(node: exp.Expr) -> str:
     """Return what was written: a name, a constant, the name of a function, or a sign."""
     text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
     places = [part.meta for part in named if "start" in part.meta]
-    if type(node) in SIGNS:
-        return SIGNS[type(node)]
     if isinstance(node, exp.Boolean):
         return str(node.this).upper()
     if text and places:
         return _shorten(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
+    own = _find_own_token(node)
+    if text and own is not None and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return _shorten(text[own.start : max(own.end, node.this.meta["end"]) + 1])  # DATE '2024-12-31'
+    if text and own is not None and type(node) not in SIGNS:
+        return _shorten(text[own.start : own.end + 1])
+    if type(node) in SIGNS:
+        return SIGNS[type(node)]
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _find_first_place(node: exp.Expr) -> tuple[int, int, int, int] | None:
+    """Return line, column of the end, start and end of the leftmost part of a node that has a place."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    if not places:
+        return None
+    place = min(places, key=lambda meta: meta["start"])
+    return place["line"], place["col"], place["start"], place["end"]
+
+
+def _find_own_token(node: exp.Expr) -> Token | None:
+    """Return the word or sign that a node was written with, for the nodes whose place sqlglot does not keep: a sign between
+    two operands, the name before a parenthesis, or a word such as CURRENT_DATE."""
+    tokens: list[Token] = node.root().meta.get("tokens") or []
+    if not tokens or "start" in node.meta or isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Select):
+        return None
+    if isinstance(node, exp.Binary | exp.Escape | exp.Cast):
+        left = max((part.meta["end"] for part in node.this.walk() if "end" in part.meta), default=None)
+        after = [each for each in tokens if left is not None and each.start > left and each.token_type not in PARENTHESES]
+        if after and (not isinstance(node, exp.Cast) or after[0].token_type is TokenType.DCOLON):
+            return after[0]
+    first = _find_first_place(node)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and first is not None:
+        before = [each for each in tokens if each.end < first[2]]
+        if before and before[-1].token_type not in PARENTHESES:
+            return before[-1]
+    if first is None:
+        words = (node.key.upper(), node.sql_name() if isinstance(node, exp.Func) else "")
+        return next((each for each in tokens if each.text.upper() in words), None)
+    depth = 0
+    for i in range(len(tokens) - 1, 0, -1):
+        if tokens[i].start >= first[2]:
+            continue
+        depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[i].token_type, 0)
+        if depth < 0:
+            return tokens[i - 1] if isinstance(node, exp.Func) else None
+    return None
 
 
 def _shorten(text: str) -> str:
