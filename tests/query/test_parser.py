@@ -174,6 +174,25 @@ REFUSED = [
         "write 'north' in single quotes if you mean the text; otherwise use one of `id`, `dept`, `ok`, `pay`, `day`",
     ),
     (
+        f"{COUNT} WHERE dept = north",
+        47,
+        "The column `north` is not declared",
+        "write 'north' in single quotes if you mean the text; otherwise use one of `id`, `dept`, `ok`, `pay`, `day`",
+    ),
+    (
+        f"{COUNT} WHERE 'dept' = 'a'",
+        40,
+        "'dept' is a text, because it is in single quotes, where a column or a number is expected",
+        "write dept, without single quotes",
+    ),
+    (
+        "SELECT SUM(pay - DATE '2024-01-01') AS s FROM people",
+        18,
+        "`DATE '2024-01-01'` stands where a column or a number is expected",
+        "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
+    ),
+    ("SELECT SUM(pay ** 2) AS s FROM people", 16, "`**` is not supported", "write x * x"),
+    (
         "SELECT SUM('pay') AS s FROM people",
         12,
         "'pay' is a text, because it is in single quotes, where a column or a number is expected",

@@ -23,8 +23,9 @@ from itertools import chain, islice, product
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.aggregates import Quantile
+from discreet.query.dates import list_periods
 from discreet.query.estimates import AnswerColumn
-from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of, list_periods
+from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
 from discreet.query.validate import apply_joins, check_query, kind_of

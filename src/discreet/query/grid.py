@@ -9,20 +9,19 @@ is clipped to its declared bounds and rounded to its grid; a constant is one poi
 integers in two ranges lie in the range that interval arithmetic gives; a CASE, COALESCE, GREATEST, LEAST and NULLIF have the
 value of one of their parts, or NULL; |n| is defined because |n| < 2⁵¹ lies far from −2⁶³. Bins, rounding and division are
 ⌊(n·t + s)/d⌋ for constants t, s and d > 0, which is defined for every n and monotone in n, so the ends of the range decide.
-A date is clipped to its declared bounds, or to the years 1 to 9999, and is NULL if it is infinite; the parts of a date
-between two dates lie in a range that follows from them. Each result is refused unless it has fewer than 2⁵¹ steps, and each
-intermediate product unless it is below 2⁶², so 64-bit integers hold them all.
+A part of a date lies in the range that `query.dates` derives from the bounds. Each result is refused unless it has fewer
+than 2⁵¹ steps, and each intermediate product unless it is below 2⁶², so 64-bit integers hold them all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor
 from typing import assert_never
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
+from discreet.query.dates import range_of_part
 from discreet.query.schema import Column, Kind, Table
 
 MAX_STEPS = 1 << 51
@@ -121,7 +120,7 @@ def _compute_range(value: ast.Value, table: Table) -> GridRange:
         case ast.NullIf(value=inner, other=other):
             return align(grid_range_of(inner, table), grid_range_of(other, table))[0]
         case ast.DatePart(part=part, column=ref):
-            return _part_range(part, table.columns[ref.column])
+            return GridRange(*range_of_part(part, table.columns[ref.column]))
         case _:
             assert_never(value)
 
@@ -254,74 +253,6 @@ def _log2(number: int) -> int | None:
 def _bits(number: Fraction) -> int:
     """Return ⌊log₂ number⌋ or one more."""
     return number.numerator.bit_length() - number.denominator.bit_length()
-
-
-# -- dates -----------------------------------------------------------------------------------------------------------------
-
-
-def part_of(moment: date, part: ast.Part) -> int:
-    """Return a part of a date or time.
-
-    >>> part_of(date(2024, 2, 29), ast.Part.QUARTER), part_of(date(2024, 2, 29), ast.Part.ISODOW)
-    (1, 4)
-    """
-    match part:
-        case ast.Part.QUARTER:
-            return (moment.month + 2) // 3
-        case ast.Part.ISODOW:
-            return moment.isoweekday()
-        case ast.Part.HOUR:
-            return moment.hour if isinstance(moment, datetime) else 0
-        case _:
-            return int(getattr(moment, part.value))
-
-
-FULL_RANGES = {
-    ast.Part.QUARTER: (1, 4), ast.Part.MONTH: (1, 12), ast.Part.DAY: (1, 31), ast.Part.HOUR: (0, 23), ast.Part.ISODOW: (1, 7)
-}  # fmt: skip
-"""The range of each part that repeats."""
-
-
-def _part_range(part: ast.Part, column: Column) -> GridRange:
-    """Return the range of a part: that between the two bounds if they have all larger parts in common."""
-    lower, upper = column.moment_bounds
-    larger = {
-        ast.Part.YEAR: 0, ast.Part.QUARTER: 1, ast.Part.MONTH: 1, ast.Part.DAY: 2, ast.Part.HOUR: 3, ast.Part.ISODOW: None
-    }[part]  # fmt: skip
-    if larger is not None and lower.timetuple()[:larger] == upper.timetuple()[:larger]:
-        return GridRange(part_of(lower, part), part_of(upper, part))
-    return GridRange(*FULL_RANGES[part])
-
-
-def first_day_of(moment: date, period: ast.Period) -> date:
-    """Return the first day of the period that a date or time is in. The first week of the year 1 begins on 0001-01-01.
-
-    >>> first_day_of(date(2024, 2, 29), ast.Period.WEEK)
-    datetime.date(2024, 2, 26)
-    """
-    match period:
-        case ast.Period.DAY:
-            return date(moment.year, moment.month, moment.day)
-        case ast.Period.WEEK:
-            return date.fromordinal(moment.toordinal() - moment.weekday())
-        case ast.Period.MONTH:
-            return date(moment.year, moment.month, 1)
-        case ast.Period.QUARTER:
-            return date(moment.year, (moment.month - 1) // 3 * 3 + 1, 1)
-        case ast.Period.YEAR:
-            return date(moment.year, 1, 1)
-        case _:
-            assert_never(period)
-
-
-def list_periods(period: ast.Period, lower: date, upper: date) -> Iterator[date]:
-    """Yield the first days of all periods from the one of `lower` to the one of `upper`."""
-    longest = {ast.Period.DAY: 1, ast.Period.WEEK: 7, ast.Period.MONTH: 31, ast.Period.QUARTER: 92, ast.Period.YEAR: 366}
-    day, last = first_day_of(lower, period), first_day_of(upper, period)
-    while day < last:
-        yield day
-        day = first_day_of(day + timedelta(days=longest[period]), period)
-    yield last
 
 
 # -- columns and constants -------------------------------------------------------------------------------------------------

@@ -496,6 +496,8 @@ class _Reader:
                     f"`{_quote(node)}` is a date, where a number is expected",
                     "group by it, count its distinct values, or compare it with a date",
                 )
+            case exp.Cast(this=exp.Literal()):
+                raise _make_refusal(node, f"`{_quote(node)}` stands where a column or a number is expected", DATE_HINT)
             case exp.Literal():
                 name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
                 name = node.this if NUMERAL.fullmatch(node.this) else name
@@ -650,6 +652,8 @@ class _Reader:
 
     def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
         left, right = _strip_parentheses(left), _strip_parentheses(right)
+        if _is_constant(left) and _is_constant(right) and isinstance(left, exp.Literal) and left.is_string:
+            self.read_value(left)  # refuses it: a text in single quotes names no column
         if _is_constant(left) or isinstance(right, exp.TimestampTrunc):
             order, left, right = MIRRORED_ORDERS.get(order, order), right, left
         value = self._read_operand(left, room - 1)
@@ -659,6 +663,18 @@ class _Reader:
         """Return what a value is compared with."""
         if isinstance(left, ast.Ref | ast.DateTrunc) and _is_constant(node):
             return self._read_constant(node, left)
+        if (
+            isinstance(left, ast.Ref)
+            and isinstance(node, exp.Column)
+            and not node.table
+            and not node.this.args.get("quoted")
+        ):
+            kind = self.scope.table.columns[left.column].kind
+            if kind is Kind.TEXT and not self.scope.find_columns(node.name, exact=False):
+                reason, hint = self.scope.explain_name(node.name, [])
+                raise _make_refusal(
+                    node, reason, f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
+                )
         return self.read_value(node, room - 1)
 
     def _read_like(self, node: exp.Like, room: int) -> ast.Like:
@@ -862,7 +878,7 @@ INSTEAD = {
     name: hint
     for names, hint in {
         "% MOD": "bin with x // 10",
-        "^ ** POW POWER": "multiply: x * x",
+        "^ ** POW POWER": "write x * x",
         "IF IIF NVL2 DECODE": "write CASE WHEN … THEN … ELSE … END",
         "TRUNC TRUNCATE": "write FLOOR(x), or CEIL(x) where x is negative",
         "ROUND_EVEN ROUNDBANKERS": "write ROUND(x, 2), where ties go up",
@@ -994,8 +1010,9 @@ def _quote(node: exp.Expr) -> str:
     own = _find_own_token(node)
     if text and own is not None and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
         return _shorten(text[own.start : max(own.end, node.this.meta["end"]) + 1])  # DATE '2024-12-31'
-    if text and own is not None and type(node) not in SIGNS:
-        return _shorten(text[own.start : own.end + 1])
+    word = str(text[own.start : own.end + 1]) if text and own is not None else ""
+    if word and (type(node) not in SIGNS or word in INSTEAD):  # ** and ^ are the same to sqlglot
+        return _shorten(word)
     if type(node) in SIGNS:
         return SIGNS[type(node)]
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()

@@ -5,7 +5,6 @@ integers, truth values or dates.
 """
 
 import json
-from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -176,8 +175,8 @@ def _format_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _format_bound(bound: Fraction | date) -> str:
-    return bound.isoformat() if isinstance(bound, date) else _format_number(bound, "bounds")
+def _format_bound(bound: Any) -> str:
+    return _format_number(bound, "bounds") if isinstance(bound, Fraction) else str(bound.isoformat())
 
 
 def _format_number(exact: Fraction, field: str) -> str:
