@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
-from discreet.query.ast import Aggregate, Bin, Ref, Value, format_number, format_value, quote_name
+from discreet.query.ast import Aggregate, DateTrunc, GroupValue, Ref, Value, format_number, format_value, quote_name
 from discreet.query.estimates import (
     AnswerColumn,
     Average,
@@ -39,7 +39,7 @@ from discreet.query.statistics import (
     build_quantile_tree,
     midpoint_of,
 )
-from discreet.query.validate import MAX_CONSTANT, check_edges, check_ref, check_value
+from discreet.query.validate import MAX_CONSTANT, check_edges, check_group_value, check_ref, check_value
 
 
 class _Count(Aggregate):
@@ -120,16 +120,17 @@ class CountUnits(_Count):
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct(_Count):
-    """COUNT(DISTINCT value) of what rows can be grouped by: a column that does not hold reals, or bins of one that does."""
+    """COUNT(DISTINCT value) of what rows can be grouped by: a column that does not hold reals, bins of one that does, or
+    parts of dates."""
 
-    value: Ref | Bin
+    value: GroupValue
 
     def to_sql(self, unit: str) -> str:
         return f"COUNT(DISTINCT {format_value(self.value)})"
 
     def check(self, table: Table) -> None:
         """Refuse reals: whether two of them are equal depends on the engine."""
-        check_ref(self.value, table) if isinstance(self.value, Ref) else check_value(self.value, table)
+        check_group_value(self.value, table)
         if isinstance(self.value, Ref) and table.columns[self.value.column].kind is Kind.REAL:
             name = self.value.column
             raise QueryRefused(f"`{name}` holds reals, which are not counted one by one", f"bin them: {name} // 10")
@@ -142,7 +143,7 @@ class CountDistinct(_Count):
         return (AnswerColumn(name, Fraction(0), is_count=True, unit="distinct values"),)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
-        return () if isinstance(self.value, Ref) else (self.value,)
+        return () if isinstance(self.value, Ref | DateTrunc) else (self.value,)
 
 
 class _OfNumbers(Aggregate):
