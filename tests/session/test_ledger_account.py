@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from discreet._numbers import format_down
 from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger import open_ledger
@@ -156,7 +157,7 @@ def test_accounts_without_a_common_parent_are_named_once_both_are_about_the_same
     [said] = [note for note in second.notes if "no parent in common" in note]
     assert said == (
         'Account "pure" has no parent in common with "hr". If they cover the same people, their budgets add up to ε = 4 at '
-        "δ = 1e-6. Accounts that are opened under a common parent (parent=, --parent) have one sum, which it caps."
+        "δ = 1e-6. Accounts that are opened under a common parent share its budget."
     )
     assert said in second.quote(BY_DEPARTMENT, epsilon=Fraction(1, 2)).notes
     assert said in second.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2)).explanation
@@ -173,6 +174,7 @@ def test_a_child_has_no_more_than_its_parents_allow(charged_folder: Path) -> Non
     sister.ask(BY_DEPARTMENT, epsilon=float(sister.remaining) - Fraction(1, 100))
     assert not any("no parent in common" in note for note in child.notes), "the sister has the same parent"
     assert 0 < float(child.remaining) < float(child.budget.epsilon) == 1
+    assert f'Capped by "hr": remaining: ε = {format_down(child.remaining.epsilon, 3)} at δ = 1e-6, ' in repr(child)
     with pytest.raises(BudgetExceeded):
         child.ask(BY_DEPARTMENT, epsilon=float(child.remaining) * 1.01)
     child.ask(BY_DEPARTMENT, epsilon=float(child.remaining))

@@ -140,7 +140,7 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
     names += f" and {len(others) - MAX_LISTED_ACCOUNTS} more" if len(others) > MAX_LISTED_ACCOUNTS else ""
     return (
         f'Account "{account.name}" has no parent in common with {names}. If they cover the same people, their budgets add '
-        f"up to {total}. Accounts that are opened under a common parent (parent=, --parent) have one sum, which it caps."
+        f"up to {total}. Accounts that are opened under a common parent share its budget."
     )
 
 

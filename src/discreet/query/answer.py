@@ -413,12 +413,10 @@ def _list_bounds(bounded: BoundedQuery) -> list[str]:
 
 
 def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
-    column = bounded.table.columns.get(value.column) if isinstance(value, Ref) else None
-    if column is not None and column.lower is not None and column.upper is not None:
-        ends = column.lower, column.upper
-    else:
-        grid_range = grid_range_of(value, bounded.table)
-        ends = grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid
+    """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
+    declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
+    grid_range = grid_range_of(value, bounded.table)
+    ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
     return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]"
 
 

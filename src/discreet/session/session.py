@@ -115,9 +115,16 @@ class Session:
         return [
             f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
             str(self.budget),
+            *self._describe_parents(),
             *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
             *self.notes,
         ]
+
+    def _describe_parents(self) -> list[str]:
+        if not isinstance(self.account, LedgerAccount) or self.account.initial_state.parent is None:
+            return []
+        names = " and ".join(f'"{each.name}"' for each in self.account.initial_state.lineage[1:])
+        return [f"Capped by {names}: {str(self.remaining)[0].lower()}{str(self.remaining)[1:]}"]
 
     @property
     def _opened_epsilon(self) -> Fraction:
