@@ -301,11 +301,10 @@ class Expression(Operand):
         >>> ast.format_value(col("day").date_trunc("month").node)
         "DATE_TRUNC('month', day)"
         """
-        try:
-            return TruncatedDate(ast.DateTrunc(ast.Period(period), self._ref("date_trunc")))
-        except ValueError:
-            known = ", ".join(each.value for each in ast.Period)
-            raise QueryRefused(f"date_trunc takes a period, not {period!r}", f"use one of {known}") from None
+        known = {each.value: each for each in ast.Period}
+        if period not in known:
+            raise QueryRefused(f"date_trunc takes a period, not {period!r}", f"use one of {', '.join(known)}")
+        return TruncatedDate(ast.DateTrunc(known[period], self._ref("date_trunc")))
 
     def like(self, pattern: str) -> Condition:
         """Return the condition that a text matches a pattern: % is any text, _ any one character.
