@@ -24,7 +24,6 @@ from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quara
 from discreet.ledger.store import Store, Transaction, decode_stored, read_account
 from discreet.query.answer import Receipt
 
-
 MAX_COMPARED_ACCOUNTS = 100
 """How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""
 
