@@ -80,6 +80,11 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
     return exact
 
 
+def is_infinite(value: Any) -> bool:
+    """Say whether a number is the double ∞, which no rational is; what is no double is left to the checks that follow."""
+    return isinstance(value, float) and value == inf
+
+
 def parse_rational(text: str, name: str = "value") -> Fraction:
     """Read a text as a decimal, or as one decimal divided by another, exactly.
 

@@ -21,7 +21,7 @@ import re
 from decimal import Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from discreet.text import to_printable
 
@@ -33,6 +33,17 @@ class DiscreetError(Exception):
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(map(to_printable, lines)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message and the fields as they are: the parameters of `__init__` are others."""
+        return _rebuild_error, (type(self), self.args, vars(self))
+
+
+def _rebuild_error(kind: type[DiscreetError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> DiscreetError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    vars(error).update(fields)
+    return error
 
 
 def _to_sentences(problem: str, hint: str) -> str:

@@ -269,9 +269,9 @@ def compose(*events: Event) -> Composition:
 def repeat(event: Event, times: int) -> Composition:
     """Compose an event with itself: it ran `times` times with fresh noise."""
     check_event(event)
-    check_int(times, "times")
+    rounds = check_int(times, "times")
     parts = event.parts if isinstance(event, Composition) else ((event, 1),)
-    return Composition(tuple((part, count * times) for part, count in parts if times))
+    return Composition(tuple((part, count * rounds) for part, count in parts if rounds))
 
 
 def parallel(*branches: Event) -> Parallel:
@@ -285,7 +285,8 @@ def group(event: Event, size: int) -> Event:
     The units are any that one of the two data sets has and the other does not: a replaced unit is a group of two.
     """
     check_event(event)
-    return event if check_int(size, "size", 1) == 1 else Group(event, size)
+    units = check_int(size, "size", 1)
+    return event if units == 1 else Group(event, units)
 
 
 def subsample(event: Event, rate: Number) -> Event:

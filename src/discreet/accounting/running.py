@@ -7,7 +7,7 @@ point for δ has moved too far, the contour is built anew from the parts; as tha
 constant factor, it happens ever more rarely.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, log
 
 from discreet._numbers import Bounds, Number, check_probability, floor_float, invert_falling
@@ -93,8 +93,8 @@ class RunningTotal:
 
     delta: float
     rtol: float
-    removed: RunningDirection
-    added: RunningDirection
+    removed: RunningDirection = field(compare=False)  # both follow from the rest
+    added: RunningDirection = field(compare=False)
     events: tuple[Composition, ...] = ()
     is_incremental: bool = True
 

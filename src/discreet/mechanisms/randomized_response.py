@@ -90,9 +90,10 @@ class RandomizedResponse:
 
         For two choices it does not depend on `holders` and equals e^{ε/2}/(e^ε − 1)·√n.
         """
-        true_holders = check_int(n, "n") if holders is None else check_int(holders, "holders")
+        people = check_int(n, "n")
+        true_holders = people if holders is None else check_int(holders, "holders")
         p, q = self.truth, self.other
-        variance = true_holders * p * (1 - p) + (n - true_holders) * q * (1 - q)
+        variance = true_holders * p * (1 - p) + (people - true_holders) * q * (1 - q)
         return sqrt(variance) / float(p - q)
 
     def error(self, confidence: Number, size: int = 1) -> float:
