@@ -3,8 +3,8 @@
     python benchmarks/side_by_side.py            all of it
     python benchmarks/side_by_side.py opendp     one library
 
-A block is marked ```py title="NAME VERSION": it is run with that version of the package, from the root of the repository, and
-must end without an error. The other libraries are no dependency of discreet, so no test runs this.
+A block is marked ```py title="NAME VERSION": it is run with that version of the package, from the root of the repository,
+and must end without an error. The other libraries are no dependency of discreet, so no test runs this.
 """
 
 import re
