@@ -76,3 +76,16 @@ def test_no_public_signature_names_a_private_type() -> None:
             for parameter, hint in get_type_hints(function).items():
                 private = isinstance(hint, type) and hint.__name__.startswith("_")
                 assert not private, f"{name}.{function.__name__}: {parameter} is a {hint}"
+
+
+def test_signatures_are_short_enough_to_read_in_help() -> None:
+    """`help(discreet.epsilon)` names `Event`, not the seventeen kinds of it."""
+    for name in discreet.__all__:
+        value = getattr(discreet, name)
+        functions = [value, *vars(value).values()] if inspect.isclass(value) else [value]
+        for function in functions:
+            function = getattr(function, "__func__", function)
+            if inspect.isfunction(function):
+                assert "LaplaceEvent |" not in str(inspect.signature(function)), (
+                    f"{name}.{function.__name__}: quote the annotation"
+                )

@@ -7,6 +7,8 @@ of privacy can overlook one. Training with DP-SGD, for example, is the event
 is clipped.
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from typing import TypeAlias, assert_never, cast
 
@@ -69,10 +71,10 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
         if wrong:
             raise BadParameter(type(self).__name__, wrong, "no mechanism has such parameters", "state those that ran")
 
-    def __add__(self, other: "Event") -> "Composition":
+    def __add__(self, other: Event) -> Composition:
         return compose(cast("Event", self), other) if isinstance(other, PrivacyEvent) else NotImplemented
 
-    def __mul__(self, times: int) -> "Composition":
+    def __mul__(self, times: int) -> Composition:
         return repeat(cast("Event", self), times)
 
     __rmul__ = __mul__
@@ -219,7 +221,7 @@ class Composition(PrivacyEvent, frozen=True, tag="Composition"):
     True
     """
 
-    parts: "tuple[tuple[Event, int], ...]" = ()
+    parts: tuple[tuple[Event, int], ...] = ()
 
 
 class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
@@ -228,13 +230,13 @@ class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
     Adding or removing one unit changes one branch only. The partition may have been chosen after earlier answers.
     """
 
-    branches: "tuple[Event, ...]"
+    branches: tuple[Event, ...]
 
 
 class Group(PrivacyEvent, frozen=True, tag="Group"):
     """Group privacy: an event between data sets that differ in up to `size` units, each of which only one of them has."""
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     size: int
 
 
@@ -244,7 +246,7 @@ class Subsampled(PrivacyEvent, frozen=True, tag="Subsampled"):
     Neighbours add or remove one unit.
     """
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     rate: Fraction
 
 
@@ -257,7 +259,7 @@ class SampledWithoutReplacement(PrivacyEvent, frozen=True, tag="SampledWithoutRe
     Fraction(1, 10)
     """
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     rate: Fraction
 
 

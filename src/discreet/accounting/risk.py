@@ -9,6 +9,8 @@ Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (t
 For the upper end the ε between those that were tried matter too: there δ's convexity bounds it (`_bound_cells`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -102,7 +104,7 @@ class _Point:
     high: float
 
     @classmethod
-    def of(cls, event: Event, eps: float, rtol: float) -> "_Point":
+    def of(cls, event: Event, eps: float, rtol: float) -> _Point:
         found = delta(event, eps, rtol)
         return cls(eps, found.lower, found.upper)
 

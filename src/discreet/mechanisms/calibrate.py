@@ -1,5 +1,7 @@
 """`calibrate`: the mechanism with the least noise for which all of its rounds together meet an (ε, δ) target."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from fractions import Fraction
 from math import exp, log, log1p
