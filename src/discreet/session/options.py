@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet._numbers import Number
-from discreet.query.schema import Key, Table
+from discreet.query.schema import BoundLike, Key, Table
 from discreet.units import Neighbours
 
-ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
 """Bounds of each column by its name: a pair, or `AUTO` for one column or for all of them."""
 
 AUTO = "auto"
