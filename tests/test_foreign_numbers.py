@@ -117,7 +117,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **k: discreet.calibrate(Gaussian, **k), {"sensitivity": 1, "epsilon": 2, "delta": 0.125, "times": 3},
     ),
     "calibrate, a rate": (
-        lambda rate: discreet.calibrate(Gaussian, sensitivity=1, epsilon=2, delta=0.125, rate=rate), {"rate": 0.5},
+        lambda rate: discreet.calibrate(Laplace, sensitivity=1, epsilon=2, delta=0.125, rate=rate), {"rate": 0.5},
     ),
     "Sensitivity": (Sensitivity, {"l0": 4, "l1": 2, "l2": 1, "linf": 0.5}),
     "Sensitivity, squared": (Sensitivity, {"l0": 4, "l2_squared": 4}),
@@ -151,9 +151,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         lambda **k: discreet.plan(Count(), **k).half_width,
         {"epsilon": 0.5, "delta": 0.125, "n": 100, "queries": 3, "confidence": 0.75},
     ),
-    "plan, an error": (lambda **k: discreet.plan(Mean(0, 16), **k).epsilon, {"error": 4, "n": 100}),
-    "plan, a relative error": (lambda **k: discreet.plan(Mean(0, 16), error="25%", n=100, **k).epsilon, {"size": 8}),
-    "plan, an rmse": (lambda **k: discreet.plan(Mean(0, 1), n=100, **k).epsilon, {"rmse": 0.5}),
+    "plan, an error": (lambda **k: discreet.plan(Mean(0, 16), **k).n, {"error": 4, "epsilon": 0.5}),
+    "plan, a relative error": (lambda **k: discreet.plan(Mean(0, 16), error="25%", epsilon=0.5, **k).n, {"size": 8}),
+    "plan, an rmse": (lambda **k: discreet.plan(Mean(0, 1), epsilon=0.5, **k).n, {"rmse": 0.5}),
     "connect": (lambda **k: open_session(**k).budget.limit, {"epsilon": 2, "delta": 0.125}),
     "connect, limits": (
         lambda **k: (t := discreet.connect(TABLE, unit="id", epsilon=1, **k).table) and (t.max_groups, t.max_rows),
