@@ -92,4 +92,8 @@ def parse_number(flag: str, text: str, default: Any) -> Any:
     (10, Fraction(1, 10))
     """
     exact = parse_rational(text, flag)
-    return int(exact) if exact.denominator == 1 and isinstance(default, int) else exact
+    if not isinstance(default, int):
+        return exact
+    if exact.denominator != 1:
+        raise BadParameter(flag, text, "not a whole number", "give one, such as 10")
+    return int(exact)

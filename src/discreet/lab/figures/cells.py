@@ -43,7 +43,7 @@ def _paint_cells(axes: Axes, n: Numbers) -> None:
         place + 0.27, n["private at ε/8"], 0.26, color=ORANGE, hatch="...", edgecolor="white",
         label=f"each at ε/8, for no reason: all within {n['error at ε/8, 95%']:g} (95%)",
     )  # fmt: skip
-    axes.set_xticks(place, [cell.replace(", ", "\n") for cell in n["cell"]])
+    axes.set_xticks(place, [cell.replace(", ", " ") for cell in n["cell"]], fontsize=8)
     axes.set(ylabel="people", xlabel="cell", ylim=(min(0, n["private at ε/8"].min()), None))
     axes.legend(loc="upper right")
 
