@@ -1,6 +1,6 @@
 """The invented census table of the course beside this file: python examples/census.py
 
-Nobody in it exists; `discreet.lab.census` says how the values are drawn. A test compares the file with it.
+No person in it exists; `discreet.lab.census` says how the values are drawn. A test compares the file with it.
 """
 
 from pathlib import Path

@@ -33,6 +33,7 @@ def test_a_figure_is_shown_and_saved(tmp_path: Path) -> None:
     saved = " ".join(run("show", "indistinguishable", "--save", tmp_path / "b.png").stdout.split())
     assert f"Picture written to {(tmp_path / 'b.png').resolve()}." in saved.replace(" /", "/").replace("to/", "to /")
     assert "--save" in run("show", "k-anonymity").stdout
+    assert run("show", "averaging", "--answers", "20").returncode == 0, "a figure and an attack have this name"
 
 
 def test_a_figure_is_drawn_in_the_terminal_at_its_parameters() -> None:

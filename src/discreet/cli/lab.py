@@ -64,16 +64,16 @@ def lab_show(
     from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 
     chosen, options = _split_words([name, *context.args], {**FIGURES, **ERRATA, **EXERCISES, **ATTACKS})
-    if chosen in EXERCISES:
-        raise BadParameter("name", repr(chosen), "this is an exercise", f"try it: discreet lab exercise {chosen}")
-    if chosen in ATTACKS:
-        raise BadParameter("name", repr(chosen), "this is an attack", f"run it: discreet lab attack {chosen}")
     if chosen in FIGURES:
         figure = FIGURES[chosen]
         given = _parse_flags(options, figure.options)
         with _flags_in_errors(figure.options):
             _show_figure(figure.with_options(**given), save, as_json=json)
         return
+    if chosen in EXERCISES:
+        raise BadParameter("name", repr(chosen), "this is an exercise", f"try it: discreet lab exercise {chosen}")
+    if chosen in ATTACKS:
+        raise BadParameter("name", repr(chosen), "this is an attack", f"run it: discreet lab attack {chosen}")
     if save is not None:
         raise BadParameter("--save", save, f"{chosen} is no figure", f"save one of {', '.join(FIGURES)}")
     if options:

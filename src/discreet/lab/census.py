@@ -1,4 +1,4 @@
-"""An invented table with the columns of a census, for the course: nobody in it exists.
+"""An invented table with the columns of a census, for the course: no person in it exists.
 
 Every value is drawn by a fixed rule from a seeded generator, with shares and dependences that are plausible and not measured
 anywhere. The columns are those of the Adult table that teaching texts use [N2]. `examples/census.csv` is this table.

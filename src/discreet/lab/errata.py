@@ -96,14 +96,14 @@ def largest_gaussian() -> Evidence:
 def classical_gaussian() -> Evidence:
     """Compute the exact δ of σ = √(2·ln(1.25/δ))/ε, where δ = 1e-5 is promised, and the ε up to which it holds."""
 
-    def exact(epsilon: float) -> float:
+    def exact_delta(epsilon: float) -> float:
         return float(gaussian_delta(epsilon / sqrt(2 * log(1.25 / 1e-5)), epsilon))
 
     low, high = 1.0, 20.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if exact(middle) <= 1e-5 else (low, middle)
-    return {**{f"δ at ε = {epsilon}": exact(epsilon) for epsilon in (1, 2, 10, 20)}, "δ is kept up to ε": low}
+        low, high = (middle, high) if exact_delta(middle) <= 1e-5 else (low, middle)
+    return {**{f"δ at ε = {epsilon}": exact_delta(epsilon) for epsilon in (1, 2, 10, 20)}, "δ is kept up to ε": low}
 
 
 def touching_orders() -> Evidence:

@@ -83,11 +83,11 @@ class TableLeaks:
     same_in_group: dict[tuple[str, ...], str]
     """Groups whose members all have one condition."""
     absent: tuple[str, ...]
-    """Conditions that nobody in the table has."""
+    """Conditions that no one in the table has."""
 
 
 def find_leaks(table: Sequence[Row], possible: Sequence[str] = POSSIBLE) -> TableLeaks:
-    """Return what the table alone says for certain [S4]: everyone in their thirties has cancer, nobody a broken leg.
+    """Return what the table alone says for certain [S4]: everyone in their thirties has cancer, no one a broken leg.
 
     >>> find_leaks(FOUR_ANONYMOUS)
     TableLeaks(same_in_group={('130**', '3*', '*'): 'Cancer'}, absent=('Flu', 'Tuberculosis', 'Broken leg'))
@@ -120,7 +120,7 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
             f"{len(second)}: {', '.join(sorted(second))}.",
             f"The first table alone says that everyone in their thirties has {leaks.same_in_group[THIRTIES].lower()}, "
             "and that "
-            f"nobody in it has: {', '.join(leaks.absent)}.",
+            f"no one in it has: {', '.join(leaks.absent)}.",
             f"Without discreet: only {', '.join(remaining)} is in both. Each table is k-anonymous; k-anonymity says nothing "
             "about two tables.",
             f"With discreet, ε = {format_rational(eps)} for each hospital: {_format_counts(first_counts)} in the first, "

@@ -72,6 +72,13 @@ class Figure:
         """Compute the data, by name; a single number is an array without dimensions."""
         return {name: np.asarray(values) for name, values in self.compute().items()}
 
+    def _repr_png_(self) -> bytes | None:
+        """The picture, for notebooks; none without matplotlib."""
+        try:
+            return render_png(self)
+        except BadParameter:
+            return None
+
     def draw(self, axes: Axes) -> None:
         """Draw onto the caller's axes."""
         self.paint(axes, self.numbers())

@@ -55,7 +55,7 @@ def _paint(axes: Axes, n: Numbers) -> None:
     alone = (
         f"The first table alone: everyone aged {'; '.join(n['groups with one condition']).replace(': ', ' has ').lower()}"
     )
-    axes.text(0, 16, f"{alone}; nobody has: {', '.join(n['absent from the first'])}.", va="center", fontsize=9)
+    axes.text(0, 16, f"{alone}; no one has: {', '.join(n['absent from the first'])}.", va="center", fontsize=9)
     axes.text(0, 11, "A 28-year-old in zip 13012 is in a shaded group of both tables.", va="center", fontweight="bold")
     axes.text(0, 5.5, f"first: {words[0]}; second: {words[1]}", va="center", fontsize=9)
     axes.text(0, 0, f"in both: {', '.join(n['possible by both'])}", va="center", color=VERMILLION, fontweight="bold")

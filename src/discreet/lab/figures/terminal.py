@@ -4,7 +4,6 @@ The first array of numbers is x; every other array of the same length is a line.
 table of values.
 """
 
-from collections.abc import Mapping
 from math import ceil, log10
 
 import numpy as np
@@ -28,35 +27,39 @@ def draw_text(numbers: Numbers, width: int = 72, height: int = 18) -> list[str]:
                 0       2  (k)
     a  twice: 0 to 4
     """
-    x_name, x, lines = _find_lines(numbers)
+    x_name, lines = _find_lines(numbers)
     if not lines:
         return _list_values(numbers)
-    over_x, over_y = _is_wide(x), _is_wide(np.concatenate(list(lines.values())))
-    columns = _place(x, x, width, over_x)
-    every = np.concatenate(list(lines.values()))
+    every_x, every = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
+    over_x, over_y = _is_wide(every_x), _is_wide(every)
     grid = [[" "] * width for _ in range(height)]
-    for mark, values in zip(MARKS, lines.values(), strict=False):
-        for column, row, value in zip(columns, _place(values, every, height, over_y), values, strict=True):
+    for mark, (x, values) in zip(MARKS, lines.values(), strict=False):
+        columns, rows = _place(x, every_x, width, over_x), _place(values, every, height, over_y)
+        for column, row, value in zip(columns, rows, values, strict=True):
             if np.isfinite(value):
                 grid[height - 1 - row][column] = mark
-    low, high = _range(every, over_y)
+    low, high = _range(every)
     labels = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
     drawn = [f"{labels.get(i, ''):>10} {'┤' if i in labels else '│'}{''.join(row)}".rstrip() for i, row in enumerate(grid)]
-    left, right = f"{x.min():.4g}", f"{x.max():.4g}"
+    left, right = f"{every_x.min():.4g}", f"{every_x.max():.4g}"
     scale = " and ".join(axis for axis, wide in (("x", over_x), ("y", over_y)) if wide)
     drawn.append(f"{'':11}└{'─' * width}")
     drawn.append(f"{'':12}{left}{right:>{max(1, width - len(left))}}  ({x_name}{f'; {scale} logarithmic' if scale else ''})")
-    legend = [f"{m}  {name}: {v[0]:.4g} to {v[-1]:.4g}" for m, (name, v) in zip(MARKS, lines.items(), strict=False)]
+    legend = [f"{m}  {name}: {v[0]:.4g} to {v[-1]:.4g}" for m, (name, (_, v)) in zip(MARKS, lines.items(), strict=False)]
     return [*drawn, *legend, *_list_values({n: v for n, v in numbers.items() if v.ndim == 0})]
 
 
-def _find_lines(numbers: Numbers) -> tuple[str, Floats, Mapping[str, Floats]]:
+def _find_lines(numbers: Numbers) -> tuple[str, dict[str, tuple[Floats, Floats]]]:
+    """The name of x, and each line as x and y. A histogram has its edges under "NAME, edges": x is the middle of a bin."""
     arrays = {name: np.asarray(v, float) for name, v in numbers.items() if v.ndim == 1 and v.dtype.kind in "fiu"}
     if not arrays or next(iter(numbers.values())).dtype.kind not in "fiu":
-        return "", np.zeros(0), {}
+        return "", {}
+    edges = {name.removesuffix(", edges"): values for name, values in arrays.items() if name.endswith(", edges")}
+    if edges:
+        return "middle of the bin", {name: ((at[1:] + at[:-1]) / 2, arrays[name]) for name, at in edges.items()}
     x_name, x = next(iter(arrays.items()))
-    rest = {name: values for name, values in arrays.items() if len(values) == len(x) and name != x_name}
-    return x_name, x, rest if len(x) > 1 else {}
+    rest = {name: (x, values) for name, values in arrays.items() if len(values) == len(x) and name != x_name}
+    return x_name, rest if len(x) > 1 else {}
 
 
 def _is_wide(values: Floats) -> bool:
@@ -65,16 +68,14 @@ def _is_wide(values: Floats) -> bool:
     return bool(finite.min() > 0 and finite.max() / finite.min() >= 1000)
 
 
-def _range(values: Floats, logarithmic: bool) -> tuple[float, float]:
+def _range(values: Floats) -> tuple[float, float]:
     finite = values[np.isfinite(values)]
     low, high = float(finite.min()), float(finite.max())
-    if high == low:
-        high = low + (abs(low) or 1.0)
-    return (low, high) if logarithmic else (min(low, high), high)
+    return low, high if high > low else low + (abs(low) or 1.0)
 
 
 def _place(values: Floats, every: Floats, cells: int, logarithmic: bool) -> list[int]:
-    low, high = _range(every, logarithmic)
+    low, high = _range(every)
     if logarithmic:
         share = (np.log10(np.maximum(values, low)) - log10(low)) / (log10(high) - log10(low))
     else:
