@@ -21,7 +21,7 @@ from discreet.testing import seeded_bits
 
 
 def catastrophe(
-    people: int = 1_000, delta: Number = 0.001, releases: int = 2_000, epsilon: Number = 1, seed: int = 1
+    people: int = 1_000, delta: Number = 0.001, releases: int = 2_000, epsilon: Number = Fraction(1), seed: int = 1
 ) -> AttackResult:
     """Release a count of a table many times at ε; with probability δ each release is the whole table [N1]."""
     n, k = check_int(people, "people", minimum=1), check_int(releases, "releases", minimum=1)
