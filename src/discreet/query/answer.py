@@ -399,7 +399,8 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
     clipped = _list_bounds(bounded)
-    change += f"; values are clipped to their declared bounds: {', '.join(clipped)}." if clipped else "."
+    kind = "bounds" if bounded.table.discovered else "declared bounds"
+    change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
     explained = f"{change} Limits: {', '.join(limits)}."
@@ -417,7 +418,8 @@ def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
     declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
     grid_range = grid_range_of(value, bounded.table)
     ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
-    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]"
+    discovered = " (discovered)" if isinstance(value, Ref) and value.column in bounded.table.discovered else ""
+    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]{discovered}"
 
 
 def _shorten(text: str) -> str:

@@ -213,6 +213,7 @@ class Table:
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
     adjusted_after_looking: bool = False  # whether declarations were changed because of what the data hold
+    discovered: frozenset[str] = frozenset()  # columns whose bounds were discovered privately, not declared
     grid_ranges: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # cache of query.grid
 
     def __post_init__(self) -> None:

@@ -274,7 +274,7 @@ class Discovery:
         if not ends:
             return self.table
         columns = {name: self.table.columns[name].with_bounds(*each) for name, each in ends.items()}
-        return replace(self.table, columns={**self.table.columns, **columns})
+        return replace(self.table, columns={**self.table.columns, **columns}, discovered=frozenset(bounds))
 
     def _calibrate(self, column: str, epsilon: Fraction, share: Fraction) -> Measurement:
         bounded = bound_contributions(build_bounds_query(column, self.table), self.table, self.neighbours)
