@@ -180,9 +180,7 @@ def test_the_range_of_a_function_is_as_narrow_as_its_parts_allow(sql: str, lower
     assert (found.lower, found.upper) == (lower, upper)
 
 
-@pytest.mark.parametrize(
-    "sql", ["wide / 0.123456789012345", "COALESCE(wide, 0.1)", "wide / 3 * wide"]
-)
+@pytest.mark.parametrize("sql", ["wide / 0.123456789012345", "COALESCE(wide, 0.1)", "wide / 3 * wide"])
 def test_where_there_is_no_room_a_function_is_refused(sql: str) -> None:
     table = Table("t", "id", {"id": Column(Kind.INTEGER), "wide": Column(Kind.INTEGER).with_bounds(-(2**40), 2**40)})
     query = parse_sql(f"SELECT SUM({sql}) AS s FROM t", table)
