@@ -46,6 +46,8 @@ class _Count(Aggregate):
     """What counts have in common: one statistic, whose noisy value is the estimate."""
 
     __slots__ = ()
+    counted: ClassVar[str] = "rows"
+    """What is counted, for people."""
 
     def check(self, table: Table) -> None:
         """Accept: nothing but rows is looked at."""
@@ -66,7 +68,7 @@ class _Count(Aggregate):
         return (size / 10,)
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
-        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=True),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=True, unit=self.counted),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class CountValues(_Count):
     """COUNT(value): the rows where it is not NULL."""
 
     value: Value
+    counted: ClassVar[str] = "values"
 
     def to_sql(self, unit: str) -> str:
         return f"COUNT({format_value(self.value)})"
@@ -112,7 +115,7 @@ class CountUnits(_Count):
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column; it adds up if each unit is counted in one group only."""
-        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1, unit=f"distinct {table.unit}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ class CountDistinct(_Count):
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column; it does not add up, because one value may occur in several groups."""
-        return (AnswerColumn(name, Fraction(0), is_count=True),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, unit="distinct values"),)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         return () if isinstance(self.value, Ref | DateTrunc) else (self.value,)
@@ -382,7 +385,7 @@ class Histogram(Aggregate):
         edges = [f"{nearest_float(edge):.12g}" for edge in self.edges]
         last = len(edges) - 2
         names = (f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
-        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True) for each in names)
+        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True, unit="rows") for each in names)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         return () if isinstance(self.value, Ref) else (self.value,)

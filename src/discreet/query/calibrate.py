@@ -30,7 +30,7 @@ from discreet._numbers import (
     sqrt_up,
 )
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Currency, Filter
+from discreet.accounting.currencies import Currency, Filter, amount_or_zero
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
@@ -375,7 +375,7 @@ class Calibrator:
             raise make_least_epsilon_error(name, epsilon, least)
         # Each debit costs at least what `least_epsilon` buys in the account's currency; for a whole ε that is to compare the
         # two ε, because what ε buys grows with it.
-        if fraction < 1 and currency.amount(epsilon, self.delta) * fraction < smallest_amount(currency, least, self.delta):
+        if fraction < 1 and currency.amount(epsilon, self.delta) * fraction < amount_or_zero(currency, least, self.delta):
             raise BadParameter(
                 name,
                 format_down(epsilon, 6),
@@ -427,14 +427,6 @@ class Calibrator:
         amount, _ = self.budget.currency.cost(event)
         remaining = self.budget.remaining if remaining is None else remaining
         return Cost(event, self.delta, self.budget.currency, amount, remaining, self.budget.limit)
-
-
-def smallest_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:
-    """Return what the least ε of a debit buys in a currency; 0 where it is too small to buy anything."""
-    try:
-        return currency.amount(least, delta)
-    except BadParameter:
-        return Fraction(0)
 
 
 def make_least_epsilon_error(name: str, epsilon: Fraction, least: Fraction) -> BadParameter:
