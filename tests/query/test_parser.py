@@ -433,3 +433,10 @@ def test_operands_of_a_chain_are_one_list_from_left_to_right() -> None:
     ok, compare = ast.Compare(ast.Order.EQUAL, ast.Ref("ok"), ast.Constant(True)), ast.Compare
     one, two = (compare(ast.Order.MORE, ast.Ref("pay"), ast.Number(n)) for n in map(Fraction, (1, 2)))
     assert where == ast.All((ok, one, ast.All((ok, two)), ok))
+
+
+def test_nullif_takes_a_number_with_a_sign() -> None:
+    """It is one number, and so compared before clipping."""
+    for nullif in ("NULLIF(pay, -999)", "NULLIF(pay, (-999))"):
+        [(_, total)] = parse_sql(f"SELECT SUM({nullif}) AS s FROM people", STAFF).aggregates
+        assert total == aggregates.Sum(ast.NullIf(ast.Ref("pay"), ast.Number(Fraction(-999))))

@@ -233,7 +233,7 @@ def function(rng: Random, depth: int) -> ast.Value:
         case 4:
             return ast.Extreme(several, rng.random() < 0.5)
         case 5:
-            return ast.NullIf(*several[:2])
+            return ast.NullIf(several[0], several[1] if rng.random() < 0.5 else ast.Number(rng.choice(NUMBERS)))
         case _:
             return date_part(rng)
 

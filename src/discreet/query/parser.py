@@ -486,7 +486,9 @@ class _Reader:
                 return ast.Extreme(self._read_values(node, room), isinstance(node, exp.Greatest))
             case exp.Nullif():
                 _allow_only(node, "this", "expression")
-                return ast.NullIf(self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1))
+                value, other = self.read_value(node.this, room - 1), _strip_parentheses(node.expression)
+                is_number = isinstance(other, exp.Neg) and isinstance(other.this, exp.Literal)  # -999 is one number
+                return ast.NullIf(value, ast.Number(_read_number(other)) if is_number else self.read_value(other, room - 1))
             case exp.Extract():
                 _allow_only(node, "this", "expression")
                 return ast.DatePart(_read_part(node), self._read_moment_column(node, node.expression, room))
