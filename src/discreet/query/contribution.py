@@ -28,6 +28,7 @@ from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
 from discreet.query.validate import apply_joins, check_query
+from discreet.query.view import check_view
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
@@ -108,15 +109,16 @@ class BoundedQuery:
         return tuple(chain(*by_name))
 
     def only(self, name: str) -> "BoundedQuery":
-        """Return the same query with one of its columns."""
+        """Return the same query with one of its columns, and without a view."""
         aggregates = tuple(column for column in self.query.aggregates if column[0] == name)
-        return replace(self, query=replace(self.query, aggregates=aggregates))
+        return replace(self, query=replace(self.query, aggregates=aggregates, view=ast.WHOLE_ANSWER))
 
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
     """Decide what is computed exactly, and prove what one unit can do to it."""
     table = apply_joins(query.joins, table)
     check_query(query, table)
+    check_view(query, table)
     keys = known_keys(query, table)
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:

@@ -80,6 +80,9 @@ class AnswerColumn:
     is_count: bool = False
     is_additive: bool = False  # whether the groups add up to the whole
     fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
+    joint_margin: Fraction | None = None
+    """How much further out the ends of its intervals lie where all intervals of the answer hold together: one number for all
+    groups of a count or sum, from the noise alone. None where it depends on the values."""
 
     @property
     def is_non_negative(self) -> bool:
