@@ -241,6 +241,22 @@ class Expression:
         """Compute the population standard deviation."""
         return aggregates.Variance(self.node, root=True)
 
+    def covariance(self, other: Any) -> aggregates.Covariance:
+        """Compute the population covariance with another value, over the rows where neither is NULL.
+
+        >>> col("age").covariance(col("pay")).to_sql("id")
+        'COVAR_POP(age, pay)'
+        """
+        return aggregates.Covariance(self.node, to_expression(other).node)
+
+    def correlation(self, other: Any) -> aggregates.Correlation:
+        """Compute the correlation with another value, between −1 and 1, over the rows where neither is NULL.
+
+        >>> col("age").correlation(col("pay")).to_sql("id")
+        'CORR(age, pay)'
+        """
+        return aggregates.Correlation(self.node, to_expression(other).node)
+
     def median(self) -> aggregates.Quantile:
         """Find the middle value."""
         return aggregates.Quantile(self.node, Fraction(1, 2))

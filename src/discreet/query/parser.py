@@ -88,6 +88,12 @@ AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
 }
 """Aggregates of one value."""
 
+PAIR_AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value, ast.Value], ast.Aggregate]] = {
+    exp.CovarPop: aggregates.Covariance,
+    exp.Corr: aggregates.Correlation,
+}
+"""Aggregates of two values."""
+
 
 def read_query(query: QueryLike, table: Table) -> ast.Query:
     """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
@@ -326,6 +332,10 @@ class _Reader:
         if type(node) in AGGREGATES:
             _allow_only(node, "this")
             return AGGREGATES[type(node)](self.read_value(node.this))
+        if type(node) in PAIR_AGGREGATES:
+            _allow_only(node, "this", "expression")
+            left, right = self.read_value(node.this), self.read_value(node.expression)
+            return PAIR_AGGREGATES[type(node)](left, right)
         match node:
             case exp.Count(this=exp.Star()):
                 _allow_only(node, "this", "big_int")
@@ -777,9 +787,9 @@ def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
 
 FUNCTION_NAMES = [
     *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
-    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM"),
+    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM", "COVAR_POP", "CORR"),
 ]
-AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
+AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR"
 ORDER_HINT = "write ORDER BY n DESC, ORDER BY COUNT(*) or ORDER BY 2, the second column of SELECT"
 VALUES_HINT = "use columns, numbers, +, -, *, // and CASE"
 CONDITIONS_HINT = "use comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT"
@@ -811,7 +821,8 @@ INSTEAD = {
         "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
         "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
         "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
-        "CORR COVAR_POP COVAR_SAMP REGR_SLOPE": "ask for AVG(x * y), AVG(x) and AVG(y), and compute it from the answers",
+        "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
+        "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
         "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
         "OVER": "group the rows with GROUP BY",
         "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
@@ -826,6 +837,7 @@ CLAUSES = {
     "distinct": ("DISTINCT", "name the columns in GROUP BY"),
     "order": ("ORDER BY in this place", "write it at the end of the query"),
     "limit": ("LIMIT in this place", "write it at the end of the query"),
+    "null_on_zero_variance": ("A third argument", "leave it out"),
     "limit_options": ("PERCENT or WITH TIES", "write LIMIT 3"),
     "with_fill": ("WITH FILL", "leave it out: declared keys are all there"),
     "qualify": ("QUALIFY", "write HAVING, or filter the answer: post-processing is free"),
