@@ -185,7 +185,7 @@ def test_the_coverage_test_notices_an_error_of_the_products_that_is_left_out(
     monkeypatch.setattr(
         estimates,
         "_bound_covariance",
-        lambda noisy, errors: bound(noisy, errors._replace(products=0, left=0, right=0, count=0)),
+        lambda noisy, errors: bound(noisy, errors._replace(products=0, left=0, right=0, pairs=0)),
     )
     assert not covers(*draw(name, 0.0, 1000, Fraction(1), Fraction(0)))
 

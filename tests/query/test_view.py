@@ -392,6 +392,20 @@ def test_a_view_that_makes_no_sense_is_refused_before_it_is_charged(query: Any, 
     assert asked.budget.remaining == 1
 
 
+def test_a_pilot_and_discovered_bounds_know_nothing_of_a_view() -> None:
+    top = "ORDER BY mean DESC LIMIT 1"
+    asked = session()
+    found = asked.ask(f"{MEANS} {top}", error="10%", pilot=1)
+    assert len(found) == 1
+    spent = asked.budget.remaining
+    assert len(asked.ask(MEANS, error="10%", pilot=1)) == 3
+    assert asked.budget.remaining == spent
+    auto = session(bounds={"pay": "auto"})
+    assert len(auto.ask(f"{MEANS} {top}", epsilon=4)) == 1
+    assert len(auto.ask(MEANS, epsilon=4)) == 3
+    assert auto.budget.remaining == 6
+
+
 def test_undeclared_keys_are_counted_as_those_that_were_paid_for() -> None:
     asked = connect(
         session().engine.connection,

@@ -27,7 +27,7 @@ that is allowed, however many cells there are. (A sequence of tests in a fixed o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt, ldexp, sqrt
@@ -80,9 +80,10 @@ class AnswerColumn:
     is_count: bool = False
     is_additive: bool = False  # whether the groups add up to the whole
     fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
-    joint_margin: Fraction | None = None
+    joint_margin: Fraction | None = field(default=None, compare=False)
     """How much further out the ends of its intervals lie where all intervals of the answer hold together: one number for all
-    groups of a count or sum, from the noise alone. None where it depends on the values."""
+    groups of a count or sum, from the noise alone. None where it depends on the values. No record holds it: it follows from
+    the measurement."""
 
     @property
     def is_non_negative(self) -> bool:
@@ -263,7 +264,7 @@ class PairStatistics(NamedTuple):
     left: int  # Σ(x − c)
     right: int  # Σ(y − d)
     products: int  # Σ(x − c)(y − d)
-    count: int
+    pairs: int  # how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +292,7 @@ class PairAverage:
         possible = found[0] <= greatest and found[2] >= -greatest
         low, guess, high = (min(max(x, -greatest), greatest) for x in found)
         narrow = 4 * (high - low) <= 2 * greatest
-        reliable = possible and narrow and is_reliable_count(noisy.count, errors.count) and is_close(guess, low, high)
+        reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
         fine = self.left.exponent + self.right.exponent - FRACTION_BITS
         return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
 
@@ -303,7 +304,7 @@ class PairAverage:
         v, w = (
             [
                 min(max(x, 0), average.greatest_variance)
-                for x in average.bound_variance(total, square, noisy.count, error, square_error, errors.count)
+                for x in average.bound_variance(total, square, noisy.pairs, error, square_error, errors.pairs)
             ]
             for average, total, square, error, square_error in sides
         )
@@ -316,19 +317,19 @@ class PairAverage:
         low, high = (min(max(end, -one), one) for end in (low, high))
         guess = min(max(guess, low), high)
         narrow = least > 0 and 4 * (high - low) <= 2 * one
-        reliable = possible and narrow and is_reliable_count(noisy.count, errors.count) and is_close(guess, low, high)
+        reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
         fine = -FRACTION_BITS
         return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
 
     def covariance_half_width(self, size: int, errors: PairStatistics) -> Fraction:
         """Return the half-width of a covariance over a noisy count of `size`, for the worst averages."""
         most = Fraction((self.left.upper - self.left.lower) * (self.right.upper - self.right.lower), 4)
-        if size <= errors.count:
+        if size <= errors.pairs:
             return most * self.grid
         x, y = self.left.max_distance, self.right.max_distance
-        second = (errors.products + x * y * errors.count) / Fraction(size - errors.count)
-        mean_x = self.left.mean_half_width_steps(size, errors.left, errors.count)
-        mean_y = self.right.mean_half_width_steps(size, errors.right, errors.count)
+        second = (errors.products + x * y * errors.pairs) / Fraction(size - errors.pairs)
+        mean_x = self.left.mean_half_width_steps(size, errors.left, errors.pairs)
+        mean_y = self.right.mean_half_width_steps(size, errors.right, errors.pairs)
         return min(most, second + x * mean_y + y * mean_x + mean_x * mean_y) * self.grid
 
     def correlation_half_width(self, size: int, errors: PairStatistics, square_errors: tuple[int, int]) -> float:
@@ -337,7 +338,7 @@ class PairAverage:
         even, smallest = 1.0, 1.0
         for average, error, square_error in zip((self.left, self.right), errors[:2], square_errors, strict=True):
             variance = Fraction((average.upper - average.lower) ** 2, 12) * average.grid**2
-            half = average.variance_half_width(size, error, square_error, errors.count)
+            half = average.variance_half_width(size, error, square_error, errors.pairs)
             even, smallest = even * float(variance), smallest * float(max(variance - half, Fraction(0)))
         if smallest == 0:
             return 1.0
@@ -346,7 +347,7 @@ class PairAverage:
 
 def _bound_covariance(noisy: PairStatistics, errors: PairStatistics) -> tuple[int, int, int]:
     """Return the least covariance, the likeliest and the greatest that the errors allow, in 2^-40 of a product of steps."""
-    fewest, most, n = (max(1, noisy.count + move) for move in (-errors.count, errors.count, 0))
+    fewest, most, n = (max(1, noisy.pairs + move) for move in (-errors.pairs, errors.pairs, 0))
     x, y, second = (
         _ratio_bounds(total - error, total + error, fewest, most) for total, error in zip(noisy[:3], errors[:3], strict=True)
     )

@@ -39,7 +39,9 @@ def list_column_kinds(query: ast.Query, table: Table) -> dict[str, Kind]:
         for group in query.groups
     }
     for name, aggregate in query.aggregates:
-        kinds |= {column.name: Kind.REAL for column in aggregate.columns(name, table, 1)}
+        # bounds may still have to be discovered, and only the names of cells are needed here
+        cells = [column.name for column in aggregate.columns(name, table, 1)] if aggregate.has_cells else [name]
+        kinds |= dict.fromkeys(cells, Kind.REAL)
     return kinds
 
 
@@ -135,7 +137,7 @@ def select_rows(
     notes, total = [], len(records)
     if view.having is not None:
         condition = view.having
-        records = [each for each in records if holds(condition, each[0]) is True]
+        records = [each for each in records if evaluate(condition, each[0]) is True]
         text = ast.format_view(ast.View(having=condition)).strip()
         notes.append(f"{text} leaves {len(records)} of {total} {what}")
         total = len(records)
@@ -169,12 +171,12 @@ def _explain_order(view: ast.View, groups: tuple[str, ...], shown: int, total: i
     return [f"rows {places} of {total} {what}{f', sorted by {order}' if order else ''}"]
 
 
-def holds(condition: ast.Condition, values: Mapping[str, Any]) -> bool | None:
+def evaluate(condition: ast.Condition, values: Mapping[str, Any]) -> bool | None:
     """Return whether a condition of HAVING is true, false or unknown (None) of the values of one row.
 
     >>> from fractions import Fraction
     >>> both = ast.All((ast.Compare(ast.Order.MORE, ast.Ref("n"), ast.Number(Fraction(5))), ast.Missing(ast.Ref("dept"))))
-    >>> holds(both, {"n": 7.5, "dept": None}), holds(both, {"n": 5, "dept": None})
+    >>> evaluate(both, {"n": 7.5, "dept": None}), evaluate(both, {"n": 5, "dept": None})
     (True, False)
     """
     match condition:
@@ -187,13 +189,13 @@ def holds(condition: ast.Condition, values: Mapping[str, Any]) -> bool | None:
         case ast.Missing(value=ref):
             return values[ref.column] is None
         case ast.All(parts=parts):
-            found = [holds(part, values) for part in parts]
+            found = [evaluate(part, values) for part in parts]
             return False if False in found else None if None in found else True
         case ast.Any(parts=parts):
-            found = [holds(part, values) for part in parts]
+            found = [evaluate(part, values) for part in parts]
             return True if True in found else None if None in found else False
         case ast.Not(part=part):
-            inner = holds(part, values)
+            inner = evaluate(part, values)
             return None if inner is None else not inner
         case _:
             raise BadParameter("having", "a condition that computes", "it is not one of columns and constants", HAVING_HINT)
