@@ -371,7 +371,7 @@ WRONG: list[tuple[Any, str]] = [
     (f"{COUNTS} LIMIT 2.5", "LIMIT takes an integer"),
     (f"{COUNTS} LIMIT 10%", "PERCENT or WITH TIES is not supported"),
     (f"{COUNTS} FETCH FIRST 3 ROWS ONLY", "Write LIMIT 3"),
-    (f"{COUNTS} HAVING n + 1 > 3", "HAVING computes with the columns"),
+    (f"{COUNTS} HAVING n + 1 > 3", "HAVING takes comparisons of columns"),
     (f"{COUNTS} HAVING dept > 3", "holds text values"),
     (f"{COUNTS} HAVING pay > 3", "HAVING names `pay`"),
     (f"{COUNTS} HAVING COUNT(*) > (SELECT 3)", "not supported"),
@@ -379,7 +379,7 @@ WRONG: list[tuple[Any, str]] = [
     (select(n=count()).group_by("dept").order_by("m"), "ORDER BY names `m`, which is no column"),
     (select(n=count()).group_by("dept").having(col("m") > 1), "HAVING names `m`, which is no column"),
     (select(n=count()).group_by("dept").having(col("dept") > 1), "with another kind"),
-    (select(n=count()).group_by("dept").having(col("n") + 1 > 1), "HAVING computes"),
+    (select(n=count()).group_by("dept").having(col("n") + 1 > 1), "HAVING takes comparisons"),
     (select().group_by("dept").order_by("n", n=count()), "Show at least one aggregate"),
 ]
 

@@ -73,7 +73,7 @@ STATEMENTS = [
 AGGREGATES = [
     "MODE(age)", "FIRST(age)", "LAST(age)",
     "ANY_VALUE(age)", "ARG_MIN(age, uid)", "LIST(age)", "ARRAY_AGG(uid)", "STRING_AGG(dept, ',')", "HISTOGRAM(age)", "BOOL_AND(ok)",
-    "APPROX_COUNT_DISTINCT(uid)", "CORR(age, pay)", "COVAR_POP(age, pay)", "REGR_SLOPE(age, pay)", "ENTROPY(age)", "KURTOSIS(age)",
+    "APPROX_COUNT_DISTINCT(uid)", "CORR(age, unbounded)", "COVAR_POP(age, dept)", "COVAR_SAMP(age, pay)", "CORR(age, pay, TRUE)", "CORR(age)", "CORR(DISTINCT age, pay)", "REGR_SLOPE(age, pay)", "ENTROPY(age)", "KURTOSIS(age)",
     "PRODUCT(age)", "BIT_XOR(age)", "COUNT_IF(ok)", "SUM_NO_OVERFLOW(age)", "FSUM(pay)", "FAVG(pay)", "GROUP_CONCAT(dept)", "CHECKSUM(age)",
     "ROW_NUMBER() OVER ()", "LAG(age) OVER ()", "RANK() OVER (ORDER BY age)", "NTILE(4) OVER ()", "AVG(age) OVER (PARTITION BY dept)",
 ]  # fmt: skip
@@ -111,12 +111,16 @@ JOINS = [
 ]  # fmt: skip
 
 VALUES = [
-    "age / 2", "1 / 0", "age % 2", "age // 0", "age // -1", "age // 1.5", "age // age", "age ^ 2", "age ** 2", "age & 1", "age | 1", "age << 2",
-    "~age", "age!", "@age", "|/ age", "CAST(age AS DOUBLE)", "age::VARCHAR", "TRY_CAST(dept AS INT)", "ABS(age)", "SQRT(pay)", "LN(pay)",
-    "EXP(pay)", "ROUND(pay)", "FLOOR(pay)", "POW(age, 2)", "LEAST(age, 1)", "GREATEST(age, 1)", "COALESCE(age, 0)", "NULLIF(age, 0)",
-    "IFNULL(age, 0)", "IF(ok, 1, 2)", "RANDOM()", "SETSEED(1)", "UUID()", "NOW()", "CURRENT_DATE", "CURRENT_USER", "VERSION()",
+    "age / age", "age / 0", "age / 0.0", "1 / 0", "2 / age", "age / (1 - 1)", "age / '2'", "age / NULL", "age / (SELECT 2)", "age / 1e400", "age % 2", "age // 0", "age // -1", "age // 1.5", "age // age", "age ^ 2", "age ** 2", "age & 1", "age | 1", "age << 2",
+    "~age", "age!", "|/ age", "CAST(age AS DOUBLE)", "age::VARCHAR", "TRY_CAST(dept AS INT)", "ABS(dept)", "ABS()", "ABS(age, 1)", "ABS(DISTINCT age)", "SQRT(pay)", "LN(pay)",
+    "EXP(pay)", "ROUND(pay, age)", "ROUND(pay, 1.5)", "ROUND(pay, 100)", "ROUND(pay, 2, 1)", "ROUND(pay, '2')", "ROUND(dept)", "ROUND(day)", "FLOOR(pay, 1)",
+    "FLOOR(pay, 1, 2)", "FLOOR(pay TO DAY)", "CEIL(dept)", "CEIL(pay, 1, 2)", "POW(age, 2)", "LEAST()", "LEAST(dept, 'a')", "LEAST(age, NULL)", "GREATEST(day, at)",
+    "GREATEST(age, 'a')", "GREATEST(age ORDER BY age)", "COALESCE()", "COALESCE(dept, 'a')", "COALESCE(age, NULL)", "COALESCE(unbounded, 0)", "NULLIF(age)",
+    "NULLIF(dept, 'a')", "NULLIF(age, 1, 2)", "NULLIF(age, NULL)", "IFNULL(age, 'x')", "IF(ok, 1, 2)", "ROUND(pay / 0.123456789012345, 15)", "RANDOM()", "SETSEED(1)", "UUID()", "NOW()", "CURRENT_DATE", "CURRENT_USER", "VERSION()",
     "GETENV('HOME')", "CURRENT_SETTING('threads')", "NEXTVAL('s')", "LENGTH(dept)", "UPPER(dept)", "dept || 'a'", "MD5(dept)", "HASH(age)",
-    "EXTRACT(year FROM day)", "DATE_TRUNC('month', day)", "day + INTERVAL 1 DAY", "INTERVAL 1 DAY", "(SELECT 1)", "(SELECT MAX(age) FROM people)",
+    "EXTRACT(epoch FROM day)", "EXTRACT(year FROM age)", "EXTRACT(year FROM '2024-01-01')", "EXTRACT(dept FROM day)", "EXTRACT(timezone FROM at)", "EXTRACT((SELECT 1) FROM day)",
+    "YEAR(NOW())", "YEAR(day, at)", "YEAR()", "YEAR(dept)", "HOUR(day)", "YEAR(DATE_TRUNC('month', day))", "DATE_PART('year', day, at)", "DATE_PART(dept, day)", "DATE_PART(['year'], day)",
+    "DAYOFWEEK(day)", "DATE_TRUNC('month', day)", "DATE_TRUNC('month', day, 'UTC')", "DATE_TRUNC(dept, day)", "DATE_TRUNC('mon' || 'th', day)", "DATE_TRUNC('hour', at)", "day + INTERVAL 1 DAY", "INTERVAL 1 DAY", "(SELECT 1)", "(SELECT MAX(age) FROM people)",
     "EXISTS (SELECT 1)", "ARRAY(SELECT 1)", "[1, 2]", "[x FOR x IN [1]]", "{'a': 1}", "MAP {1: 2}", "ROW(1, 2)", "(1, 2)", "age[1]", "dept[1:2]",
     "dept.x", "people.*", "*", "other.age", "main.people.age", "x", "\"AGE\"", "\"age\"\"\"", "lambda x: x", "x -> x", "?", "$1", "$name", ":name",
     "@x", "NULL", "TRUE", "'1'", "'a'", "E'\\n'", "X'00'", "b'0'", "0x1F", "1e400", "1e999999999", "1e-999999999", "99999999999999999999", "0.0000000000000001",
@@ -127,12 +131,18 @@ VALUES = [
 
 CONDITIONS = [
     "1", "0", "'a'", "NULL", "TRUE", "dept", "age = 'a'", "age = NULL", "age = TRUE", "dept = 1", "dept = ok", "dept < dept", "dept = dept", "ok = 1",
-    "ok = 'true'", "day = 1", "day = 'soon'", "day = '2024-13-01'", "at = '2024-01-01 00:00:00+02:00'", "day = DATE '2024-01-01'", "day > NOW()",
-    "age IN (SELECT 1)", "age IN ()", "age IN (NULL)", "age IN (1, NULL)", "age IN (age)", "age IN ('a')", "dept IN (1)", "age + 1 IN (1)",
+    "ok = 'true'", "day = 1", "day = 'soon'", "day = '2024-13-01'", "at = '2024-01-01 00:00:00+02:00'", "day = DATE '2024-02-30'", "day = TIMESTAMP '2024-01-01 12:00:00'", "day > NOW()",
+    "at = TIMESTAMP '2024-01-01 00:00:00+02'", "at = TIMESTAMPTZ '2024-01-01 00:00:00'", "day = CAST(dept AS DATE)", "day = DATE 'infinity'", "day = TRY_CAST('2024-01-01' AS DATE)",
+    "day = CAST('2024-01-01' AS VARCHAR)", "at = '2024-01-01'::TIMESTAMP(3)", "age = DATE '2024-01-01'", "dept = DATE '2024-01-01'", "DATE_TRUNC('month', day) = 5", "DATE_TRUNC('month', day) = day",
+    "DATE_TRUNC('month', day) = DATE_TRUNC('month', at)", "DATE_TRUNC('month', day) IN (1)", "DATE_TRUNC('month', day) LIKE 'a'", "YEAR(day) = '2024'", "YEAR(day) = DATE '2024-01-01'", "YEAR(day) IN ('2024')",
+    "DATE_TRUNC('month', day)", "YEAR(day)", "DATE_TRUNC('month', age) = '2024-01-01'",
+    "age IN (SELECT 1)", "age IN ()", "age IN (NULL)", "age IN (1, NULL)", "age IN (age)", "age IN ('a')", "dept IN (1)", "age + 1 IN ('a')", "age + 1 IN (age)", "age + 1 IN (NULL)",
     "(age, uid) IN ((1, 2))", "age = ANY (SELECT 1)", "age = ALL ([1])", "age > SOME (SELECT 1)", "EXISTS (SELECT 1)", "NOT EXISTS (SELECT 1)",
-    "dept LIKE 'a%'", "dept ILIKE 'a'", "dept GLOB '*'", "dept SIMILAR TO 'a'", "dept ~ 'a'", "REGEXP_MATCHES(dept, 'a')", "dept ^@ 'a'",
+    "dept LIKE 'a\\%'", "dept LIKE 'a\\'", "dept LIKE 'a' ESCAPE '!'", "dept LIKE 'a' ESCAPE '%'", "dept LIKE dept", "dept LIKE 'a' || 'b'", "dept LIKE NULL", "dept LIKE 5", "dept LIKE ANY ('a', 'b')",
+    "age LIKE '1%'", "day LIKE '2024%'", "'a' LIKE dept", "LOWER(dept) LIKE 'a%'", "dept LIKE '%a%b%c%'", "dept LIKE (SELECT 'a')", "dept LIKE ?", "dept LIKE E'a'", "dept LIKE 'a' COLLATE nocase", "unknown LIKE 'a'",
+    "dept NOT ILIKE 'a'", "dept LIKE \"a\"", "dept ILIKE 'a'", "dept GLOB '*'", "dept SIMILAR TO 'a'", "dept ~ 'a'", "REGEXP_MATCHES(dept, 'a')", "dept ^@ 'a'",
     "age IS TRUE", "ok IS TRUE", "ok IS NOT FALSE", "age IS DISTINCT FROM 1", "age IS NOT DISTINCT FROM 1", "1 < age < 5",
-    "age BETWEEN 'a' AND 'b'", "age BETWEEN SYMMETRIC 5 AND 1", "dept BETWEEN 1 AND 2", "age + 1 IS NULL", "NULL IS NULL", "ok XOR ok", "age == 1 = ok",
+    "age BETWEEN 'a' AND 'b'", "age BETWEEN SYMMETRIC 5 AND 1", "dept BETWEEN 1 AND 2", "dept || 'a' IS NULL", "NULL IS NULL", "ok XOR ok", "age == 1 = ok",
     "COUNT(*) > 1", "SUM(age) > 1", "ROW_NUMBER() OVER () = 1", "CASE WHEN ok THEN TRUE END", "rowid = 1", "x = 1", "people = 1", "*", "dept = 'a' OR 1 = '1'",
     "age = 1e999999999", "age = 1/0", "CAST(dept AS INT) = 1", "dept::INT = 1", "dept = $$a$$ || 'b'", "dept = ?", "dept = :x", "dept COLLATE nocase = 'a'",
     "age <=> 1", "age <@ [1]", "dept -> 'a' = 1", "dept ->> 'a' = 'b'", "uid = (SELECT uid FROM people LIMIT 1)", "age = 1; DROP TABLE people", "ok OR",

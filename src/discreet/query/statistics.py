@@ -87,7 +87,7 @@ class DistinctCount(_Statistic):
     between 0 and r. Replacing X by Y moves it by (|A ∪ Y| − |A|) − (|A ∪ X| − |A|), a difference of two such numbers.
     """
 
-    value: ast.Ref | ast.Bin
+    value: ast.GroupValue
     adds_up_over_units: ClassVar[bool] = False  # two units may bring the same value
 
     @property
@@ -240,10 +240,7 @@ def _where_present(value: ast.Value, other: ast.Value) -> ast.Value:
     """Return a value that is NULL also where the other is."""
     if isinstance(other, ast.Number):
         return value
-    if isinstance(other, ast.Ref):
-        return ast.Case(((ast.Not(ast.Missing(other)), value),), None)
-    # an expression equals itself wherever it is not NULL: a comparison with NULL is unknown
-    return ast.Case(((ast.Compare(ast.Order.EQUAL, other, other), value),), None)
+    return ast.Case(((ast.Not(ast.Missing(other)), value),), None)
 
 
 def midpoint_of(value: ast.Value, table: Table) -> int:

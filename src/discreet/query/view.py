@@ -34,15 +34,19 @@ HAVING_HINT = "compare columns of the answer with constants or with each other: 
 
 def list_column_kinds(query: ast.Query, table: Table) -> dict[str, Kind]:
     """Return the kind of each column of a query's answer that a view can name, group keys first."""
-    kinds = {
-        group.name: table.columns[group.value.column].kind if isinstance(group.value, ast.Ref) else Kind.INTEGER
-        for group in query.groups
-    }
+    kinds = {group.name: _kind_of_keys(group.value, table) for group in query.groups}
     for name, aggregate in query.aggregates:
         # bounds may still have to be discovered, and only the names of cells are needed here
         cells = [column.name for column in aggregate.columns(name, table, 1)] if aggregate.has_cells else [name]
         kinds |= dict.fromkeys(cells, Kind.REAL)
     return kinds
+
+
+def _kind_of_keys(value: ast.GroupValue, table: Table) -> Kind:
+    """Return the kind of a grouping's keys: no bounds are needed to tell, and no keys are reals."""
+    if isinstance(value, ast.Ref):
+        return table.columns[value.column].kind
+    return Kind.DATE if isinstance(value, ast.DateTrunc) else Kind.INTEGER
 
 
 def check_view(query: ast.Query, table: Table) -> None:
@@ -84,7 +88,7 @@ def _check_having(condition: ast.Condition, kinds: Mapping[str, Kind]) -> None:
         case ast.Compare(left=ast.Ref(column=name), right=ast.Ref() | ast.Number() | ast.Constant() as right):
             _check_comparable(name, right, kinds)
         case _:
-            raise QueryRefused("HAVING computes with the columns of the answer", HAVING_HINT)
+            raise QueryRefused("HAVING takes comparisons of columns of the answer only", HAVING_HINT)
 
 
 def _check_comparable(name: str, other: ast.Ref | ast.Number | ast.Constant, kinds: Mapping[str, Kind]) -> None:
@@ -183,11 +187,11 @@ def evaluate(condition: ast.Condition, values: Mapping[str, Any]) -> bool | None
         case ast.Compare(order=order, left=ast.Ref(column=name), right=right):
             other = values[right.column] if isinstance(right, ast.Ref) else getattr(right, "value", None)
             return _compare(order, values[name], other)
-        case ast.OneOf(value=ref, among=among):
-            found = [_compare(ast.Order.EQUAL, values[ref.column], each.value) for each in among]
+        case ast.OneOf(value=ast.Ref(column=name), among=among):
+            found = [_compare(ast.Order.EQUAL, values[name], each.value) for each in among]
             return True if True in found else None if None in found else False
-        case ast.Missing(value=ref):
-            return values[ref.column] is None
+        case ast.Missing(value=ast.Ref(column=name)):
+            return values[name] is None
         case ast.All(parts=parts):
             found = [evaluate(part, values) for part in parts]
             return False if False in found else None if None in found else True

@@ -26,7 +26,7 @@ import msgspec
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
-from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error
+from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
@@ -130,7 +130,7 @@ class Job:
         """Return the answers that `to_record` wrote."""
         records = record["answers"] if self.is_workload else [record]
         pairs = zip(records, self.measurements, strict=True)
-        return tuple(add_joint_margins(from_record(each, m.event), m) for each, m in pairs)
+        return tuple(add_joint_margins(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
 
     def apply_views(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
         """Return what each query shows of its answer. The whole answer is what is recorded: a view is post-processing."""
@@ -321,7 +321,7 @@ class Executor:
         fitting = refused.fitting_epsilon
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
         allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
-        return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
+        return state_in_epsilon(refused, self.account.budget.currency, self.delta, allowed)
 
 
 def _report_share(options: RunOptions, share: float) -> RunOptions:

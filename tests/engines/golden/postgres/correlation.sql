@@ -4,20 +4,16 @@ WITH kept AS (
     "source"."uid" AS "unit",
     "source"."dept" AS "key0",
     CASE
-      WHEN (
+      WHEN NOT (
         (
-          CASE
-            WHEN "source"."age" IS NULL
-            THEN NULL
-            ELSE CAST(LEAST(GREATEST("source"."age", 0), 120) AS BIGINT)
-          END * CAST(2 AS BIGINT)
-        ) = (
-          CASE
-            WHEN "source"."age" IS NULL
-            THEN NULL
-            ELSE CAST(LEAST(GREATEST("source"."age", 0), 120) AS BIGINT)
-          END * CAST(2 AS BIGINT)
-        )
+          (
+            CASE
+              WHEN "source"."age" IS NULL
+              THEN NULL
+              ELSE CAST(LEAST(GREATEST("source"."age", 0), 120) AS BIGINT)
+            END * CAST(2 AS BIGINT)
+          )
+        ) IS NULL
       )
       THEN CASE
         WHEN NOT CAST("source"."price" AS DOUBLE PRECISION) = CAST('NaN' AS DOUBLE PRECISION)
