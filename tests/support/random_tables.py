@@ -301,7 +301,10 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
 
 
 def aggregate(rng: Random) -> ast.Aggregate:
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
+    if kind == 10:
+        make = aggregates.Covariance if rng.random() < 0.5 else aggregates.Correlation
+        return make(value(rng, 1), value(rng, 1))
     if kind == 9:
         found = grouping(rng, 0).value
         return aggregates.CountUnits() if found == ast.Ref("uid") else aggregates.CountDistinct(found)
@@ -417,6 +420,10 @@ def written(node: Any) -> str:
             return f"COUNT(DISTINCT {written(inner)})"
         case aggregates.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
+        case aggregates.Covariance(left=left, right=right):
+            return f"COVAR_POP({written(left)}, {written(right)})"
+        case aggregates.Correlation(left=left, right=right):
+            return f"CORR({written(left)}, {written(right)})"
         case aggregates.Quantile(value=inner, q=q):
             return f"QUANTILE({written(inner)}, {decimal(q)})"
         case aggregates.Histogram(value=inner, edges=edges):

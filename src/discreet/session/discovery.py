@@ -134,7 +134,7 @@ def build_pilot_query(bounded: BoundedQuery) -> ast.Query:
     """Return COUNT(*) over the same rows and groups. Discovering keys would cost δ, so they must be declared."""
     if bounded.keys is None:
         raise QueryRefused("A pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
-    return replace(bounded.query, aggregates=(("n", CountRows()),))
+    return replace(bounded.query, aggregates=(("n", CountRows()),), view=ast.WHOLE_ANSWER)
 
 
 def find_smallest_group(answer: Answer) -> tuple[int, tuple[Key, ...]]:
