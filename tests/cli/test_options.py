@@ -12,7 +12,7 @@ from typer.main import get_command
 from discreet import BadParameter, connect
 from discreet.cli import app
 from discreet.cli.options import parse_range, parse_source_options, parse_weight
-from discreet.session.options import SOURCE_OPTIONS, KeyText, SourceOptions
+from discreet.session.options import WRITTEN_OPTIONS, KeyText, SourceOptions
 from discreet.units import Neighbours
 from discreet.workload.spec import TOP_LEVEL_KEYS, Workload
 from tests.support.console import run
@@ -33,7 +33,7 @@ def test_every_source_option_is_a_parameter_of_connect_with_its_default() -> Non
 def test_every_source_option_is_a_flag(command: str) -> None:
     parameters = {each.name: each for each in get_command(app).commands[command].params}  # type: ignore[attr-defined]
     assert parameters["source"].param_type_name == "argument"
-    for name, spec in SOURCE_OPTIONS.items():
+    for name, spec in WRITTEN_OPTIONS.items():
         if name != "source":
             assert parameters[name].opts == [f"--{name.replace('_', '-')}"]
             assert parameters[name].multiple == (spec.kind is dict)
@@ -41,7 +41,7 @@ def test_every_source_option_is_a_flag(command: str) -> None:
 
 
 def test_every_source_option_is_a_key_of_a_plan() -> None:
-    assert SOURCE_OPTIONS.keys() <= TOP_LEVEL_KEYS
+    assert WRITTEN_OPTIONS.keys() <= TOP_LEVEL_KEYS
     assert issubclass(Workload, SourceOptions)
 
 

@@ -28,7 +28,7 @@ from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
 from discreet.query.postprocess import AnswerRows
-from discreet.query.schema import Key
+from discreet.query.schema import ROW_UNIT_NOTE, Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.units import Neighbours
@@ -374,4 +374,5 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
     explained = f"{change}; values are clipped to their declared bounds."
+    explained += f" {ROW_UNIT_NOTE}" * (not bounded.table.unit_columns)
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained

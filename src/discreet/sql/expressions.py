@@ -7,6 +7,7 @@ it to the grid make an integer of every value, so that sums are exact.
 Nodes are not copied: each is made for the place that it is put in.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -69,6 +70,22 @@ def alias(value: SQL, name: str) -> SQL:
 def cast(value: SQL, kind: exp.DType) -> SQL:
     """A value as another type."""
     return exp.Cast(this=value, to=exp.DataType(this=kind))
+
+
+def prefix_with_length(value: SQL) -> list[SQL]:
+    """The text of a value that is not NULL, as parts to put together: its length, a colon, itself. Texts that are put
+    together like this never run together: the length says where each ends."""
+    text = cast(value, exp.DType.VARCHAR)
+    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]
+
+
+def encode_tuple(values: Sequence[SQL], dialect: Dialect) -> SQL:
+    """One text for several values, which differs where any of them does; NULL if one of them is.
+
+    A value is of a kind whose text tells its values apart: no real. So two tuples with the same text are the same tuple."""
+    missing = exp.or_(*(exp.Is(this=value.copy(), expression=exp.Null()) for value in values), copy=False)
+    texts = dialect.concat([part for value in values for part in prefix_with_length(value.copy())])
+    return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=dialect.order_bytewise(exp.Paren(this=texts)))
 
 
 def int_literal(number: int) -> SQL:
