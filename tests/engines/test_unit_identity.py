@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.cells import read_cell
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect

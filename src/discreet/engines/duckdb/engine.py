@@ -99,8 +99,8 @@ class Part:
     count: int
 
     def restrict(self, source: exp.Expr, unit: Sequence[str]) -> exp.Expr:
-        """Keep the rows of these units, which these columns identify. A unit is no real number and has no collation, so equal
-        units have equal hashes. Where each row is a unit, any columns will do: a row has one hash."""
+        """Keep the rows of these units, which these columns identify. A unit is no real number and has no collation, so
+        equal units have equal hashes. Where each row is a unit, any columns will do: a row has one hash."""
         hashed = exp.Anonymous(this="hash", expressions=[column(shorten_name(name)) for name in unit])
         remainder = exp.Mod(this=hashed, expression=int_literal(self.count))
         return (

@@ -1,10 +1,10 @@
 """CSV, Parquet and Arrow files as tables of DuckDB.
 
 **CSV**, which may be compressed with gzip or zstd. Every cell is read as text, and then as the kind of its column. With a
-policy, no type, delimiter or quote is inferred from values: the delimiter is the one that splits the header, which is public,
-into the declared names. Without a policy, kinds and delimiter are inferred from the first rows. Either way a cell that does
-not fit its column is NULL, so what a cell means depends on that cell alone; an empty cell is NULL too, with or without
-quotes. A unit is identified by the text of its cell (see `types`).
+policy, no type, delimiter or quote is inferred from values: the delimiter is the one that splits the header, which is
+public, into the declared names. Without a policy, kinds and delimiter are inferred from the first rows. Either way a cell
+that does not fit its column is NULL, so what a cell means depends on that cell alone; an empty cell is NULL too, with or
+without quotes. A unit is identified by the text of its cell (see `types`).
 
 **Parquet** files stay where they are. Columns that are folders (region=north/…) are texts, read by their declared kind like
 the cells of a CSV file: with inferred types, one person's folder would change the kind of a column. Types that differ
@@ -88,10 +88,7 @@ def load_csv(
         if "Expected Number of Columns" not in str(error):
             raise
         owner_log.warning("%s", error)
-        raise SourceRefused(
-            f"a row of this file does not have as many cells as its header, which has {len(layout.names)}",
-            f"put cells that hold a delimiter in double quotes; {SAYS_MORE}",
-        ) from None
+        raise _ragged_error(len(layout.names)) from None
     connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns)} FROM {raw}")
     connection.execute(f"DROP TABLE {raw}")
     return Loaded(identities, layout.names)
@@ -103,6 +100,14 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 def compression_of(file: str) -> str:
     """How a file is compressed, by the end of its name."""
     return COMPRESSIONS.get(PurePath(file).suffix.lower(), "none")
+
+
+def _ragged_error(cells: int) -> SourceRefused:
+    """The refusal of a file with a row that is too long or too short. Which one is for the owner's log."""
+    return SourceRefused(
+        f"a row of this file does not have as many cells as its header, which has {cells}",
+        f"put cells that hold a delimiter in double quotes; {SAYS_MORE}",
+    )
 
 
 def _column_sql(cell: str, column: str, kind: Kind) -> str:
@@ -122,6 +127,9 @@ def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -
     assert found is not None
     *marks, header, skip, columns = found
     delimiter, quote, escape = (mark.replace("\\t", "\t").replace("(empty)", "") for mark in marks)
+    widest = max(len(_read_header(files[0], each)) for each in DELIMITERS)
+    if (skip and not header) or (len(columns) == 1 < widest and not skip):  # lines that fit no other are taken for comments
+        raise _ragged_error(widest)
     layout = CsvLayout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
     if header:
         headers = {tuple(_read_header(file, delimiter, skip)) for file in files}
