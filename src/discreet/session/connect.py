@@ -16,6 +16,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
 from discreet.query.schema import Key, Table
+from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import ColumnBounds, open_source
@@ -85,6 +86,8 @@ def connect(
     """
     arguments = locals()  # read first, so that it holds the parameters and nothing else
     options = SourceOptions(**{name: arguments[name] for name in SOURCE_OPTIONS})
+    if epsilon is None and ledger is None and unit is None and policy is None:
+        raise make_error(Missing(unit=True, epsilon=True), Exception(), options)
     return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
 
 

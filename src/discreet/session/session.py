@@ -7,13 +7,14 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import wraps
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from discreet._numbers import Bounds, Number
 from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
-from discreet.errors import BadParameter, QueryRefused
+from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
 from discreet.ledger.account import Account, validate_name
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
@@ -38,8 +39,28 @@ from discreet.session.discovery import (
     combine_costs,
 )
 from discreet.session.executor import Executor, RunOptions
+from discreet.session.missing import find_missing, make_error
+from discreet.session.options import SourceOptions
 from discreet.session.source import Source
 from discreet.units import Neighbours
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Turn the refusal of a query that lacks declarations into one that lists all of them. For methods of a session whose
+    first parameter is the query."""
+
+    @wraps(method)
+    def run(*args: _Arguments.args, **given: _Arguments.kwargs) -> _Result:
+        try:
+            return method(*args, **given)
+        except QueryRefused as refused:
+            session: Any = args[0]
+            raise session._list_missing(args[1] if len(args) > 1 else given["query"], refused) from None
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,7 @@ class Session:
     auto_bounds: frozenset[str] = frozenset()  # columns whose bounds shall be discovered privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
+    options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
     executor: Executor = field(init=False, repr=False, compare=False)  # what reserves, runs and records
     discovery: Discovery = field(init=False, repr=False, compare=False)  # what discovers bounds and sizes
@@ -75,7 +97,7 @@ class Session:
         source.validate()
         return cls(
             source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
-            None if label is None else read_label(label),
+            None if label is None else read_label(label), source.options,
         )  # fmt: skip
 
     @property
@@ -94,12 +116,14 @@ class Session:
         """Return a query with its sensitivities. Bounds that are still to be discovered are stood in for by placeholders."""
         return self.discovery.outline(query)
 
+    @_lists_missing
     def calibrate(self, query: QueryLike, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), AccuracyTarget(epsilon, weights=weights)
         choice = self.calibrator.choose_epsilon(bounded, target)
         return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
+    @_lists_missing
     def quote(
         self,
         query: QueryLike,
@@ -122,6 +146,7 @@ class Session:
         cost, notes = calibrator.cost_of(measurement.event), (*self.notes, *choice.notes)
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
+    @_lists_missing
     def ask(
         self,
         query: QueryLike,
@@ -170,12 +195,24 @@ class Session:
         answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *choice.notes)))
         return combine_costs(self.calibrator, answer, steps) if steps else answer
 
+    def _list_missing(self, query: QueryLike, refused: QueryRefused) -> QueryRefused:
+        """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""
+        if isinstance(refused, MissingDeclarations):
+            return refused
+        discovers_keys = self.delta > 0 and self.account.budget.currency.spends_delta
+        try:
+            missing = find_missing(query, self.table, auto_bounds=self.auto_bounds, discovers_keys=discovers_keys)
+        except QueryRefused:
+            return refused
+        return make_error(missing, refused, self.options) if missing.count else refused
+
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Discover the bounds of a numeric column privately, at this ε; later queries use them."""
         return self.discovery.discover_column(column, epsilon, RunOptions(bits, id=id, fresh=fresh)).bounds
 
+    @_lists_missing
     def find_epsilon(
         self,
         query: QueryLike,

@@ -50,6 +50,7 @@ class Source:
     table: Table
     notes: tuple[str, ...]
     auto_bounds: frozenset[str]
+    options: SourceOptions
 
     def validate(self) -> "Source":
         """Return this source if every declared cell can be read. This reads rows: check the quarantine first.
@@ -101,7 +102,8 @@ def open_source(options: SourceOptions) -> Source:
         if (problem := engine.find_unit_problem(name)) is not None:
             reason = f"different units could be read as the same: {problem}"
             raise BadParameter("unit", repr(name), reason, "store it as a text")
-    return Source(engine, table, _describe_defaults(options, policy, table, engine.inferred), auto_bounds - {*unit_columns})
+    notes = _describe_defaults(options, policy, table, engine.inferred)
+    return Source(engine, table, notes, auto_bounds - {*unit_columns}, options)
 
 
 def _declare_columns(options: SourceOptions, found: Mapping[str, Column]) -> tuple[dict[str, Column], frozenset[str]]:
