@@ -46,7 +46,7 @@ def test_every_source_option_is_a_key_of_a_plan() -> None:
 
 
 def test_texts_become_values() -> None:
-    typed: dict[str, Any] = dict.fromkeys(OPTIONS) | {
+    typed: dict[str, Any] = dict.fromkeys(WRITTEN_OPTIONS) | {
         "source": "people.csv", "bounds": ["pay=0:200", "a=b=-1/2:1e3", "age=auto"], "keys": ["dept=a,b", "age=1"],
         "public": ["cities=c=d.csv"], "unique": False, "max_rows": 3, "neighbours": "replace",
     }  # fmt: skip
@@ -118,3 +118,32 @@ def test_a_plan_names_its_keys_and_no_flags(source: str, tmp_path: Path) -> None
     assert shown.returncode == 2
     assert 'unit="id"' in shown.stderr
     assert "--unit" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [
+        ('city="Paris, TX",Rome', ("Paris, TX", "Rome")),
+        ('city=Rome,"Paris, TX"', ("Rome", "Paris, TX")),
+        ('city="say ""hi""",x', ('say "hi"', "x")),
+        ("city=", ("",)),
+        ("city=a,,b", ("a", "", "b")),
+        ('city=5",6', ('5"', "6")),
+        ("city=a=b,c", ("a=b", "c")),
+    ],
+)
+def test_keys_with_commas_are_quoted(typed: str, keys: tuple[str, ...]) -> None:
+    assert parse_source_options({"source": "people.csv", "keys": [typed]}).keys == {"city": keys}
+
+
+@pytest.mark.parametrize("typed", ['city="Paris, TX', 'city="a"b,c'])
+def test_a_quote_that_is_not_closed_is_refused(typed: str) -> None:
+    with pytest.raises(BadParameter, match="--keys"):
+        parse_source_options({"source": "people.csv", "keys": [typed]})
+
+
+@pytest.mark.parametrize(
+    ("typed", "unit"), [("id", "id"), ("household,person", ("household", "person")), ("row", "row"), ('"a, b"', "a, b")]
+)
+def test_a_unit_may_be_several_columns(typed: str, unit: object) -> None:
+    assert parse_source_options({"source": "people.csv", "unit": typed}).unit == unit

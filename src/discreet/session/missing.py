@@ -60,7 +60,9 @@ class Missing:
         parts += [mark.format("epsilon")] if self.epsilon else []
         if len(parts) > 1:
             return f"{', '.join(parts[:-1])} and {parts[-1]} are missing"
-        return f"{parts[0]} is missing{': no privacy unit' * self.unit}"
+        example = "--unit id" if in_shell else 'unit="id"'
+        named = f": no privacy unit. Name the column that identifies a person: {example}"
+        return f"{parts[0]} is missing{named * self.unit}"
 
     def alternatives(self, in_shell: bool) -> list[str]:
         """What may be given in place of what is missing."""
