@@ -8,7 +8,7 @@ DiscreetError
 ├── BadEventEncoding      stored bytes that are no event, or none that this version knows
 ├── BudgetExceeded        the cost exceeds the remaining budget; nothing was charged
 ├── QueryRefused          a query that is not in the language or cannot be answered safely
-│   └── MissingDeclarations  what a query needs and nobody declared, all at once
+│   └── MissingDeclarations  what a query needs and that is not declared, all at once
 ├── SourceRefused         a source that cannot be opened
 │   └── SourceQuarantined a source on which a query failed; only its owner can lift that
 ├── EngineFailed          the engine raised; the message is always the same

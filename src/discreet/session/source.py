@@ -12,7 +12,7 @@ this goes into a ledger, an answer or a certificate.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from hashlib import sha256
@@ -50,7 +50,7 @@ class Source:
     table: Table
     notes: tuple[str, ...]
     auto_bounds: frozenset[str]
-    options: SourceOptions
+    options: SourceOptions  # as it was opened; without the object, if it was one
 
     def validate(self) -> "Source":
         """Return this source if every declared cell can be read. This reads rows: check the quarantine first.
@@ -103,7 +103,8 @@ def open_source(options: SourceOptions) -> Source:
             reason = f"different units could be read as the same: {problem}"
             raise BadParameter("unit", repr(name), reason, "store it as a text")
     notes = _describe_defaults(options, policy, table, engine.inferred)
-    return Source(engine, table, notes, auto_bounds - {*unit_columns}, options)
+    named = options if isinstance(options.source, str | Path) else replace(options, source=None)  # a frame may be large
+    return Source(engine, table, notes, auto_bounds - {*unit_columns}, named)
 
 
 def _declare_columns(options: SourceOptions, found: Mapping[str, Column]) -> tuple[dict[str, Column], frozenset[str]]:

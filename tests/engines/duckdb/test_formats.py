@@ -16,7 +16,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import SourceRefused, connect
+from discreet import BadParameter, SourceRefused, connect
 from discreet.engines.duckdb import rows as rows_module
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.rows import format_exact
@@ -406,3 +406,9 @@ def test_a_frame_and_its_file_agree(tmp_path: Path) -> None:
 
 def test_duckdb_reads_the_number_of_an_integer_beyond_64_bits_as_missing() -> None:
     assert duckdb.sql("SELECT TRY_CAST('99999999999999999999' AS BIGINT)").fetchall() == [(None,)]
+
+
+def test_a_name_in_json_that_no_policy_declares_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "people.jsonl").write_text('{"v": 1}\n{"v": 2, "Row": 7}\n')
+    with pytest.raises(BadParameter, match="the source has a column 'Row'"):
+        connect(tmp_path / "people.jsonl", policy=Table("people", "row", {"v": Column(Kind.INTEGER)}), epsilon=1)

@@ -114,8 +114,9 @@ def _load_rows(
     raw, listed = quote_name(f"{name} as text"), ", ".join(f"{each} VARCHAR" for each in (*texts, *ids))
     connection.execute(f"CREATE TEMP TABLE {raw} ({listed})")
     insert = f"INSERT INTO {raw} SELECT {', '.join('unnest(?::VARCHAR[])' for _ in (*texts, *ids))}"
-    remaining = rows()
+    remaining, seen = rows(), set(names)
     while chunk := list(islice(remaining, CHUNK)):
+        seen.update(*chunk)
         values = [[value_text(kind, *row.get(key, MISSING)) for row in chunk] for key, kind, _ in texts.values()]
         values += [
             [identity_text(kind, *row.get(key, MISSING), plain) for row in chunk] for key, kind, plain in ids.values()
@@ -125,7 +126,7 @@ def _load_rows(
     columns += [f"{each} AS {quote_name(identity)}" for each, identity in zip(ids, identities.values(), strict=True)]
     connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns)} FROM {raw}")
     connection.execute(f"DROP TABLE {raw}")
-    return Loaded(identities, names)
+    return Loaded(identities, seen)
 
 
 # -- JSON lines ------------------------------------------------------------------------------------------------------------
