@@ -94,3 +94,12 @@ def test_other_refusals_stay_as_they_are(people: Path) -> None:
     with pytest.raises(QueryRefused, match="agee") as refused:
         session.ask("SELECT dept, SUM(agee) AS s FROM people GROUP BY dept", epsilon=0.5)
     assert not isinstance(refused.value, MissingDeclarations)
+
+
+def test_the_years_of_a_date_are_listed_from_its_bounds(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,day\n1,2024-02-29\n2,2023-01-01\n")
+    session = connect(tmp_path / "people.csv", unit="id", epsilon=1)
+    with pytest.raises(MissingDeclarations) as missing:
+        session.ask("SELECT YEAR(day) AS y, COUNT(*) AS n FROM people GROUP BY YEAR(day)", epsilon=0.5)
+    assert missing.value.missing == ("bounds",)
+    assert "bounds={'day': (LOW, HIGH)}" in missing.value.command

@@ -402,8 +402,7 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     change += f"; values are clipped to their declared bounds: {', '.join(clipped)}." if clipped else "."
     limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
-    explained = f"{change} Limits: {', '.join(limits)}."
-    explained += f" {ROW_UNIT_NOTE}" * (not bounded.table.unit_columns)
+    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
 
 

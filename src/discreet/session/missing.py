@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import MissingDeclarations
 from discreet.paths import format_path, is_postgres
+from discreet.query import ast
 from discreet.query.contribution import grouping_keys
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.schema import Table
 from discreet.query.validate import apply_joins
-from discreet.session.discovery import columns_without_bounds
+from discreet.session.discovery import columns_in, columns_without_bounds
 
 if TYPE_CHECKING:
     from discreet.session.options import SourceOptions
@@ -82,13 +83,15 @@ def find_missing(
     """
     parsed = read_query(query, table)
     joined = apply_joins(parsed.joins, table)
-    bounds = tuple(name for name in columns_without_bounds(parsed, joined) if name not in set(auto_bounds))
-    keys = []
+    bounds = [name for name in columns_without_bounds(parsed, joined) if name not in set(auto_bounds)]
+    keys: list[str] = []
     for group in () if discovers_keys else parsed.groups:
-        name = getattr(group.value, "column", None)
-        if name is not None and name not in bounds and grouping_keys(group, joined) is None:
-            keys.append(name)
-    return Missing(bounds=bounds, keys=tuple(dict.fromkeys(keys)))
+        names = columns_in(group.value)
+        if {*names} & {*bounds} or grouping_keys(group, joined) is not None:
+            continue
+        # the years or months of a date are listed from the bounds of the date
+        (keys if isinstance(group.value, ast.Ref) else bounds).extend(names)
+    return Missing(bounds=tuple(dict.fromkeys(bounds)), keys=tuple(dict.fromkeys(keys)))
 
 
 def make_error(missing: Missing, first: Exception, options: "SourceOptions | None") -> MissingDeclarations:

@@ -134,6 +134,7 @@ class Session:
         table, unit = self.table, self.table.unit
         groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
         limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
+        limits = limits if table.unit_columns else "which is an assumption of the owner: each row is one person"
         return [
             f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
             str(self.budget),
