@@ -14,7 +14,7 @@ from typing import Any
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Kind
+from discreet.query.schema import Kind, Table
 from discreet.query.statistics import (
     CellCounts,
     CentredProduct,
@@ -42,7 +42,17 @@ def text_of(value: Any) -> str:
         whole = value.strftime("%H:%M:%S")
         part = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
         return f"{value.date().isoformat()} {whole}{part}"
+    if isinstance(value, tuple):  # a unit of several columns
+        return "".join(f"{len(part)}:{part}" for part in map(text_of, value))
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def unit_of(table: Table, row: Row, place: int) -> Any:
+    """The privacy unit of the row at a place of a table."""
+    parts = tuple(row[name] for name in table.unit_columns)
+    if not parts:
+        return f"row {place}"
+    return None if None in parts else parts if len(parts) > 1 else parts[0]
 
 
 PARTS = {
@@ -232,13 +242,18 @@ class Oracle:
     def pairs(self, rows: Iterable[Row]) -> dict[Any, dict[tuple[Any, ...], list[Row]]]:
         query, known = self.bounded.query, None if self.bounded.keys is None else set(self.bounded.keys)
         units: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
-        for row in rows:
-            if row[self.table.unit] is None or (query.where is not None and self.holds(row, query.where) is not True):
+        for place, row in enumerate(rows):
+            unit = self.unit(row, place)
+            if unit is None or (query.where is not None and self.holds(row, query.where) is not True):
                 continue
             key = self.key(row)
             if key in known if known is not None else self.may_be_shown(key):
-                units.setdefault(row[self.table.unit], {}).setdefault(key, []).append(row)
+                units.setdefault(unit, {}).setdefault(key, []).append(row)
         return units
+
+    def unit(self, row: Row, place: int) -> Any:
+        """The privacy unit of a row; None if it has none."""
+        return unit_of(self.table, row, place)
 
     def may_be_shown(self, key: tuple[Any, ...]) -> bool:
         """Where some keys are unknown, the others must be listed all the same."""

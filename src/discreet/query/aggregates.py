@@ -28,7 +28,7 @@ from discreet.query.estimates import (
     estimate_sum,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Kind, Table
+from discreet.query.schema import ROW, Kind, Table, parse_unit
 from discreet.query.statistics import (
     CellCounts,
     CentredProduct,
@@ -112,7 +112,7 @@ class CountUnits(_Count):
     """COUNT(DISTINCT unit)."""
 
     def to_sql(self, unit: str) -> str:
-        return f"COUNT(DISTINCT {quote_name(unit)})"
+        return f"COUNT(DISTINCT {', '.join(map(quote_name, parse_unit(unit) or (ROW,)))})"
 
     def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
         return (UnitCount(),)

@@ -32,7 +32,7 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
 from discreet.query.grid import MAX_QUOTED, grid_range_of
 from discreet.query.postprocess import AnswerRows
-from discreet.query.schema import Key
+from discreet.query.schema import ROW_UNIT_NOTE, Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.query.view import select_rows
@@ -511,7 +511,7 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
-    explained = f"{change} Limits: {', '.join(limits)}."
+    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
 
 

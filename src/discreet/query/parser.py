@@ -24,7 +24,7 @@ from sqlglot.tokens import Tokenizer
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
-from discreet.query.schema import Column, Kind, PublicTable, Table, parse_moment, suggest_name
+from discreet.query.schema import ROW, Column, Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
     MAX_BIN_WIDTH,
     MAX_CONSTANT,
@@ -414,8 +414,10 @@ class _Reader:
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
+        if not self.scope.table.unit_columns and _is_row(node.this.expressions):
+            return aggregates.CountUnits()
         values = [self.read_operand(part) for part in node.this.expressions]
-        if values == [ast.Ref(self.scope.table.unit)]:
+        if values and set(values) == {ast.Ref(name) for name in self.scope.table.unit_columns}:
             return aggregates.CountUnits()
         if len(values) != 1 or not isinstance(values[0], ast.GroupValue):
             raise _make_refusal(
@@ -1118,6 +1120,14 @@ EXAMPLES = {
     Kind.TIMESTAMP: "TIMESTAMP '2024-12-31 12:00:00', in UTC and without an offset",
 }
 """How a constant of each kind is written."""
+
+
+def _is_row(values: list[exp.Expr]) -> bool:
+    """Whether COUNT(DISTINCT …) is of `row`, which no column is called where each row is a privacy unit."""
+    match values:
+        case [exp.Column(this=exp.Identifier(this=str(name)), args=args)]:
+            return name.lower() == ROW and not args.get("table")
+    return False
 
 
 def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:

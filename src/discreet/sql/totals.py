@@ -51,6 +51,7 @@ from discreet.sql.expressions import (
     int_literal,
     key_literal,
     least,
+    prefix_with_length,
     saturate,
     source_column,
 )
@@ -61,8 +62,9 @@ MANY_KEYS = 8
 """From so many keys on, an engine looks the key of a row up in a table instead of comparing it with a few constants."""
 
 
-def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> exp.Select:
-    """The statement for the totals of `bounded` over `source`, a table or subquery whose column `unit` identifies a unit."""
+def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str | None, dialect: Dialect) -> exp.Select:
+    """The statement for the totals of `bounded` over `source`, a table or subquery whose column `unit` identifies a unit;
+    None where each row is one."""
     statement = Statement(bounded, source, unit, dialect)
     values = _Values(bounded.scalars, statement.lowering)
     statistics = [_lower_statistic(i, each, statement, values) for i, each in enumerate(bounded.totals)]
@@ -365,11 +367,11 @@ class _Values:
 class Statement:
     """The rows that count, and the order in which a unit's contributions are kept.
 
-    Rows count if they belong to a real unit, pass WHERE and have a listed key. The order is that of a salted hash, which
-    depends on the unit and the contribution itself alone.
+    Rows count if they belong to a real unit (each does where a row is a unit), pass WHERE and have a listed key. The order
+    is that of a salted hash, which depends on the unit and the contribution itself alone.
     """
 
-    def __init__(self, bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> None:
+    def __init__(self, bounded: BoundedQuery, source: exp.Expr, unit: str | None, dialect: Dialect) -> None:
         self.bounded, self.source, self.unit, self.dialect = bounded, source, unit, dialect
         self.lowering = Lowering(bounded.table, dialect)
         self.key_names = [f"key{i}" for i in range(len(bounded.query.groups))]
@@ -394,12 +396,13 @@ class Statement:
         """One row per row that counts: unit, keys, and these values."""
         query = self.bounded.query
         keys = [self.lowering.lower_key(group.value) for group in query.groups]
-        columns = [alias(source_column(self.unit), UNIT)]
+        columns = [alias(int_literal(1) if self.unit is None else source_column(self.unit), UNIT)]
         columns += [alias(key, name) for key, name in zip(keys, self.key_names, strict=True)]
         columns += [alias(value, name) for name, value in values.items()]
         rows = exp.select(*columns, copy=False)
         rows = rows.from_(exp.alias_(self.source, SOURCE, table=True, quoted=True, copy=False), copy=False)
-        rows = rows.where(exp.Not(this=exp.Is(this=source_column(self.unit), expression=exp.Null())), copy=False)
+        if self.unit is not None:
+            rows = rows.where(exp.Not(this=exp.Is(this=source_column(self.unit), expression=exp.Null())), copy=False)
         if query.where is not None:
             rows = rows.where(self.lowering.lower_where(query.where), copy=False)
         return rows if self.filters_late else rows.where(*self._key_conditions(keys), copy=False)
@@ -458,14 +461,9 @@ class Statement:
         """The order of md5 of salt, unit and these columns, ties broken by the columns themselves. The length of each part
         precedes it, so that two inputs never run together."""
         salt, dialect = self.bounded.table.salt, self.dialect
-        parts = [exp.Literal.string(f"{len(salt)}:{salt}"), *_prefix_with_length(UNIT)]  # a unit is never missing
+        parts = [exp.Literal.string(f"{len(salt)}:{salt}"), *prefix_with_length(column(UNIT))]  # a unit is never missing
         for name in names:
             missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
-            parts.append(exp.Case(ifs=[missing], default=dialect.concat(_prefix_with_length(name))))
+            parts.append(exp.Case(ifs=[missing], default=dialect.concat(prefix_with_length(column(name)))))
         hashed = dialect.order_bytewise(exp.MD5(this=dialect.concat(parts)))
         return exp.Order(expressions=[exp.Ordered(this=hashed), *(exp.Ordered(this=column(name)) for name in names)])
-
-
-def _prefix_with_length(name: str) -> list[SQL]:
-    text = cast(column(name), exp.DType.VARCHAR)
-    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]

@@ -15,6 +15,7 @@ from discreet.formats import format_interval
 from discreet.query.answer import explain_sensitivity
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
+from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.execution import WorkloadAnswers
@@ -45,11 +46,12 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     table, point = plan.session.table, _published_point(answers)
     label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
+    assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
     return (
         f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = "
         f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
         f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
-        f"{format_markdown_code(table.name)}{label}."
+        f"{format_markdown_code(table.name)}{label}.{assumption}"
     )
 
 
