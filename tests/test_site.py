@@ -89,12 +89,12 @@ CODE_WIDTH = 100
 
 
 def list_wide_lines(text: str) -> list[int]:
-    """The numbers of the lines of code that are wider than a page shows without scrolling."""
-    inside, wide = False, []
+    """The numbers of the lines of code that are wider than a page shows without scrolling; ```text is printed output."""
+    inside, code, wide = False, False, []
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
-            inside = not inside
-        elif inside and len(line) > CODE_WIDTH:
+            inside, code = not inside, not line.strip().startswith("```text")
+        elif inside and code and len(line) > CODE_WIDTH:
             wide.append(number)
     return wide
 
