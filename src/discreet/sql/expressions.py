@@ -86,6 +86,22 @@ def cast(value: SQL, kind: exp.DType) -> SQL:
     return exp.Cast(this=value, to=exp.DataType(this=kind))
 
 
+def prefix_with_length(value: SQL) -> list[SQL]:
+    """The text of a value that is not NULL, as parts to put together: its length, a colon, itself. Texts that are put
+    together like this never run together: the length says where each ends."""
+    text = cast(value, exp.DType.VARCHAR)
+    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]
+
+
+def encode_tuple(values: Sequence[SQL], dialect: Dialect) -> SQL:
+    """One text for several values, which differs where any of them does; NULL if one of them is.
+
+    A value is of a kind whose text tells its values apart: no real. So two tuples with the same text are the same tuple."""
+    missing = exp.or_(*(exp.Is(this=value.copy(), expression=exp.Null()) for value in values), copy=False)
+    texts = dialect.concat([part for value in values for part in prefix_with_length(value.copy())])
+    return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=dialect.order_bytewise(exp.Paren(this=texts)))
+
+
 def int_literal(number: int) -> SQL:
     """A whole constant."""
     return exp.Literal.number(number) if number >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(-number)))
