@@ -86,7 +86,7 @@ class TheoremNotApplicable(DiscreetError, ValueError):
 
     def __init__(self, theorem: str, hypothesis: str, hint: str) -> None:
         self.theorem, self.hypothesis, self.hint = theorem, hypothesis, hint
-        super().__init__(_to_sentences(f"{theorem} holds only if {hypothesis}", hint))
+        super().__init__(_to_sentences(f"{theorem} is proven only for {hypothesis}", hint))
 
 
 class BadValues(DiscreetError, TypeError, ValueError):

@@ -15,7 +15,15 @@ from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.grid import grid_range_of
 from discreet.query.schema import Kind, Table
-from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, UnitCount, ValueCount
+from discreet.query.statistics import (
+    CellCounts,
+    CentredProduct,
+    CentredSum,
+    DistinctCount,
+    RowCount,
+    UnitCount,
+    ValueCount,
+)
 
 Row = Mapping[str, Any]
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -279,6 +287,17 @@ class Oracle:
                 total += (int(steps) - measure.centre) ** measure.power
         return total
 
+    def products(self, rows: list[Row], measure: CentredProduct) -> list[int]:
+        """The products of distances, of the rows where both values are there."""
+        found = []
+        for row in rows:
+            pair = [self.value(row, side) for side in (measure.left, measure.right)]
+            if None not in pair:
+                grids = [grid_range_of(side, self.table).grid for side in (measure.left, measure.right)]
+                left, right = (int(value / grid) for value, grid in zip(pair, grids, strict=True) if value is not None)
+                found.append((left - measure.left_centre) * (right - measure.right_centre))
+        return found
+
     def share(self, rows: list[Row], measure: Any) -> Any:
         """What one unit adds to one total of one group."""
         match measure:
@@ -291,6 +310,9 @@ class Oracle:
                 return self.capped(n, n)
             case CentredSum(value=value):
                 return self.capped(self.added(rows, measure), sum(self.present(row, value) for row in rows))
+            case CentredProduct():
+                products = self.products(rows, measure)
+                return self.capped(sum(products), len(products))
 
     def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
         """The cells that one unit's rows in one group fall into, at most r of them, in hash order."""

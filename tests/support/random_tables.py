@@ -257,7 +257,7 @@ def function(rng: Random, depth: int) -> ast.Value:
         case 4:
             return ast.Extreme(several, rng.random() < 0.5)
         case 5:
-            return ast.NullIf(*several[:2])
+            return ast.NullIf(several[0], several[1] if rng.random() < 0.5 else ast.Number(rng.choice(NUMBERS)))
         case _:
             return date_part(rng)
 
@@ -325,7 +325,10 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
 
 
 def aggregate(rng: Random) -> ast.Aggregate:
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
+    if kind == 10:
+        make = aggregates.Covariance if rng.random() < 0.5 else aggregates.Correlation
+        return make(value(rng, 1), value(rng, 1))
     if kind == 9:
         found = grouping(rng, 0).value
         return aggregates.CountUnits() if found == ast.Ref("uid") else aggregates.CountDistinct(found)
@@ -441,6 +444,10 @@ def written(node: Any) -> str:
             return f"COUNT(DISTINCT {written(inner)})"
         case aggregates.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
+        case aggregates.Covariance(left=left, right=right):
+            return f"COVAR_POP({written(left)}, {written(right)})"
+        case aggregates.Correlation(left=left, right=right):
+            return f"CORR({written(left)}, {written(right)})"
         case aggregates.Quantile(value=inner, q=q):
             return f"QUANTILE({written(inner)}, {decimal(q)})"
         case aggregates.Histogram(value=inner, edges=edges):

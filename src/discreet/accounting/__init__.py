@@ -7,7 +7,7 @@ from discreet.accounting.gdp import gdp
 from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
-from discreet.accounting.risk import advantage, trade_off, true_positive_rate
+from discreet.accounting.risk import advantage, posterior_range, trade_off, true_positive_rate
 from discreet.accounting.running import RunningTotal
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
@@ -22,6 +22,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gdp",
+    "posterior_range",
     "pure",
     "renyi",
     "tcdp",

@@ -134,7 +134,7 @@ def build_pilot_query(bounded: BoundedQuery) -> ast.Query:
     """Return COUNT(*) over the same rows and groups. Discovering keys would cost δ, so they must be declared."""
     if bounded.keys is None:
         raise QueryRefused("A pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
-    return replace(bounded.query, aggregates=(("n", CountRows()),))
+    return replace(bounded.query, aggregates=(("n", CountRows()),), view=ast.WHOLE_ANSWER)
 
 
 def find_smallest_group(answer: Answer) -> tuple[int, tuple[Key, ...]]:
@@ -274,7 +274,7 @@ class Discovery:
         if not ends:
             return self.table
         columns = {name: self.table.columns[name].with_bounds(*each) for name, each in ends.items()}
-        return replace(self.table, columns={**self.table.columns, **columns})
+        return replace(self.table, columns={**self.table.columns, **columns}, discovered=frozenset(bounds))
 
     def _calibrate(self, column: str, epsilon: Fraction, share: Fraction) -> Measurement:
         bounded = bound_contributions(build_bounds_query(column, self.table), self.table, self.neighbours)

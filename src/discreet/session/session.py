@@ -26,7 +26,7 @@ from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.currency_advice import explain_currency
@@ -34,6 +34,7 @@ from discreet.query.parser import QueryLike
 from discreet.query.quote import Quote, quote
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Table
+from discreet.query.view import explain_view
 from discreet.session.discovery import (
     BUDGET_SHARE,
     Discovery,
@@ -98,6 +99,19 @@ class Session:
         executor = Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
         discovery = Discovery(executor, self.table, self.neighbours, self.auto_bounds, self.state)
         vars(self).update(executor=executor, discovery=discovery)
+
+    def __copy__(self) -> "Session":
+        """Return the session itself: it is frozen, and a copy would share its account."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled or copied deeply: two sessions would each spend the whole of what remains."""
+        raise BadParameter(
+            "session",
+            "to be pickled or copied deeply",
+            "the copy could spend the same budget again",
+            "share it among threads; in another process, connect again to an account in a ledger",
+        )
 
     @classmethod
     def of(
@@ -195,9 +209,10 @@ class Session:
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
-        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit)
+        view = bounded.query.view
+        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(view)
         cost = calibrator.cost_of(measurement.event)
-        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes)
+        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes, *explain_view(bounded.query))
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
     @_lists_missing

@@ -13,7 +13,7 @@ from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
 from discreet.query.answer import explain_sensitivity
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.text import escape_markdown, format_markdown_code
@@ -171,10 +171,13 @@ def _describe_tables(plan: WorkloadPlan, answers: WorkloadAnswers, missing_chart
         estimates = [estimate for _, row in answer.rows for estimate in row]
         reliable = sum(estimate.reliable for estimate in estimates)
         first = format_interval(estimates[0].value, estimates[0].lower, estimates[0].upper) if estimates else "none"
-        sql = format_markdown_code(to_sql(bounded.query, bounded.table.unit)).replace("|", "\\|")
+        text = to_sql(bounded.query, bounded.table.unit) + format_view(bounded.query.view)
+        sql = format_markdown_code(text).replace("|", "\\|")
         chart = "its chart could not be drawn" if query.name in missing_charts else f"[chart]({query.name}.png)"
         lines.append(f"| [{query.name}]({query.name}.csv) ({chart}) | {sql} | {len(estimates)} | {reliable} | {first} |")
-    return "\n".join(lines)
+    viewed = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
+    notes = [f"`{name}`: {escape_markdown(answer.view_note)}" for name, answer in viewed if answer.view_note]
+    return "\n\n".join(("\n".join(lines), *notes))
 
 
 # -- provenance -------------------------------------------------------------------------------------------------------------
