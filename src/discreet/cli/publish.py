@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ASKING, app
+from discreet.cli.completion import complete_files
 from discreet.cli.options import Json, KeyFile
 from discreet.cli.output import print_json, print_line, print_styled, show_progress
 from discreet.errors import BadParameter
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
     "[bold]discreet publish examples/publish.toml --to people-2026 --yes[/bold]",
 )
 def publish(
-    plan: Annotated[str, typer.Argument(help="A plan.toml: the source, the queries, their errors, the budget.")],
+    plan: Annotated[
+        str,
+        typer.Argument(
+            help="A plan.toml: the source, the queries, their errors, the budget.", autocompletion=complete_files(".toml")
+        ),
+    ],
     to: Annotated[str, typer.Option(help="The folder to create.")] = "published",
     yes: Annotated[bool, typer.Option("--yes", help="Publish without confirmation.")] = False,
     dry_run: Annotated[

@@ -5,19 +5,23 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import CHECKING, app
+from discreet.cli.completion import complete_files, complete_ledgers
 from discreet.cli.ledger import read_json
 from discreet.cli.options import Json, PublicKey
 from discreet.cli.output import print_json, print_line
+from discreet.cli.spelling import spell_text
 
 
 @app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
 def verify(
-    release: Annotated[str, typer.Argument(help="A certificate: release.json.")],
+    release: Annotated[str, typer.Argument(help="A certificate: release.json.", autocompletion=complete_files(".json"))],
     key: PublicKey = None,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that must hold its entry.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="The ledger that must hold its entry.", autocompletion=complete_ledgers)
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Check the signature, the cost and the entry of a certificate. Exit code 1 if one of them is wrong."""
+    """Check the signature, the cost and the entry of a certificate, and end with a verdict. Exit code 1 if one is wrong."""
     from discreet.ledger import open_ledger
     from discreet.ledger import verify as verification
     from discreet.ledger.keys import read_public_key
@@ -25,15 +29,21 @@ def verify(
     public_key = None if key is None else read_public_key(key)
     opened = None if ledger is None else open_ledger(ledger)
     verdict = verification.verify(read_json(release, "release"), public=public_key, ledger=opened)
+    flags = {"public": "--key", "ledger": "--ledger"}
+    assumptions, conclusion = (
+        [spell_text(each, flags) for each in verdict.assumptions],
+        spell_text(verdict.conclusion, flags),
+    )
     if json:
         findings = [{"claim": finding.claim, "holds": finding.is_valid} for finding in verdict.claims]
-        print_json({"holds": verdict.is_valid, "findings": findings, "trusted": list(verdict.assumptions)})
+        print_json({"holds": verdict.is_valid, "findings": findings, "trusted": assumptions, "verdict": conclusion})
     else:
         print_line("proven:" if verdict.is_valid else "checked:")
         for finding in verdict.claims:
             print_line(f"  {'✓' if finding.is_valid else '✗'} {finding.claim}")
         print_line("trusted:")
-        for assumption in verdict.assumptions:
+        for assumption in assumptions:
             print_line(f"  · {assumption}")
+        print_line(conclusion)
     if not verdict.is_valid:
         raise typer.Exit(1)

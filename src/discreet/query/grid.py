@@ -121,7 +121,8 @@ def column_grid_range(name: str, column: Column) -> GridRange:
     if column.lower is None or column.upper is None:
         raise QueryRefused(
             f"The bounds of `{name}` are not declared, and clipping needs them",
-            f"declare them, for example --bounds {name}=0:100; they are never taken from the data",
+            f'declare them, for example bounds={{"{name}": (0, 100)}}; they are never taken from the data',
+            parameter="bounds",
         )
     if column.kind is Kind.INTEGER:
         if ceil(column.lower) > floor(column.upper):

@@ -124,7 +124,7 @@ def _build_table(
     )
     for option, value in (("max_rows", options.max_rows), ("max_groups", options.max_groups)):
         if table.unique and value is not None and value != 1:
-            raise BadParameter(option, value, "a unique unit has one row", f"leave out {option} or unique")
+            raise BadParameter(option, value, "a unique unit has one row", f"leave out {option}= or unique=")
     return table
 
 

@@ -1,9 +1,13 @@
 """The guarantee page of a publication, guarantee.md: what its readers need to know, in words.
 
-It depends on the plan and the answers only: the same plan and the same answers give the same page. Bounds are rounded up.
+It depends on the plan and the answers only: the same plan and the same answers give the same page.
+
+One figure for one thing: ε and δ are rounded up to three digits once, as everywhere else, and every other number on the page
+is computed from these. So a reader who computes e^ε gets the number that is printed.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from discreet._numbers import format_down, format_up, to_rational
@@ -46,14 +50,16 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
     return (
-        f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = {format_up(point.epsilon)}**"
-        f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
+        f"All {len(plan.bounded_queries)} tables together are differentially private with "
+        f"**ε = {format_up(point.epsilon, 3)}**{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are "
+        "about the rows of "
         f"{format_markdown_code(table.name)}{label}."
     )
 
 
 def _published_point(answers: WorkloadAnswers) -> Point:
-    return Point(answers.cost.epsilon.upper, answers.cost.delta)
+    """ε and δ as they are printed. Both are rounded up, so what follows from them holds."""
+    return Point(float(format_up(answers.cost.epsilon.upper, 3)), Fraction(format_up(answers.cost.delta, 3)))
 
 
 # -- what ε and δ mean ------------------------------------------------------------------------------------------------------
@@ -98,7 +104,7 @@ def _format_delta_exception(point: Point) -> str:
 def _format_factor(point: Point) -> str:
     """Write e^ε, rounded up."""
     large = point.epsilon > MAX_SHOWN_EPSILON
-    return f"e^{format_up(point.epsilon)}" if large else format_up(exp_bounds(to_rational(point.epsilon))[1], 3)
+    return f"e^{format_up(point.epsilon, 3)}" if large else format_up(exp_bounds(to_rational(point.epsilon))[1], 3)
 
 
 def _format_posterior(about: str, point: Point) -> str:
@@ -131,7 +137,7 @@ def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     unit, point = escape_markdown(plan.session.table.unit), _published_point(answers)
     three = group_privacy(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
-    figures = f"ε = {format_up(three.epsilon)}" + (f" and δ = {format_up(three.delta, 3)}" if point.delta else "")
+    figures = f"ε = {format_up(three.epsilon, 3)}" + (f" and δ = {format_up(three.delta, 3)}" if point.delta else "")
     nothing = " (which guarantees nothing)" if three.delta >= 1 else ""
     return (
         "## What is not protected\n\n"
@@ -191,8 +197,16 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
         lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
     else:
         lines.append(
-            "`release.json` is the certificate, signed with the ledger's key; `discreet verify release.json` checks it.\n\n"
-            f"> {escape_markdown(certificate['guarantee']['words'])}"
+            "`release.json` is the certificate, signed with the ledger's key; `discreet verify release.json` checks it. It "
+            "states the same ε with all digits."
+        )
+        guarantee = certificate["guarantee"]
+        so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])
+        at = f" at δ = {format_up(guarantee['delta'], 3)}" if guarantee["delta"] else ""
+        lines.append(
+            f"Together with all that account {account} released up to entry {so_far['entry']}: ε = "
+            f"{format_up(float(so_far['epsilon']), 3)}{at}. The account adds up {answers.cost.currency.symbol}, which also "
+            "covers queries that were chosen after seeing earlier answers."
         )
     if any(answer.tainted for answer in answers.answers):
         lines.append("\n**Made with seeded bits: for tests, never for publication.**")
@@ -201,4 +215,4 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
 
 def _format_amount(cost: Cost) -> str:
     """Write an amount with the symbol of its currency; an account in GDP adds up μ²."""
-    return f"{cost.currency.symbol} = {format_up(cost.amount, 6)}"
+    return f"{cost.currency.symbol} = {format_up(cost.amount, 3)}"
