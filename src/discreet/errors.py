@@ -218,8 +218,10 @@ class SourceRefused(DiscreetError):
 
     see = "docs/scale.md#duckdb"
 
-    def __init__(self, reason: str, hint: str, *for_owner: str) -> None:
+    def __init__(self, reason: str, hint: str, *for_owner: str, parameter: str | None = None) -> None:
         self.reason, self.hint, self.for_owner = reason, hint, for_owner
+        if parameter is not None:  # that names the file
+            self.see = PARAMETER_PAGES[parameter]
         super().__init__(_to_sentences(reason, hint), *(f"  {line}" for line in for_owner))
 
 

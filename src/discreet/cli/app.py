@@ -75,6 +75,11 @@ OWN_NAMES = {
 class Command(TyperCommand):
     """A command that names its flags, and the page about them, in the errors that it raises."""
 
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for each in self.params:
+            _read_without_pydantic(each)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
@@ -85,6 +90,33 @@ class Command(TyperCommand):
             if page is not None and isinstance(mistake, BadParameter):
                 mistake.see = page
             raise spell_flags(mistake, list_spellings(self.params, OWN_NAMES.get(path, {}))) from None
+
+
+class PlainValues:
+    """Reads texts, numbers and lists of texts. typer would load pydantic for that, which takes longer than a query."""
+
+    def __init__(self, kind: type, flag: str) -> None:
+        self.kind, self.flag = kind, flag
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as typer would return it."""
+        if param.multiple:
+            return list(value or ())
+        if value is None or self.kind is str:
+            return value
+        try:
+            return self.kind(value)
+        except ValueError:
+            what, example = ("a whole number", "5") if self.kind is int else ("a number", "0.95")
+            raise BadParameter(self.flag, repr(value), f"not {what}", f"write {what} such as {example}") from None
+
+
+def _read_without_pydantic(parameter: Any) -> None:
+    """Let a parameter read its values by `PlainValues` if it holds texts or numbers."""
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    if kind in (str, int, float, list[str]):
+        plain = PlainValues(kind, parameter.opts[0])
+        parameter.get_runtime_param = lambda: plain
 
 
 class Group(TyperGroup):

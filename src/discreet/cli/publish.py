@@ -55,6 +55,8 @@ def publish(
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     with show_progress("planning …"):
         solved = plan_workload(read_workload(plan))
         forecasts = forecast_budgets(solved)
@@ -94,8 +96,6 @@ def _confirm(solved: "WorkloadPlan") -> None:
     from discreet._numbers import format_up
     from discreet.accounting.cost import format_at
 
-    if not sys.stdin.isatty():
-        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     epsilon = format_up(solved.cost.exact_epsilon[1], 3)
     typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
 

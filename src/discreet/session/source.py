@@ -186,7 +186,11 @@ def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[
         return policy, {}
     if not isinstance(policy, str | Path):
         raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one: policy="policy.toml"')
-    text = read_text(policy, lambda reason: SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path"))
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path", parameter="policy")
+
+    text = read_text(policy, refuse)
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 

@@ -217,7 +217,11 @@ def read_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | No
     >>> [query.name for query in read_workload("examples/publish.toml").questions]
     ['headcount', 'pay', 'ages', 'spread']
     """
-    text = read_text(path, lambda reason: SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path"))
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path", parameter="plan")
+
+    text = read_text(path, refuse)
     return parse_workload(text, Path(path).parent if beside is None else Path(beside))
 
 
