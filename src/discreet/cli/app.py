@@ -5,6 +5,7 @@ that the rest of discreet writes them once, for Python; it also knows the page t
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -75,10 +76,9 @@ OWN_NAMES = {
 class Command(TyperCommand):
     """A command that names its flags, and the page about them, in the errors that it raises."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        for each in self.params:
-            _read_without_pydantic(each)
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters of the command, `--help` included."""
+        return _read_without_pydantic(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -111,16 +111,21 @@ class PlainValues:
             raise BadParameter(self.flag, repr(value), f"not {what}", f"write {what} such as {example}") from None
 
 
-def _read_without_pydantic(parameter: Any) -> None:
-    """Let a parameter read its values by `PlainValues` if it holds texts or numbers."""
-    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-    if kind in (str, int, float, list[str]):
-        plain = PlainValues(kind, parameter.opts[0])
-        parameter.get_runtime_param = lambda: plain
+def _read_without_pydantic(parameters: list[Any]) -> list[Any]:
+    """The same parameters; those that hold texts or numbers read their values by `PlainValues`."""
+    for each in parameters:
+        kind = getattr(getattr(each, "type_descriptor", None), "annotation", None)
+        if kind in (str, int, float, bool, list[str]):
+            each.get_runtime_param = partial(PlainValues, kind, each.opts[0])
+    return parameters
 
 
 class Group(TyperGroup):
-    """The program. What a user mistypes is one line on stderr, like every other error."""
+    """Commands. What a user mistypes is one line on stderr, like every other error."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters before the command, `--help` included."""
+        return _read_without_pydantic(super().get_params(ctx))
 
     def main(self, *arguments: Any, standalone_mode: bool = True, **settings: Any) -> Any:
         """Run the command that was typed."""
@@ -157,13 +162,15 @@ def _end_sentences(text: str) -> str:
 class App(typer.Typer):
     """A group of commands."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, **settings)
+
     def command(self, *names: Any, **settings: Any) -> Callable[..., Any]:
         """Register a command; as in `typer.Typer`."""
         return super().command(*names, cls=Command, **settings)
 
 
 app = App(
-    cls=Group,
     add_completion=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

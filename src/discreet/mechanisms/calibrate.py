@@ -14,7 +14,6 @@ from discreet._numbers import (
     read_positive,
     to_rational,
 )
-from discreet.accounting.curve import epsilon as certified_epsilon
 from discreet.accounting.pld.gaussian import gaussian_mu
 from discreet.errors import BadParameter
 from discreet.events import Event, repeat, subsample
@@ -96,6 +95,8 @@ def find_smallest_scale(
     >>> round(float(find_smallest_scale(lambda s: GaussianEvent(s, count()) * 1000, 1, 1e-6)), 4)
     133.5961
     """
+    from discreet.accounting.curve import epsilon as certified_epsilon  # a query needs no calibration by the curve
+
     eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
 
     def excess(log_scale: float) -> float:

@@ -7,17 +7,14 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from discreet import __version__
 from discreet._numbers import Bounds, Number
 from discreet.accounting.cost import Budget
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
 from discreet.ledger.account import Account, validate_name
-from discreet.ledger.certificate import make_certificate
-from discreet.ledger.chain import LedgerAccount
-from discreet.ledger.keys import SigningKey as SecretKey
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
@@ -40,6 +37,9 @@ from discreet.session.discovery import (
 from discreet.session.executor import Executor, RunOptions
 from discreet.session.source import Source
 from discreet.units import Neighbours
+
+if TYPE_CHECKING:
+    from discreet.ledger.keys import SigningKey as SecretKey
 
 
 @dataclass(frozen=True)
@@ -194,15 +194,18 @@ class Session:
         target = AccuracyTarget(None, error, size, confidence, weights)
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
-    def certify(self, answer: Answer, key: SecretKey) -> dict[str, Any]:
+    def certify(self, answer: Answer, key: "SecretKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
+        from discreet.ledger.certificate import make_certificate
+        from discreet.ledger.chain import LedgerAccount
+
         if not isinstance(self.account, LedgerAccount) or answer.reference is None:
             raise BadParameter("answer", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 
