@@ -127,12 +127,21 @@ class Group(TyperGroup):
         """The parameters before the command, `--help` included."""
         return _read_without_pydantic(super().get_params(ctx))
 
-    def main(self, *arguments: Any, standalone_mode: bool = True, **settings: Any) -> Any:
+    def main(
+        self,
+        args: Any = None,
+        prog_name: Any = None,
+        complete_var: Any = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run the command that was typed."""
+        given = (args, prog_name, complete_var, False, windows_expand_args)
         if not standalone_mode:
-            return super().main(*arguments, standalone_mode=False, **settings)
+            return super().main(*given, **extra)
         try:
-            code = super().main(*arguments, standalone_mode=False, **settings)
+            code = super().main(*given, **extra)
         except TyperException as mistake:
             context = getattr(mistake, "ctx", None)
             command = "discreet" if context is None else context.command_path

@@ -75,14 +75,6 @@ def complete_columns(context: typer.Context, incomplete: str) -> list[str]:
     return []
 
 
-def complete_topics(incomplete: str) -> list[str]:
-    """Complete the pages of the documentation, or the sections of one after a #."""
-    from discreet.cli.help import list_pages, list_sections
-
-    names = list_sections(incomplete.partition("#")[0]) if "#" in incomplete else list_pages()
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def _first_argument(context: typer.Context, name: str) -> object:
     """The first argument, which is not parsed yet if the option before the cursor still lacks its value."""
     return context.params.get(name) or next(iter(context.args), None)

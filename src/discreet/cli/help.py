@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import LEARNING, PAGES, app
-from discreet.cli.completion import complete_topics
 from discreet.cli.options import Json
 from discreet.cli.output import print_json, print_line, print_styled
 from discreet.errors import PARAMETER_PAGES, BadParameter
@@ -32,6 +31,12 @@ COMMANDS = {
 
 _HEADING = re.compile(r"(#+) +(.*?)\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)]*)\)(?:: ([^;\[]*))?")
+
+
+def complete_topics(incomplete: str) -> list[str]:
+    """Complete the pages of the documentation, or the sections of one after a #."""
+    names = list_sections(incomplete.partition("#")[0]) if "#" in incomplete else list_pages()
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @app.command(
