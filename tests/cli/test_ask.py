@@ -24,7 +24,7 @@ def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
     out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
     assert out.returncode == 0, out.stderr
     shown = json.loads(out.stdout)
-    assert list(shown) == ["rows", "cost", "explanation", "pipeline"]
+    assert list(shown) == ["rows", "cost", "explanation", "pipeline", "notes"]
     for row in shown["rows"]:
         assert list(row) == ["dept", "n", "mean"]
         assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5
@@ -66,6 +66,18 @@ def test_an_answer_can_be_post_processed(source: str, inside: Inside) -> None:
     assert all(isinstance(count["value"], int) and count["value"] >= 0 <= count["lower"] for count in counts)
     assert shown["explanation"].count("post-processing") == 3
     assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
+
+
+def test_rows_are_ordered_and_selected_by_noisy_values(source: str, inside: Inside) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "1", "--json")
+    shown = json.loads(inside("ask", source, f"{SQL} ORDER BY n DESC LIMIT 3", *options)[1])
+    values = [row["n"]["value"] for row in shown["rows"]]
+    assert len(values) == 3
+    assert values == sorted(values, reverse=True)
+    assert "the 3 largest of 6 groups by noisy n" in shown["explanation"]
+    assert "All intervals together" in shown["explanation"]
+    quoted = json.loads(inside("quote", source, f"{SQL} ORDER BY SUM(pay)", *options)[1])
+    assert [column["column"] for column in quoted["columns"]][-1] == "sum(pay)"
 
 
 def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: Inside) -> None:

@@ -23,6 +23,7 @@ def test_a_certificate_is_verified_and_a_changed_one_is_not(folder: Path) -> Non
         partly = run("verify", folder / "release.json", *given).stdout.splitlines()[-1]
         assert partly.startswith("VALID SO FAR: ")
         assert partly.count("(give --") == missing
+    assert "Cost: ε = " in good.stdout
     assert json.loads(run("ledger", "key", folder / "l").stdout)["public_key"] == key.public
     certificate["release"]["rows"] = []
     (folder / "release.json").write_text(json.dumps(certificate))

@@ -23,11 +23,22 @@ QUERIES: dict[str, tuple[str, bool]] = {
         False,
     ),
     "variance": ("SELECT VARIANCE(age) AS v, AVG(price) AS m FROM people", False),
+    "correlation": ("SELECT dept, CORR(price, age * 2) AS r FROM people GROUP BY dept", False),
     "one row per unit": ("SELECT age // 10 AS decade, AVG(pay) AS m FROM people GROUP BY age // 10", True),
     "conditions": (
         "SELECT COUNT(*) AS n FROM people WHERE (dept = 'b''s' OR dept IS NULL) AND at >= '2024-01-01 12:00:00' AND "
         "NOT day = '2024-02-29' AND ok AND pay IN (0.1, 2) AND age * 2 < points AND CASE WHEN ok THEN age ELSE 1 END > 3",
         False,
+    ),
+    "functions": (
+        "SELECT SUM(age / 2) AS a, SUM(pay / 12) AS b, SUM(ROUND(pay, 1)) AS c, SUM(CEIL(price)) AS d, SUM(ABS(age)) AS e, "
+        "SUM(COALESCE(age, points, 0)) AS f, SUM(GREATEST(age, 3)) AS g, SUM(NULLIF(points, 7)) AS h FROM people",
+        True,
+    ),
+    "dates": (
+        "SELECT YEAR(day) AS y, DATE_TRUNC('week', at) AS w, SUM(ISODOW(at)) AS s, SUM(HOUR(at)) AS h FROM people "
+        "WHERE dept LIKE 'b_''%' AND at >= DATE '2024-01-01' GROUP BY YEAR(day), DATE_TRUNC('week', at)",
+        True,
     ),
     "median": ("SELECT dept, MEDIAN(price) AS m FROM people GROUP BY dept", False),
     "histogram": ("SELECT HISTOGRAM(age, 0, 18, 65, 120) AS h FROM people", True),

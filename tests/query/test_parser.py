@@ -174,6 +174,25 @@ REFUSED = [
         "write 'north' in single quotes if you mean the text; otherwise use one of `id`, `dept`, `ok`, `pay`, `day`",
     ),
     (
+        f"{COUNT} WHERE dept = north",
+        47,
+        "The column `north` is not declared",
+        "write 'north' in single quotes if you mean the text; otherwise use one of `id`, `dept`, `ok`, `pay`, `day`",
+    ),
+    (
+        f"{COUNT} WHERE 'dept' = 'a'",
+        40,
+        "'dept' is a text, because it is in single quotes, where a column or a number is expected",
+        "write dept, without single quotes",
+    ),
+    (
+        "SELECT SUM(pay - DATE '2024-01-01') AS s FROM people",
+        18,
+        "`DATE '2024-01-01'` stands where a column or a number is expected",
+        "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
+    ),
+    ("SELECT SUM(pay ** 2) AS s FROM people", 16, "`**` is not supported", "write x * x"),
+    (
         "SELECT SUM('pay') AS s FROM people",
         12,
         "'pay' is a text, because it is in single quotes, where a column or a number is expected",
@@ -196,7 +215,7 @@ REFUSED = [
         f"{COUNT} WHERE day > 'soon'",
         46,
         "The column `day` holds date values, and `'soon'` is not one",
-        "write a constant such as '2024-12-31'",
+        "write a constant such as DATE '2024-12-31'",
     ),
     (
         f"{COUNT} WHERE pay < 1e16",
@@ -207,18 +226,107 @@ REFUSED = [
     # functions and signs
     ("SELECT AVERAGE(pay) AS a FROM people", 8, "`AVERAGE` is not supported", "did you mean AVG?"),
     ("SELECT quantil(pay, 0.5) AS a FROM people", 8, "`quantil` is not supported", "did you mean QUANTILE?"),
-    ("SELECT SUM(ABS(pay)) AS a FROM people", 12, "`ABS` is not supported", "write CASE WHEN x < 0 THEN -x ELSE x END"),
     (
-        "SELECT SUM(ifnull(pay, 0)) AS a FROM people",
+        "SELECT SUM(pay / id) AS a FROM people",
+        18,
+        "`/` divides by a constant only, not by `id`: a division can fail on a row",
+        "divide by a number (x / 12), divide the answers, or bin with x // 10",
+    ),
+    ("SELECT SUM(pay / 0.0) AS a FROM people", 18, "`/` divides by zero", "divide by a number that is not 0"),
+    ("SELECT SUM(pay % 2) AS a FROM people", 16, "`%` is not supported", "bin with x // 10"),
+    ("SELECT SUM(2 + pay % 2) AS a FROM people", 20, "`%` is not supported", "bin with x // 10"),
+    (
+        "SELECT SUM(TRUNC(pay)) AS a FROM people",
         12,
-        "`ifnull` is not supported",
-        "write CASE WHEN x IS NULL THEN 0 ELSE x END",
+        "`TRUNC` is not supported",
+        "write FLOOR(x), or CEIL(x) where x is negative",
     ),
     (
-        "SELECT SUM(pay / 2) AS a FROM people",
+        "SELECT SUM(FLOOR(pay, 2)) AS a FROM people",
         12,
-        "`/` is not supported",
-        "divide the answers, multiply by a constant (x * 0.5), or bin with x // 10: a division can fail on a row",
+        "A second argument of FLOOR or CEIL is not supported",
+        "leave it out, or write ROUND(x, 2)",
+    ),
+    ("SELECT SUM(ROUND(pay, 99)) AS a FROM people", 23, "ROUND takes -15 to 15 digits", "write ROUND(x, 2)"),
+    ("SELECT SUM(rond(pay)) AS a FROM people", 12, "`rond` is not supported", "did you mean ROUND?"),
+    (
+        "SELECT SUM(CAST(pay AS INT)) AS a FROM people",
+        12,
+        "`CAST` is not supported",
+        "declare the column's kind in the policy: a cast can fail on a row; of a timestamp, write DATE_TRUNC('day', at)",
+    ),
+    (
+        "SELECT SUM(pay::INT) AS a FROM people",
+        15,
+        "`::` is not supported",
+        "declare the column's kind in the policy: a cast can fail on a row; of a timestamp, write DATE_TRUNC('day', at)",
+    ),
+    (
+        "SELECT SUM(LEN(dept)) AS a FROM people",
+        12,
+        "`LEN` is not supported",
+        "compare the column with texts: dept = 'a', dept IN ('a', 'b'), or dept LIKE 'a%'",
+    ),
+    # dates
+    (
+        "SELECT SUM(YEAR(pay)) AS a FROM people",
+        12,
+        "`YEAR` takes a date or a timestamp, and the column `pay` holds a real",
+        "name a column of dates, or declare its kind in the policy",
+    ),
+    (
+        "SELECT SUM(EXTRACT(epoch FROM day)) AS a FROM people",
+        12,
+        "`epoch` is not a part of a date that can be taken",
+        "use one of year, quarter, month, day, hour, isodow",
+    ),
+    (
+        f"{COUNT} WHERE DAYOFWEEK(day) = 1",
+        40,
+        "`DAYOFWEEK` is not supported",
+        "write ISODOW(day): Monday = 1 to Sunday = 7; engines number other days of the week differently",
+    ),
+    (
+        "SELECT SUM(DATE_TRUNC('month', day)) AS a FROM people",
+        12,
+        "`DATE_TRUNC` is a date, where a number is expected",
+        "group by it, count its distinct values, or compare it with a date",
+    ),
+    (
+        f"{COUNT} GROUP BY DATE_TRUNC('hour', day)",
+        43,
+        "`hour` is not a period that DATE_TRUNC knows",
+        "use one of day, week, month, quarter, year",
+    ),
+    (
+        f"{COUNT} GROUP BY DATE_TRUNC('month', day, 'UTC')",
+        43,
+        "`DATE_TRUNC` takes two arguments, not 3",
+        "write DATE_TRUNC('month', day), with one of day, week, month, quarter and year",
+    ),
+    (
+        f"{COUNT} WHERE day > TIMESTAMPTZ '2024-01-01'",
+        46,
+        "The column `day` holds date values, and `TIMESTAMPTZ '2024-01-01'` is not one",
+        "write a constant such as DATE '2024-12-31'",
+    ),
+    (
+        f"{COUNT} WHERE YEAR(day) = '2024'",
+        52,
+        "'2024' is a text, because it is in single quotes, where a column or a number is expected",
+        "write 2024, without single quotes",
+    ),
+    (
+        f"{COUNT} WHERE day > NOW()",
+        46,
+        "`NOW` is not supported",
+        "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
+    ),
+    (
+        f"{COUNT} WHERE day > CURRENT_DATE",
+        46,
+        "`CURRENT_DATE` is not supported",
+        "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
     ),
     (
         "SELECT MODE(pay) AS a FROM people",
@@ -230,13 +338,44 @@ REFUSED = [
         "SELECT KURTOSIS(pay) AS a FROM people",
         8,
         "`KURTOSIS` is not supported",
-        "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM",
+        "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR",
+    ),
+    # patterns
+    (
+        f"{COUNT} WHERE dept ILIKE 'a%'",
+        45,
+        "`ILIKE` is not supported",
+        "write LIKE, which tells capitals from small letters, or dept LIKE 'a%' OR dept LIKE 'A%'",
     ),
     (
-        f"{COUNT} WHERE dept LIKE 'a%'",
+        f"{COUNT} WHERE dept LIKE 'a!%' ESCAPE '!'",
+        56,
+        "`ESCAPE` is not supported",
+        "leave ESCAPE out, and write _ for a character that is % or _ itself",
+    ),
+    (
+        f"{COUNT} WHERE dept LIKE 'a\\%'",
+        50,
+        "A pattern of LIKE holds a backslash, which engines read differently",
+        "use _ for that one character",
+    ),
+    (
+        f'{COUNT} WHERE dept LIKE "a%"',
+        50,
+        'LIKE takes a text in single quotes, not `"a%"`',
+        "write column LIKE 'a%', where % is any text and _ any one character",
+    ),
+    (
+        f"{COUNT} WHERE pay LIKE '1%'",
         40,
-        "`LIKE` is not supported",
-        "compare the column with texts: dept = 'a', or dept IN ('a', 'b')",
+        "LIKE takes a text, and the column `pay` holds a real",
+        "compare it with =, < or BETWEEN",
+    ),
+    (
+        f"{COUNT} WHERE dept LIKE '%a%b%c%'",
+        50,
+        "A pattern of LIKE has more than 3 separate %, which takes long on long texts",
+        "use fewer, or several LIKE joined by AND",
     ),
     (
         "SELECT COUNT(*) + 1 AS n FROM people",
@@ -257,8 +396,19 @@ REFUSED = [
         "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
     ),
     # clauses
-    (f"{COUNT} ORDER BY n", 8, "ORDER BY is not supported", "sort the answer: post-processing is free"),
-    (f"{COUNT} HAVING COUNT(*) > 5", 8, "HAVING is not supported", "filter the answer: post-processing is free"),
+    (
+        f"{COUNT} ORDER BY pay",
+        43,
+        "ORDER BY names `pay`, which is no column of the answer",
+        "use one of `n`, or an aggregate such as COUNT(*)",
+    ),
+    (
+        f"{COUNT} HAVING pay > 5",
+        41,
+        "HAVING names `pay`, which is no column of the answer",
+        "use one of `n`, or an aggregate such as COUNT(*)",
+    ),
+    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer, not `0`", "write LIMIT 3"),
     ("SELECT COUNT(*) AS n FROM people AS p", 27, "An alias of a table is not supported", "write the table's own name"),
     (
         "SELECT dept, COUNT(*) AS n FROM people",
@@ -294,3 +444,10 @@ def test_operands_of_a_chain_are_one_list_from_left_to_right() -> None:
     ok, compare = ast.Compare(ast.Order.EQUAL, ast.Ref("ok"), ast.Constant(True)), ast.Compare
     one, two = (compare(ast.Order.MORE, ast.Ref("pay"), ast.Number(n)) for n in map(Fraction, (1, 2)))
     assert where == ast.All((ok, one, ast.All((ok, two)), ok))
+
+
+def test_nullif_takes_a_number_with_a_sign() -> None:
+    """It is one number, and so compared before clipping."""
+    for nullif in ("NULLIF(pay, -999)", "NULLIF(pay, (-999))"):
+        [(_, total)] = parse_sql(f"SELECT SUM({nullif}) AS s FROM people", STAFF).aggregates
+        assert total == aggregates.Sum(ast.NullIf(ast.Ref("pay"), ast.Number(Fraction(-999))))

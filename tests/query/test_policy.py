@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table, parse_unit
 from discreet.session.connect import connect
 from tests.support.people import BY_DEPARTMENT, people
 
@@ -65,6 +65,8 @@ columns = st.one_of(
         st.lists(st.integers(-(2**62), 2**62), min_size=1, unique=True),
     ),
     st.just(Column(Kind.DATE, keys=(date(2024, 2, 29),))),
+    st.builds(lambda ends: Column(Kind.DATE).with_bounds(*sorted(ends)), st.tuples(st.dates(), st.dates())),
+    st.builds(lambda ends: Column(Kind.TIMESTAMP).with_bounds(*sorted(ends)), st.tuples(st.datetimes(), st.datetimes())),
     st.just(Column(Kind.TIMESTAMP, keys=(datetime(2024, 2, 29, 12, 30),))),
     st.sampled_from([Column(Kind.BOOLEAN), Column(Kind.INTEGER), Column(Kind.TEXT)]),
 )
@@ -80,9 +82,16 @@ def test_written_policies_read_back_as_they_were(
     assert read_policy(write_policy(table, template=template)) == table
 
 
+def test_bounds_of_dates_are_dates_or_texts() -> None:
+    for lower, upper in (("2024-01-01", "2024-12-31"), ('"2024-01-01"', '"2024-12-31"')):
+        declared = read_policy(f"{POLICY}[columns.day]\nkind = 'date'\nlower = {lower}\nupper = {upper}\n")
+        assert declared.columns["day"] == Column(Kind.DATE, date(2024, 1, 1), date(2024, 12, 31))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("lower = 0.1", "lower = 2024-01-01", "lower is 2024-01-01: not a number"),
         ('unit = "id"', "", "unit"),
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
@@ -116,3 +125,17 @@ def test_a_policy_must_fit_its_source(tmp_path: Path) -> None:
         connect(people(), policy=read_policy(POLICY.replace("columns.pay", "columns.salary")), epsilon=1)
     with pytest.raises(SourceRefused):
         connect(people(), policy=tmp_path / "none.toml", epsilon=1)
+
+
+@pytest.mark.parametrize("unit", ["id", "row", "(household, person)", '"row"', '("a, b", person)'])
+def test_a_unit_is_read_back_as_it_was_written(unit: str) -> None:
+    names = [*parse_unit(unit), "v"]
+    table = Table("people", unit, {name: Column(Kind.INTEGER) for name in names})
+    assert read_policy(write_policy(table)) == table
+    assert read_policy(write_policy(table, template=True)).unit_columns == parse_unit(unit)
+
+
+@pytest.mark.parametrize("unit", ["5", "[]", "[1]", '["id", ""]', '""', "true"])
+def test_another_unit_is_refused(unit: str) -> None:
+    with pytest.raises(BadParameter, match="unit"):
+        read_policy(f'table = "people"\nunit = {unit}\n[columns.id]\nkind = "integer"')

@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that `discreet --help` is quick
 """
 
 import os
+import sys
 from io import TextIOWrapper
 
 from discreet.cli.app import app, print_error
@@ -61,8 +62,6 @@ def main() -> None:
 
 def _escape_unencodable() -> None:
     """Print \\u03b5 where the terminal's encoding has no ε, so that an answer that was paid for is not lost."""
-    import sys
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")

@@ -4,6 +4,7 @@ Python names parameters and the command line names flags. `App` makes every comm
 that the rest of discreet writes them once, for Python; it also knows the page that explains the command.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -12,8 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from discreet.cli.spelling import list_spellings, spell_flags
-from discreet.errors import BadParameter, DiscreetError
+from discreet.cli.spelling import list_spellings, spell_flags, spell_text
+from discreet.errors import BadParameter, DiscreetError, MissingDeclarations
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
     "Query data", "Manage budgets", "Compute costs", "Check claims", "Learn",
@@ -87,9 +88,22 @@ class Command(TyperCommand):
         except DiscreetError as mistake:
             path = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
             page = PAGES.get(path, PAGES.get(path.partition(" ")[0]))
-            if page is not None and isinstance(mistake, BadParameter):
+            if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
                 mistake.see = page
-            raise spell_flags(mistake, list_spellings(self.params, OWN_NAMES.get(path, {}))) from None
+            spellings = list_spellings(self.params, OWN_NAMES.get(path, {}))
+            if isinstance(mistake, MissingDeclarations):
+                raise _to_command(mistake, spellings) from None
+            raise spell_flags(mistake, spellings) from None
+
+
+def _to_command(mistake: MissingDeclarations, spellings: dict[str, str]) -> MissingDeclarations:
+    """The same error with the command that was typed and the flags that it lacks; a plan keeps its own words."""
+    from discreet.session.missing import to_shell
+
+    details: Any = mistake.details
+    missing, problem = details
+    mistake.details = missing, spell_text(problem, spellings)
+    return to_shell(mistake, sys.argv[1:])
 
 
 class PlainValues:

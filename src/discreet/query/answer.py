@@ -17,20 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, check_confidence, format_down
+from discreet._numbers import Number, check_confidence, check_int, format_down, nearest_float
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
-from discreet.events import Composition, compose
+from discreet.events import Composition, ThresholdEvent, compose
+from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
+from discreet.query.ast import WHOLE_ANSWER, All, Ref, Value, View, format_value
+from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
+from discreet.query.grid import MAX_QUOTED, grid_range_of
 from discreet.query.postprocess import AnswerRows
-from discreet.query.schema import Key
+from discreet.query.schema import ROW_UNIT_NOTE, Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
+from discreet.query.view import select_rows
 from discreet.units import Neighbours
 
 Keys: TypeAlias = tuple[Key, ...]
@@ -171,10 +176,11 @@ class IntervalOptions:
             raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
 
     def check(self, recorded: "IntervalOptions") -> None:
-        """Refuse if a recorded answer has other intervals."""
+        """Refuse if a recorded answer has intervals that promise less, or another confidence. Intervals that hold together
+        hold each on its own too."""
         for name in ("confidence", "simultaneous"):
             asked, found = getattr(self, name), getattr(recorded, name)
-            if abs(asked - found) > CONFIDENCE_TOLERANCE:
+            if abs(asked - found) > CONFIDENCE_TOLERANCE and found is not True:
                 hint = f"ask with {name}={found}, or pay again with fresh=True"
                 raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
 
@@ -186,11 +192,21 @@ class IntervalOptions:
 
 
 CLIPPED = "Each interval contains the clipped statistic"
+JOINT_NOTE = "Noisy values decided which rows are shown, so the intervals hold together over all rows of the whole answer."
 
 
-@dataclass(frozen=True, slots=True)
+def explain_conditional(columns: Sequence[str]) -> str:
+    """Say that the intervals of selected rows promise nothing about these rows."""
+    return (
+        f"Noisy values decided which rows are shown: the intervals of {', '.join(columns)} are conditional on that, so they "
+        "miss more often than stated, and so do their marks of reliability. Intervals that hold for selected rows are "
+        "simultaneous ones (simultaneous=True, --simultaneous), which a recorded answer has if it was asked for them first."
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """An answer: one row per group, each with its keys and its estimates."""
+    """An answer: one row per group, each with its keys and its estimates. `print`, a shell and a notebook show the table."""
 
     groups: tuple[str, ...]
     schema: tuple[AnswerColumn, ...]
@@ -203,6 +219,9 @@ class Answer:
     cost: Cost | None = None
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each statistic
     reference: Any = None  # where the account keeps it: a `record.LedgerReference`
+    notes: tuple[str, ...] = ()  # what was said when it was asked, beside what is recorded with it
+    view: View = WHOLE_ANSWER  # which rows and columns of the whole answer these are
+    view_note: str = ""  # what the view shows, and what that means for the intervals
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -222,6 +241,20 @@ class Answer:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def list_notes(self) -> list[str]:
+        """How many keys are shown, what an undeclared key had to reach, and what was said when it was asked.
+
+        All of it was known before any row was read, but for the number of keys that are shown. How many keys there are, and
+        what was clipped or dropped, is private.
+        """
+        if not self.groups:
+            return [*self.notes]
+        shown = f"{formats.count_things(len(self.rows), 'key')} shown"
+        events = [part for part, _ in self.event.parts if isinstance(part, ThresholdEvent)]
+        selections = [Threshold(event.scale, event.threshold) for event in events]
+        needed = [explain_threshold(selection, self.confidence) for selection in selections[:1]]
+        return ["; ".join([shown, *needed]) + ".", *self.notes]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
         return [
@@ -234,10 +267,14 @@ class Answer:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows, cost, explanation, and the pipeline that ran."""
-        cost = None if self.cost is None else self.cost.to_dict()
-        pipeline = list(self.pipeline)
-        return {"rows": self.to_dicts(), "cost": cost, "explanation": self.explanation, "pipeline": pipeline}
+        """Rows, cost, explanation, the pipeline that ran, and notes."""
+        return {
+            "rows": self.to_dicts(),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "explanation": self.explanation,
+            "pipeline": list(self.pipeline),
+            "notes": self.list_notes(),
+        }
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""
@@ -308,11 +345,77 @@ class Answer:
         """
         return self._with_result(postprocess.make_consistent(self, total))
 
+    def having(self, condition: Condition) -> "Answer":
+        """Show the rows whose keys and noisy values meet a condition, `col("n") > 100`. Post-processing.
+
+        Intervals of rows that noisy values select hold together over the whole answer, or the answer says that they do not.
+        """
+        return self.apply_view(View(having=to_condition(condition).node))
+
+    def order_by(self, *columns: str, descending: bool = False, nulls_first: bool = False) -> "Answer":
+        """Sort the rows by keys and noisy values; rows that tie stay as they were. Post-processing."""
+        return self.apply_view(View(order_by=to_sort_keys(columns, descending, nulls_first)))
+
+    def limit(self, rows: int, offset: int = 0) -> "Answer":
+        """Show so many rows, after leaving out `offset` of them: `answer.order_by("n", descending=True).limit(3)`.
+
+        Post-processing. Intervals of rows that noisy values select hold together over the whole answer, or the answer says
+        that they do not.
+        """
+        return self.apply_view(View(limit=check_int(rows, "rows", 1), offset=check_int(offset, "offset", 0)))
+
+    def shares(self, *columns: str, total: "Answer | None" = None) -> "Answer":
+        """Counts and sums (or the named columns) as percentages of their total, in columns called n_percent.
+
+        The total is that of all declared keys, or a `total` that was asked for: an answer with one row, and with a column
+        of the same name. Post-processing: all intervals of the shares hold together, with the confidence that the result
+        states.
+        """
+        shares, confidence = postprocess.compute_shares(self, columns, total)
+        intervals = IntervalOptions(confidence, simultaneous=True)
+        explanation = shares.explanation.replace(self.intervals.explain(), intervals.explain())
+        return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
+
+    def apply_view(self, view: View) -> "Answer":
+        """Show the rows and columns of a view. `query.view` has the proof for the intervals of rows that noise selects."""
+        sorted_by = (*view.order_by, *self.view.order_by)
+        combined = replace(view, order_by=sorted_by) if view.limit is not None or view.offset else view
+        shown = select_rows(self.groups, self.columns, self.rows, combined, keys_selected=self.keys_selected)
+        selected = combined.selects_by_noise(self.groups)
+        whole = self._widen() if selected else self
+        kept = [i for i, name in enumerate(self.columns) if name not in view.hidden]
+        rows = tuple((keys, tuple(row[i] for i in kept)) for keys, row in (whole.rows[place] for place in shown.places))
+        conditional = [whole.columns[i] for i in kept if whole.schema[i].joint_margin is None]
+        notes = [shown.explanation] if shown.explanation else []
+        if selected:
+            notes.append(explain_conditional(conditional) if conditional else JOINT_NOTE)
+        havings = tuple(each for each in (self.view.having, view.having) if each is not None)
+        done = View(
+            havings[0] if len(havings) == 1 else All(havings) if havings else None, sorted_by,
+            self.view.limit if view.limit is None else view.limit, self.view.offset + view.offset,
+            (*self.view.hidden, *view.hidden),
+        )  # fmt: skip
+        schema = tuple(whole.schema[i] for i in kept)
+        explanation, note = " ".join((whole.explanation, *notes)), " ".join((*filter(None, [self.view_note]), *notes))
+        return replace(whole, rows=rows, schema=schema, explanation=explanation, view=done, view_note=note)
+
+    def _widen(self) -> "Answer":
+        """Return the answer with intervals that hold together, as far as that can be known from it."""
+        rows, schema = postprocess.widen_intervals(self)
+        if any(column.joint_margin is None for column in schema):
+            return replace(self, rows=rows, schema=schema)
+        intervals = replace(self.intervals, simultaneous=True)
+        explanation = self.explanation.replace(self.intervals.explain(), intervals.explain())
+        return replace(self, rows=rows, schema=schema, intervals=intervals, explanation=explanation)
+
     def _with_result(self, result: postprocess.PostprocessedAnswer) -> "Answer":
         return replace(self, rows=result.rows, schema=result.schema, explanation=result.explanation)
 
     def __rich__(self) -> Any:
         return formats.render_rich_answer(self)
+
+    def __repr__(self) -> str:
+        return formats.render_text(formats.render_rich_answer(self, formats.MAX_PRINTED_ROWS))
 
     def _repr_html_(self) -> str:
         return formats.render_html_answer(self)
@@ -333,12 +436,12 @@ def release(
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
     intervals = IntervalOptions(confidence, simultaneous)
     keys, totals = select_partitions(measurement, exact.totals, source)
-    joint = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
+    joint = _count_intervals(bounded, len(keys)) if simultaneous else None
     rows = []
     for chunk, noisy in add_noise(measurement, keys, totals, exact, source, intervals.confidence, joint):
         columns = [aggregate.estimate(noisy) for _, aggregate in bounded.query.aggregates]
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
-    return Answer(
+    answer = Answer(
         groups=tuple(group.name for group in bounded.query.groups),
         schema=bounded.columns,
         rows=tuple(rows),
@@ -348,13 +451,43 @@ def release(
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
+    return add_joint_margins(answer, measurement)
 
 
-def _count_intervals(bounded: BoundedQuery) -> int:
-    """Return how many errors per group an answer leans on: one per scalar statistic, per cell of a histogram, per
+def _count_intervals(bounded: BoundedQuery, groups: int) -> int:
+    """Return how many errors an answer leans on: in each group one per scalar statistic, per cell of a histogram, per
     quantile."""
     quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
-    return len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
+    per_group = len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
+    return max(1, groups) * per_group
+
+
+def add_joint_margins(answer: Answer, measurement: Measurement) -> Answer:
+    """Return an answer whose columns know how much wider their intervals are where all of them hold together.
+
+    The noise decides that, for the columns whose one statistic is their estimate: counts, sums, cells of histograms. It is
+    not recorded, because the measurement is at hand whenever an answer is.
+    """
+    bounded, confidence = measurement.bounded, answer.confidence
+    alone = measurement.statistic_noise(confidence)
+    together = replace(alone, joint_intervals=_count_intervals(bounded, len(answer.rows)))
+    margins: list[Fraction | None] = []
+    for (name, aggregate), statistics in zip(bounded.query.aggregates, bounded.statistics_by_column, strict=True):
+        margin = Fraction(0) if answer.simultaneous else None
+        if not answer.simultaneous and not aggregate.depends_on_size:
+            [statistic] = statistics
+            margin = (together.error(statistic) - alone.error(statistic)) * statistic.step_size(bounded.table)
+        margins += [margin] * len(aggregate.columns(name, bounded.table, bounded.max_groups))
+    schema = tuple(replace(each, joint_margin=margin) for each, margin in zip(answer.schema, margins, strict=True))
+    return replace(answer, schema=schema)
+
+
+def measures_jointly(measurement: Measurement) -> bool:
+    """Return whether intervals must be simultaneous from the start: where noisy values select the rows that are shown, and
+    the intervals of some shown column cannot be widened afterwards."""
+    query = measurement.bounded.query
+    shown = [aggregate for name, aggregate in query.aggregates if name not in query.view.hidden]
+    return query.selects_by_noise and any(aggregate.depends_on_size for aggregate in shown)
 
 
 ADJUSTED_POLICY_NOTE = (
@@ -364,14 +497,52 @@ ADJUSTED_POLICY_NOTE = (
 
 
 def explain_sensitivity(bounded: BoundedQuery) -> str:
-    """Say in words what one unit can change."""
-    unit, rows = bounded.table.unit, "1 row" if bounded.max_rows == 1 else f"{bounded.max_rows} rows"
-    groups = f"at most {bounded.changed_groups} group{'s' * (bounded.changed_groups > 1)}"
+    """Say in words what one unit can change, and repeat the declared bounds and limits."""
+    unit, rows = bounded.table.unit, formats.count_things(bounded.max_rows, "row")
+    groups = f"at most {formats.count_things(bounded.changed_groups, 'group')}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
     elif bounded.query.groups:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    explained = f"{change}; values are clipped to their declared bounds."
+    clipped = _list_bounds(bounded)
+    kind = "bounds" if bounded.table.discovered else "declared bounds"
+    change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
+    limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
+    limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
+    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
+
+
+def _list_bounds(bounded: BoundedQuery) -> list[str]:
+    """Return the expressions that the columns are computed from, each with the bounds that it is clipped to."""
+    values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
+    return [f"{_shorten(format_value(value))} to {_format_bounds(value, bounded)}" for value in values]
+
+
+def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
+    """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
+    declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
+    grid_range = grid_range_of(value, bounded.table)
+    ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
+    discovered = " (discovered)" if isinstance(value, Ref) and value.column in bounded.table.discovered else ""
+    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]{discovered}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
+def explain_threshold(selection: Threshold, confidence: float) -> str:
+    """Say what a key that is not declared must reach to be shown.
+
+    >>> explain_threshold(Threshold.for_epsilon(1, 1e-6, sensitivity=1), 0.95)
+    'a key needs about 15 units (partition selection), and one with 17 is shown with probability ≥ 95%'
+    """
+    share = max(Fraction(repr(float(confidence))), Fraction(1, 2))
+    enough = selection.error(share)
+    return (
+        f"a key needs about {selection.threshold:,} units (partition selection), and one with {enough:,.0f} is shown with "
+        f"probability ≥ {format_down(100 * share, 6)}%"
+    )

@@ -1,7 +1,7 @@
 """A query as a frozen value: aggregates, of which rows, per which group keys; and as SQL text for people to read.
 
 Expressions are total functions of a row. Nothing in this vocabulary can raise, divide by zero or depend on the order of
-rows.
+rows. `docs/asking.md` states the rule of each; `query.grid` has the range of each, `sql.expressions` its SQL.
 """
 
 from abc import ABC, abstractmethod
@@ -72,7 +72,105 @@ class Case:
     default: "Value | None"
 
 
-Value: TypeAlias = Ref | Number | Plus | Minus | Times | Bin | Case
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """value / divisor for a constant divisor that is not 0, rounded to the nearest step of its grid (ties go up)."""
+
+    value: "Value"
+    divisor: Fraction
+
+
+class Rounding(Enum):
+    """Which multiple a value is rounded to."""
+
+    NEAREST = "ROUND"  # ties go up, towards +∞: 2.5 becomes 3, and -2.5 becomes -2
+    DOWN = "FLOOR"
+    UP = "CEIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """value rounded to a multiple of 10^-digits. FLOOR and CEIL have 0 digits."""
+
+    value: "Value"
+    rounding: Rounding
+    digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Abs:
+    """|value|"""
+
+    value: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    """The first of these values that is not NULL; NULL if all are."""
+
+    values: "tuple[Value, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The greatest or the least of the values that are not NULL; NULL if all are."""
+
+    values: "tuple[Value, ...]"
+    greatest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullIf:
+    """NULL where value equals other, else value. A column is compared with a number before it is clipped."""
+
+    value: "Value"
+    other: "Value"
+
+
+class Part(Enum):
+    """A part of a date or time, in UTC: an integer."""
+
+    YEAR = "year"
+    QUARTER = "quarter"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    ISODOW = "isodow"  # the day of the week, Monday = 1 to Sunday = 7
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """A part of a column of dates or times, which are clipped to their bounds first."""
+
+    part: Part
+    column: Ref
+
+
+class Period(Enum):
+    """What a date or time is truncated to. A week begins on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class DateTrunc:
+    """The first day of the period that a date or time is in, after it was clipped to its bounds: a date, and no number."""
+
+    period: Period
+    column: Ref
+
+
+Value: TypeAlias = (
+    Ref | Number | Plus | Minus | Times | Bin | Case | Divide | Round | Abs | Coalesce | Extreme | NullIf | DatePart
+)
+"""A numeric expression."""
+
+GroupValue: TypeAlias = Ref | Bin | Round | DatePart | DateTrunc
+"""What rows can be grouped by, and of what distinct values can be counted."""
 
 
 class Order(Enum):
@@ -88,10 +186,11 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A column compared with a constant, or one numeric expression with another. Unknown if either is NULL."""
+    """A column, or a truncated one, compared with a constant; or one numeric expression with another. Unknown if either is
+    NULL."""
 
     order: Order
-    left: Value
+    left: "Value | DateTrunc"
     right: "Value | Constant"
 
 
@@ -104,17 +203,25 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The condition that a column's value is among these."""
+    """The condition that the value of a column, or of a numeric expression, is among these."""
 
-    value: Ref
+    value: "Value | DateTrunc"
     among: "tuple[Number | Constant, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The condition that a column's value is NULL (or NaN, which counts as NULL)."""
+    """The condition that a value is NULL (or NaN, which counts as NULL)."""
+
+    value: "Value | DateTrunc"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """The condition that a column's text matches a pattern: % is any text, _ any one character, the rest itself."""
 
     value: Ref
+    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +245,7 @@ class Not:
     part: "Condition"
 
 
-Condition: TypeAlias = Compare | OneOf | Missing | All | Any | Not
+Condition: TypeAlias = Compare | OneOf | Missing | Like | All | Any | Not
 
 
 class Aggregate(ABC):
@@ -193,10 +300,10 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What rows are grouped by: a column of the table, or a bin; and its name in the answer."""
+    """What rows are grouped by: a column of the table, a bin, or a part of a date; and its name in the answer."""
 
     name: str
-    value: "Ref | Bin"
+    value: GroupValue
     keys: tuple[Key, ...] | None = None  # given with the query; None: the declared ones, if there are any
 
 
@@ -215,21 +322,82 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of the answer that its rows are sorted by. NULL comes last unless `nulls_first`, in both directions."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which rows and columns of an answer are shown, and in which order: ORDER BY, LIMIT, OFFSET and HAVING.
+
+    A view is post-processing of the noisy answer. It is no part of what is measured, so that all views of the same query
+    have the same measurement, and all but the first are free. Names are those of the answer's columns, group keys included.
+    """
+
+    having: Condition | None = None  # of columns of the answer
+    order_by: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    hidden: tuple[str, ...] = ()  # aggregates that are measured, and used in HAVING or ORDER BY, but not shown
+
+    def drops_rows(self) -> bool:
+        """Return whether some rows may not be shown."""
+        return self.having is not None or self.limit is not None or self.offset > 0
+
+    def selects_by_noise(self, keys: "tuple[str, ...]") -> bool:
+        """Return whether noisy values decide which rows are shown. `keys` are the names of the group keys, which are not
+        noisy."""
+        cuts = self.limit is not None or self.offset > 0
+        used = {key.column for key in self.order_by} if cuts else set()
+        if self.having is not None:
+            used |= columns_in(self.having)
+        return not used <= set(keys)
+
+
+def columns_in(condition: Condition) -> set[str]:
+    """Return the columns that a HAVING compares."""
+    match condition:
+        case Compare(left=left, right=right):
+            return {side.column for side in (left, right) if isinstance(side, Ref)}
+        case OneOf(value=Ref(column=name)) | Missing(value=Ref(column=name)):
+            return {name}
+        case All(parts=parts) | Any(parts=parts):
+            return set[str]().union(*map(columns_in, parts))
+        case Not(part=part):
+            return columns_in(part)
+        case _:
+            return set()
+
+
+WHOLE_ANSWER = View()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of a table."""
+    """What is asked of a table. All but the `view` is measured."""
 
     table: str
     aggregates: tuple[tuple[str, Aggregate], ...]
     where: Condition | None = None
     groups: tuple[Grouping, ...] = ()
     joins: tuple[Join, ...] = ()
+    view: View = WHOLE_ANSWER
+
+    @property
+    def selects_by_noise(self) -> bool:
+        """Whether noisy values decide which rows of the answer are shown."""
+        return self.view.selects_by_noise(tuple(group.name for group in self.groups))
 
 
 # -- a query as SQL text, which no engine sees -----------------------------------------------------------------------------
 
 
 def to_sql(query: Query, unit: str = "unit") -> str:
-    """Return a query as SQL about a table with this privacy unit.
+    """Return what a query measures as SQL about a table with this privacy unit: the query without its view.
 
     >>> from discreet.query.aggregates import CountRows
     >>> older = Compare(Order.AT_LEAST, Ref("age"), Number(Fraction(18)))
@@ -245,6 +413,22 @@ def to_sql(query: Query, unit: str = "unit") -> str:
     where = "" if query.where is None else f" WHERE {_format_condition(query.where)}"
     groups = f" GROUP BY {', '.join(format_value(group.value) for group in query.groups)}" if query.groups else ""
     return f"SELECT {', '.join(items)} FROM {quote_name(query.table)}{joins}{where}{groups}"
+
+
+def format_view(view: View) -> str:
+    """Return the clauses of a view as SQL, to stand after the query.
+
+    >>> format_view(View(order_by=(SortKey("n", descending=True),), limit=3))
+    ' ORDER BY n DESC LIMIT 3'
+    """
+    having = "" if view.having is None else f" HAVING {_format_condition(view.having)}"
+    keys = ", ".join(map(_format_sort_key, view.order_by))
+    limit = "" if view.limit is None else f" LIMIT {view.limit}"
+    return f"{having}{f' ORDER BY {keys}' if keys else ''}{limit}{f' OFFSET {view.offset}' if view.offset else ''}"
+
+
+def _format_sort_key(key: SortKey) -> str:
+    return f"{quote_name(key.column)}{' DESC' * key.descending}{' NULLS FIRST' * key.nulls_first}"
 
 
 def quote_name(name: str) -> str:
@@ -264,7 +448,7 @@ def format_number(number: Fraction) -> str:
     return str(number.numerator) if number.denominator == 1 else f"{float(number)!r}"
 
 
-def format_value(value: Value) -> str:
+def format_value(value: Value | DateTrunc) -> str:
     """Return an expression as SQL."""
     match value:
         case Ref(column=column):
@@ -282,11 +466,27 @@ def format_value(value: Value) -> str:
         case Case(branches=branches, default=default):
             whens = " ".join(f"WHEN {_format_condition(c)} THEN {format_value(v)}" for c, v in branches)
             return f"CASE {whens}{'' if default is None else f' ELSE {format_value(default)}'} END"
+        case Divide(value=inner, divisor=divisor):
+            return f"({format_value(inner)} / {format_number(divisor)})"
+        case Round(value=inner, rounding=rounding, digits=digits):
+            return f"{rounding.value}({format_value(inner)}{f', {digits}' if digits else ''})"
+        case Abs(value=inner):
+            return f"ABS({format_value(inner)})"
+        case Coalesce(values=values):
+            return f"COALESCE({', '.join(map(format_value, values))})"
+        case Extreme(values=values, greatest=greatest):
+            return f"{'GREATEST' if greatest else 'LEAST'}({', '.join(map(format_value, values))})"
+        case NullIf(value=inner, other=other):
+            return f"NULLIF({format_value(inner)}, {format_value(other)})"
+        case DatePart(part=part, column=ref):
+            return f"EXTRACT({part.value.upper()} FROM {format_value(ref)})"
+        case DateTrunc(period=period, column=ref):
+            return f"DATE_TRUNC('{period.value}', {format_value(ref)})"
         case _:
             assert_never(value)
 
 
-def _format_constant(constant: "Value | Constant") -> str:
+def _format_constant(constant: Value | Constant) -> str:
     if not isinstance(constant, Constant):
         return format_value(constant)
     value = constant.value
@@ -301,6 +501,8 @@ def _format_condition(condition: Condition) -> str:
             return f"{format_value(ref)} IN ({', '.join(map(_format_constant, among))})"
         case Missing(value=ref):
             return f"{format_value(ref)} IS NULL"
+        case Like(value=ref, pattern=pattern):
+            return f"{format_value(ref)} LIKE {_format_constant(Constant(pattern))}"
         case All(parts=parts):
             return "(" + " AND ".join(map(_format_condition, parts)) + ")"
         case Any(parts=parts):

@@ -6,11 +6,16 @@ salted hash of itself and the group, which depends on no other unit.
 
 **Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most
 that one unit adds to one group (`max_contribution`: r for a count of rows or of distinct values, 1 for distinct units,
-r·(largest |value|) for a sum), and nothing else. A replaced unit takes its contributions away and brings others: the same
+r·(largest |value|) for a sum, r·(largest |x|·|y|) for a sum of products of two distances x and y, which is reached at a
+corner of their ranges), and nothing else. A replaced unit takes its contributions away and brings others: the same
 groups may then move by the whole range of a signed sum, or twice as many groups by one contribution each. Where
 contributions have one sign, as counts, squares and sums of values on one side of their centre do, a group moves by the
 difference of two numbers between 0 and the largest, so by at most the largest; and no more groups move than there are. One
 count over all rows so moves by one contribution, not by two.
+
+The proof needs that a unit's rows are found together, so that what identifies a unit must differ between units; of several
+columns it is an injective text of all of them (`sql/expressions.py: encode_tuple`). Where each row is a unit, adding or
+removing a unit adds or removes one row, so m = r = 1 without any bounding; a join to a public table keeps it one row.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
 counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
@@ -18,16 +23,26 @@ vectors, both non-negative, has at most the squares of both.
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, product
+from itertools import chain, islice, product
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.aggregates import Quantile
+from discreet.query.dates import list_periods
 from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
-from discreet.query.validate import apply_joins, check_query
+from discreet.query.statistics import (
+    CellCounts,
+    CentredProduct,
+    CentredSum,
+    DistinctCount,
+    ScalarStatistic,
+    Statistic,
+    UnitCount,
+)
+from discreet.query.validate import apply_joins, check_query, kind_of
+from discreet.query.view import check_view
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
@@ -108,15 +123,16 @@ class BoundedQuery:
         return tuple(chain(*by_name))
 
     def only(self, name: str) -> "BoundedQuery":
-        """Return the same query with one of its columns."""
+        """Return the same query with one of its columns, and without a view."""
         aggregates = tuple(column for column in self.query.aggregates if column[0] == name)
-        return replace(self, query=replace(self.query, aggregates=aggregates))
+        return replace(self, query=replace(self.query, aggregates=aggregates, view=ast.WHOLE_ANSWER))
 
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
     """Decide what is computed exactly, and prove what one unit can do to it."""
     table = apply_joins(query.joins, table)
     check_query(query, table)
+    check_view(query, table)
     keys = known_keys(query, table)
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
@@ -124,9 +140,11 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     bounded = BoundedQuery(query, table, neighbours, groups, 1 if table.unique else table.max_rows, keys)
     check_work(bounded)
     for statistic in bounded.statistics:
-        squares = isinstance(statistic, CentredSum) and statistic.power == 2
+        squares = isinstance(statistic, CentredProduct) or (isinstance(statistic, CentredSum) and statistic.power == 2)
         if squares and statistic.step_size(table) > MAX_SQUARED_STEP:
-            raise QueryRefused("Squares of these values leave what doubles can hold", "measure them in another unit")
+            raise QueryRefused(
+                "Squares or products of these values leave what doubles can hold", "measure them in another unit"
+            )
         if bounded.max_contribution(statistic) >= MAX_PRODUCT:
             raise QueryRefused("One unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded
@@ -156,7 +174,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
     """Return every combination of the declared keys; None if the keys of some column are not declared."""
     choices: list[tuple[Key, ...]] = []
     for group in query.groups:
-        kind = table.columns[group.value.column].kind if isinstance(group.value, ast.Ref) else Kind.INTEGER
+        kind = kind_of(group.value, table)
         if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
             raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
@@ -173,14 +191,24 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
 
 
 def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
-    """Return the keys of one grouping: given with the query, or declared; None if they are neither."""
-    value = group.value
+    """Return the keys of one grouping: given with the query, declared, or all that lie between declared bounds; None if
+    they are not known."""
     if group.keys:
         return group.keys
-    if isinstance(value, ast.Bin):
-        bins = grid_range_of(value, table)
-        return tuple(range(bins.lower, bins.upper + 1)) if bins.upper - bins.lower < MAX_KEYS else None
-    column = table.columns[value.column]
-    if column.kind is Kind.REAL:
-        raise QueryRefused(f"`{value.column}` holds reals, which cannot be group keys", f"bin them: {value.column} // 10")
-    return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys
+    match group.value:
+        case ast.Ref(column=name):
+            column = table.columns[name]
+            if column.kind is Kind.REAL:
+                raise QueryRefused(f"`{name}` holds reals, which cannot be group keys", f"bin them: {name} // 10")
+            return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys
+        case ast.DateTrunc(period=period, column=ref):
+            column = table.columns[ref.column]
+            starts = tuple(islice(list_periods(period, *column.moment_bounds), MAX_KEYS + 1)) if column.lower else ()
+            return starts if 0 < len(starts) <= MAX_KEYS else None
+        case ast.DatePart(part=ast.Part.YEAR, column=ref) if table.columns[ref.column].lower is None:
+            return None  # 9,999 years are no list of keys
+        case value:
+            integers = grid_range_of(value, table)
+            step = 10**-value.digits if isinstance(value, ast.Round) else 1
+            keys = range(integers.lower, integers.upper + 1, int(step))
+            return tuple(keys) if len(keys) <= MAX_KEYS else None

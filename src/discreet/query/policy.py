@@ -1,7 +1,7 @@
 """The policy: a table's declarations as TOML, which the steward writes and anyone may read.
 
-A column that is not listed cannot be queried. Bounds are decimals, read exactly; keys are texts, integers, truth values or
-dates.
+A column that is not listed cannot be queried. Bounds are decimals, read exactly, or dates and times; keys are texts,
+integers, truth values or dates.
 """
 
 import json
@@ -11,7 +11,17 @@ from typing import Any
 
 from discreet._numbers import check_int, check_positive
 from discreet.errors import BadParameter
-from discreet.query.schema import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table, suggest_name
+from discreet.query.schema import (
+    DEFAULT_LEAST_EPSILON,
+    DEFAULT_SALT,
+    ROW,
+    Column,
+    Key,
+    Kind,
+    Table,
+    read_unit,
+    suggest_name,
+)
 
 TABLE_FIELDS = {
     "table",
@@ -42,7 +52,7 @@ def read_policy(text: str) -> Table:
         raise make_policy_error("columns", "no column is declared", "add a table for each, such as [columns.id]")
     return Table(
         _read_text(policy, "table"),
-        _read_text(policy, "unit"),
+        _read_unit(policy),
         {name: _read_column(name, fields) for name, fields in columns.items()},
         check_int(policy.get("max_groups", 1), "max_groups", 1),
         check_int(policy.get("max_rows", 1), "max_rows", 1),
@@ -76,7 +86,7 @@ def _load_toml(text: str) -> dict[str, Any]:
 
 def write_policy(table: Table, *, template: bool = False) -> str:
     """Return the policy of a table as text. As a template it has comments that show what else can be declared."""
-    lines = [f"table = {_format_string(table.name)}", f"unit = {_format_string(table.unit)}"]
+    lines = [f"table = {_format_string(table.name)}", f"unit = {_format_unit(table)}"]
     lines += ["# Contribution bounds: in how many groups one unit counts, and with how many rows in each."] * template
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
     lines += ["# true only if no unit ever has two rows: contributions are not bounded then."] * template
@@ -89,7 +99,7 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     for name, column in table.columns.items():
         lines += ["", f"[columns.{_format_string(name)}]", f"kind = {_format_string(column.kind.value)}"]
         lines += _format_bounds(column)
-        if template and name != table.unit:
+        if template and name not in table.unit_columns:
             lines += _format_hints(column)
     return "\n".join(lines) + "\n"
 
@@ -102,7 +112,7 @@ def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT) -> BadPa
 def _format_bounds(column: Column) -> list[str]:
     lines = []
     if column.lower is not None and column.upper is not None:
-        lines += [f"lower = {_format_number(column.lower, 'bounds')}", f"upper = {_format_number(column.upper, 'bounds')}"]
+        lines += [f"lower = {_format_bound(column.lower)}", f"upper = {_format_bound(column.upper)}"]
     if column.keys is not None:
         lines.append(f"keys = [{', '.join(_format_key(key) for key in column.keys if key is not None)}]")
         lines += ["null_key = true"] if None in column.keys else []
@@ -113,6 +123,8 @@ def _format_hints(column: Column) -> list[str]:
     hints = []
     if column.kind in (Kind.INTEGER, Kind.REAL) and column.lower is None:
         hints += ["# lower = 0     # values are clipped to the bounds; never take them from the data", "# upper = 100"]
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP) and column.lower is None:
+        hints += ["# lower = 2024-01-01     # years and months between the bounds are group keys", "# upper = 2024-12-31"]
     if column.kind is Kind.TEXT and column.keys is None:
         hints.append('# keys = ["a", "b"]     # every key that an answer may show')
     return hints
@@ -154,6 +166,21 @@ def _read_text(fields: dict[str, Any], field: str) -> str:
     return value
 
 
+def _read_unit(policy: dict[str, Any]) -> str:
+    """Return the words of the unit: a text, or a list of texts for several columns."""
+    unit = policy.get("unit")
+    if isinstance(unit, list) and unit and all(isinstance(name, str) and name for name in unit):
+        return read_unit(unit)
+    return read_unit(_read_text(policy, "unit"))
+
+
+def _format_unit(table: Table) -> str:
+    columns = table.unit_columns
+    if len(columns) == 1 and columns[0] != ROW:
+        return _format_string(columns[0])
+    return f"[{', '.join(map(_format_string, columns))}]" if columns else _format_string(ROW)
+
+
 def _read_positive(fields: dict[str, Any], field: str) -> Fraction:
     value = fields[field]
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
@@ -171,6 +198,10 @@ def _read_bool(fields: dict[str, Any], field: str) -> bool:
 def _format_string(text: str) -> str:
     """Return a basic string of TOML. JSON's strings are such, but for the character 127."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _format_bound(bound: Any) -> str:
+    return _format_number(bound, "bounds") if isinstance(bound, Fraction) else str(bound.isoformat())
 
 
 def _format_number(exact: Fraction, field: str) -> str:

@@ -4,9 +4,10 @@ Declarations are public and never taken from the data. Values outside the declar
 key that is not declared are dropped, and what a unit has beyond the contribution bounds does not count.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time
 from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
@@ -18,6 +19,9 @@ from discreet.errors import BadParameter
 
 Key: TypeAlias = str | int | bool | date | datetime | None
 """A group key. Reals are none: engines do not agree on their text."""
+
+BoundLike: TypeAlias = Number | str | date
+"""A bound as it is declared: a number, or a date or time, also as text."""
 
 
 class Kind(Enum):
@@ -41,6 +45,68 @@ DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
 may cost next to nothing."""
 
 
+ROW = "row"
+"""The privacy unit of a table without an id, whose owner says that each row is one person. No column is called so."""
+
+ROW_UNIT_NOTE = "Each row is one person; this is an assumption of the owner."
+"""What is said of the guarantee wherever the privacy unit is a row."""
+
+
+def format_unit(columns: Sequence[str]) -> str:
+    """Return a privacy unit in words: the name of its column, its columns in parentheses, or `row` if it has none.
+
+    Different units have different words, because an account is bound to the words of its unit: names that could be taken
+    for other words are in double quotes.
+
+    >>> format_unit(["id"]), format_unit(["household", "person"]), format_unit([])
+    ('id', '(household, person)', 'row')
+    >>> format_unit(["(a, b)"]), format_unit(["a, b", "c"])
+    ('"(a, b)"', '("a, b", c)')
+    """
+    if len(columns) == 1:
+        [name] = columns
+        return _quote(name) if name == ROW or name.startswith(("(", '"')) else name
+    parts = (name if name.isidentifier() else _quote(name) for name in columns)
+    return f"({', '.join(parts)})" if columns else ROW
+
+
+def parse_unit(words: str) -> tuple[str, ...]:
+    """Return the columns of a privacy unit, none if it is a row: what `format_unit` wrote.
+
+    >>> parse_unit("id"), parse_unit('(household, "first name")'), parse_unit("row")
+    (('id',), ('household', 'first name'), ())
+    """
+    if words == ROW:
+        return ()
+    if not words.startswith(("(", '"')):
+        return (words,)
+    listed = words[1:-1] if words.startswith("(") and words.endswith(")") else words
+    columns = tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in _UNIT_PART.findall(listed))
+    if not columns or format_unit(columns) != words:
+        raise BadParameter("unit", repr(words), "not a privacy unit", "name a column, or several: (household, person)")
+    return columns
+
+
+def read_unit(unit: str | Sequence[str]) -> str:
+    """Return the words of a privacy unit as declared: the name of its column, the names of several, or "row".
+
+    >>> read_unit("id"), read_unit(("household", "person")), read_unit("row")
+    ('id', '(household, person)', 'row')
+    """
+    columns = [unit] if isinstance(unit, str) else unit
+    if not isinstance(columns, list | tuple) or not columns or not all(isinstance(name, str) and name for name in columns):
+        hint = 'name the column, or the columns, that identify a person: unit="id", unit=("household", "person")'
+        raise BadParameter("unit", repr(unit), "not the name of a column, nor a tuple of names", hint)
+    return ROW if unit == ROW else format_unit(columns)
+
+
+_UNIT_PART = re.compile(r'"((?:[^"]|"")+)"|([^",\s]+)')
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 def suggest_name(name: object, known: Iterable[str]) -> str:
     """Return a hint with the known names that are closest to a name, or with all of them if none is close.
 
@@ -59,6 +125,39 @@ def suggest_name(name: object, known: Iterable[str]) -> str:
         return f"did you mean {' or '.join(f'`{bare[each]}`' for each in close)}?"
     rest = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return f"use one of {', '.join(f'`{each}`' for each in names[:MAX_LISTED])}{rest}"
+
+
+def parse_moment(text: str, kind: Kind) -> date | None:
+    """Return a date, or a time without a time zone, that is written as in ISO 8601; None if the text is neither.
+
+    >>> parse_moment("2024-02-29", Kind.DATE), parse_moment("2024-02-29 12:30:00", Kind.DATE)
+    (datetime.date(2024, 2, 29), None)
+    """
+    try:
+        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+
+
+def _to_number(bound: "BoundLike", name: str) -> Fraction:
+    if isinstance(bound, str | date):
+        raise BadParameter(name, str(bound), "not a number", "give an int, Fraction, Decimal or float")
+    return to_rational(bound, name)
+
+
+def _to_moment(bound: "BoundLike", kind: Kind, name: str) -> date:
+    """Return a bound of a column of dates or timestamps. An upper bound without a time is the end of that day."""
+    moment: object = bound
+    if isinstance(bound, str):
+        day = parse_moment(bound, Kind.DATE)
+        moment = parse_moment(bound, kind) if day is None else day
+    if isinstance(moment, date) and not isinstance(moment, datetime) and kind is Kind.TIMESTAMP:
+        moment = datetime.combine(moment, time.max if name == "upper" else time.min)
+    if not isinstance(moment, date) or not accepts(kind, moment):
+        example = "2024-12-31" if kind is Kind.DATE else "2024-12-31 or 2024-12-31T12:00:00, in UTC and without an offset"
+        raise BadParameter(name, str(bound), f"not a {kind.value}", f"write it as {example}")
+    return moment
 
 
 def accepts(kind: Kind, key: Key) -> bool:
@@ -82,20 +181,44 @@ def accepts(kind: Kind, key: Key) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its kind, the bounds that its values are clipped to, and its declared keys."""
+    """One column: its kind, the bounds that its values are clipped to, and its declared keys.
+
+    Bounds of integers and reals are numbers; bounds of dates and timestamps are of the column's own kind.
+    """
 
     kind: Kind
-    lower: Fraction | None = None
-    upper: Fraction | None = None
+    lower: Fraction | date | None = None
+    upper: Fraction | date | None = None
     keys: tuple[Key, ...] | None = None
 
-    def with_bounds(self, lower: Number, upper: Number) -> "Column":
-        """Return the same column with declared bounds.
+    @property
+    def number_bounds(self) -> tuple[Fraction, Fraction] | None:
+        """The declared bounds of a column of numbers."""
+        if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction):
+            return self.lower, self.upper
+        return None
+
+    @property
+    def moment_bounds(self) -> tuple[date, date]:
+        """The bounds of a column of dates or timestamps: the declared ones, else the years 1 to 9999."""
+        if isinstance(self.lower, date) and isinstance(self.upper, date):
+            return self.lower, self.upper
+        return (datetime.min, datetime.max) if self.kind is Kind.TIMESTAMP else (date.min, date.max)
+
+    def with_bounds(self, lower: "BoundLike", upper: "BoundLike") -> "Column":
+        """Return the same column with declared bounds: numbers, or dates and times in UTC as ISO 8601 has them.
 
         >>> Column(Kind.INTEGER).with_bounds(18, 65).upper
         Fraction(65, 1)
+        >>> Column(Kind.TIMESTAMP).with_bounds("2024-01-01", "2024-12-31").upper
+        datetime.datetime(2024, 12, 31, 23, 59, 59, 999999)
         """
-        low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
+        if self.kind in (Kind.DATE, Kind.TIMESTAMP):
+            first, last = _to_moment(lower, self.kind, "lower"), _to_moment(upper, self.kind, "upper")
+            if first > last:
+                raise BadParameter("lower", str(first), f"must not lie after upper = {last}", "give the earlier bound first")
+            return Column(self.kind, first, last, self.keys)
+        low, high = _to_number(lower, "lower"), _to_number(upper, "upper")
         if low >= high:
             raise BadParameter(
                 "bounds",
@@ -141,7 +264,11 @@ class PublicTable:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with private rows. Contribution bounds that are not declared are 1: one group per unit, one row in it."""
+    """A table with private rows. Contribution bounds that are not declared are 1: one group per unit, one row in it.
+
+    `unit` is the privacy unit in the words of `format_unit`: a column, several, or `row`. Where each row is a unit of its
+    own, `unique` is true by construction, and no column identifies a unit.
+    """
 
     name: str
     unit: str
@@ -153,19 +280,16 @@ class Table:
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
     adjusted_after_looking: bool = False  # whether declarations were changed because of what the data hold
+    discovered: frozenset[str] = frozenset()  # columns whose bounds were discovered privately, not declared
+    unit_columns: tuple[str, ...] = field(init=False, repr=False, compare=False)  # none where each row is a unit
     grid_ranges: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # cache of query.grid
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
-        if self.unit not in self.columns:
-            raise BadParameter("unit", repr(self.unit), "not a column of the table", suggest_name(self.unit, self.columns))
-        if self.columns[self.unit].kind is Kind.REAL:
-            raise BadParameter(
-                "unit",
-                repr(self.unit),
-                "a real column, whose text differs between engines",
-                "make it an integer or a text",
-            )
+        if not isinstance(self.unit, str):
+            raise BadParameter("unit", repr(self.unit), "not the words of a unit", "write them with format_unit")
+        object.__setattr__(self, "unit_columns", parse_unit(self.unit))
+        self._check_unit()
         check_int(self.max_groups, "max_groups", 1)
         check_int(self.max_rows, "max_rows", 1)
         for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a unit unbounded
@@ -174,5 +298,27 @@ class Table:
         names = [self.name.lower(), *(name.lower() for name in self.public)]
         if len(set(names)) != len(names):
             raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own name")
+        if not self.unit_columns:
+            object.__setattr__(self, "unique", True)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "public", MappingProxyType(dict(self.public)))
+
+    def _check_unit(self) -> None:
+        """Refuse columns that do not identify a unit."""
+        if not self.unit_columns:
+            refuse_row_column(self.columns)
+        if len(set(self.unit_columns)) != len(self.unit_columns):
+            raise BadParameter("unit", self.unit, "a column is named twice", "name each column once")
+        for name in self.unit_columns:
+            if name not in self.columns:
+                raise BadParameter("unit", repr(name), "not a column of the table", suggest_name(name, self.columns))
+            if self.columns[name].kind is Kind.REAL:
+                reason = "a real column, whose text differs between engines"
+                raise BadParameter("unit", repr(name), reason, "make it an integer or a text")
+
+
+def refuse_row_column(names: Iterable[str]) -> None:
+    """Refuse the unit `row` where a column is called so, in any case of its letters: it might be meant."""
+    if same := [name for name in names if name.lower() == ROW]:
+        reason = f"the source has a column {same[0]!r}, and a unit that is a row has no column"
+        raise BadParameter("unit", repr(ROW), reason, "rename the column, or name another unit")

@@ -7,25 +7,32 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from discreet import __version__
-from discreet._numbers import Bounds, Number
-from discreet.accounting.cost import Budget
+from discreet._numbers import Number
+from discreet.accounting.cost import Budget, Cost, Remaining
+from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
-from discreet.errors import BadParameter, QueryRefused
-from discreet.ledger.account import Account, validate_name
+from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
+from discreet.formats import count_things, make_html_notes
+from discreet.ledger.account import Account, validate_name, warn_of_unrelated
+from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
+from discreet.query.currency_advice import explain_currency
 from discreet.query.parser import QueryLike
 from discreet.query.quote import Quote, quote
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Table
+from discreet.query.view import explain_view
 from discreet.session.discovery import (
     BUDGET_SHARE,
     Discovery,
@@ -35,16 +42,45 @@ from discreet.session.discovery import (
     combine_costs,
 )
 from discreet.session.executor import Executor, RunOptions
+from discreet.session.missing import find_missing, make_error
+from discreet.session.options import SourceOptions
 from discreet.session.source import Source
+from discreet.text import to_printable
 from discreet.units import Neighbours
 
 if TYPE_CHECKING:
     from discreet.ledger.keys import SigningKey as SecretKey
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
-@dataclass(frozen=True)
+
+def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Turn the refusal of a query that lacks declarations into one that lists all of them. For methods of a session whose
+    first parameter is the query."""
+
+    @wraps(method)
+    def run(*args: _Arguments.args, **given: _Arguments.kwargs) -> _Result:
+        try:
+            return method(*args, **given)
+        except QueryRefused as refused:
+            session: Any = args[0]
+            raise session._list_missing(args[1] if len(args) > 1 else given["query"], refused) from None
+
+    return run
+
+
+@dataclass(frozen=True, repr=False)
 class Session:
-    """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered."""
+    """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered. `print`, a shell
+    and a notebook show the source, what is declared about it, and the budget.
+
+    >>> from discreet.session.connect import connect
+    >>> connect("examples/people.csv", unit="id", unique=True, epsilon=1)
+    Session on people: privacy unit id (add or remove one unit), one row per id.
+    Budget: ε = 1 of 1 remaining, 0% spent.
+    Column types were inferred from the file. Declare them in a policy (`discreet policy init`).
+    """
 
     engine: Engine
     table: Table
@@ -55,6 +91,7 @@ class Session:
     auto_bounds: frozenset[str] = frozenset()  # columns whose bounds shall be discovered privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
+    options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
     executor: Executor = field(init=False, repr=False, compare=False)  # what reserves, runs and records
     discovery: Discovery = field(init=False, repr=False, compare=False)  # what discovers bounds and sizes
@@ -73,17 +110,57 @@ class Session:
         for origin in source.engine.origins:
             quarantine.check(origin)
         source.validate()
+        notes = source.notes
+        if isinstance(account, LedgerAccount):
+            about = privacy_unit_of({"unit": source.table.unit, "neighbours": neighbours.definition})
+            warning = warn_of_unrelated(account.initial_state, account.list_unrelated(about))
+            notes += () if warning is None else (warning,)
         return cls(
-            source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
-            None if label is None else read_label(label),
+            source.engine, source.table, account, delta, neighbours, notes, source.auto_bounds, quarantine,
+            None if label is None else read_label(label), source.options,
         )  # fmt: skip
 
     @property
     def budget(self) -> Budget:
-        """The whole budget: the ε that it guarantees at δ, what is spent and what remains."""
+        """The account's budget: the ε that remains at δ, the share that is spent, and both in the account's currency."""
+        return Budget.of(self.account.budget, self.delta)
+
+    @property
+    def remaining(self) -> Remaining:
+        """What can still be spent: a query at this ε fits the account and every parent of it."""
+        if isinstance(self.account, LedgerAccount):
+            return Remaining.of([(each.budget, each.delta) for each in self.account.state.lineage])
+        return Remaining.of([(self.account.budget, self.delta)])
+
+    def _list_lines(self) -> list[str]:
+        table, unit = self.table, self.table.unit
+        groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
+        limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
+        limits = limits if table.unit_columns else "which is an assumption of the owner: each row is one person"
+        return [
+            f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
+            str(self.budget),
+            *self._describe_parents(),
+            *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
+            *self.notes,
+        ]
+
+    def _describe_parents(self) -> list[str]:
+        if not isinstance(self.account, LedgerAccount) or self.account.initial_state.parent is None:
+            return []
+        names = " and ".join(f'"{each.name}"' for each in self.account.initial_state.lineage[1:])
+        return [f"Capped by {names}: {str(self.remaining)[0].lower()}{str(self.remaining)[1:]}"]
+
+    @property
+    def _opened_epsilon(self) -> Fraction:
         budget = self.account.budget
-        epsilon = budget.epsilon(self.delta)
-        return Budget(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
+        return largest_epsilon(budget.currency, budget.limit, self.delta)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(to_printable, self._list_lines()))
+
+    def _repr_html_(self) -> str:
+        return make_html_notes(self._list_lines())
 
     @property
     def calibrator(self) -> Calibrator:
@@ -94,12 +171,14 @@ class Session:
         """Return a query with its sensitivities. Bounds that are still to be discovered are stood in for by placeholders."""
         return self.discovery.outline(query)
 
+    @_lists_missing
     def calibrate(self, query: QueryLike, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), AccuracyTarget(epsilon, weights=weights)
         choice = self.calibrator.choose_epsilon(bounded, target)
         return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
+    @_lists_missing
     def quote(
         self,
         query: QueryLike,
@@ -118,10 +197,13 @@ class Session:
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
-        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit)
-        cost, notes = calibrator.cost_of(measurement.event), (*self.notes, *choice.notes)
+        view = bounded.query.view
+        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(view)
+        cost = calibrator.cost_of(measurement.event)
+        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes, *explain_view(bounded.query))
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
+    @_lists_missing
     def ask(
         self,
         query: QueryLike,
@@ -167,8 +249,21 @@ class Session:
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
         answer = self.executor.run(measurement, options, intervals, depends_on)
-        answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *choice.notes)))
-        return combine_costs(self.calibrator, answer, steps) if steps else answer
+        explanation = " ".join((answer.explanation, *self.notes, *choice.notes))
+        if steps:
+            return combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
+        return replace(answer, explanation=explanation, notes=_explain_epsilon(answer.cost, choice.epsilon))
+
+    def _list_missing(self, query: QueryLike, refused: QueryRefused) -> QueryRefused:
+        """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""
+        if isinstance(refused, MissingDeclarations):
+            return refused
+        discovers_keys = self.delta > 0 and self.account.budget.currency.spends_delta
+        try:
+            missing = find_missing(query, self.table, auto_bounds=self.auto_bounds, discovers_keys=discovers_keys)
+        except QueryRefused:
+            return refused
+        return make_error(missing, refused, self.options) if missing.count else refused
 
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
@@ -176,6 +271,7 @@ class Session:
         """Discover the bounds of a numeric column privately, at this ε; later queries use them."""
         return self.discovery.discover_column(column, epsilon, RunOptions(bits, id=id, fresh=fresh)).bounds
 
+    @_lists_missing
     def find_epsilon(
         self,
         query: QueryLike,
@@ -198,7 +294,6 @@ class Session:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
         from discreet.ledger.certificate import make_certificate
-        from discreet.ledger.chain import LedgerAccount
 
         if not isinstance(self.account, LedgerAccount) or answer.reference is None:
             raise BadParameter("answer", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
@@ -207,6 +302,12 @@ class Session:
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
             depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
+
+
+def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:
+    """Say why the ε that is reported differs from the ε that was asked for, if it does."""
+    said = None if cost is None else cost.explain_epsilon(asked)
+    return () if said is None else (said,)
 
 
 def read_label(label: str) -> str:

@@ -12,13 +12,14 @@ from typing import Any
 
 from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.basic import Point
-from discreet.accounting.cost import Cost
+from discreet.accounting.cost import SHOWN_DIGITS
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
 from discreet.query.answer import explain_sensitivity
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
+from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.execution import WorkloadAnswers
@@ -49,11 +50,12 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     table, point = plan.session.table, _published_point(answers)
     label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
+    assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
     return (
-        f"All {len(plan.bounded_queries)} tables together are differentially private with "
-        f"**ε = {format_up(point.epsilon, 3)}**{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are "
-        "about the rows of "
-        f"{format_markdown_code(table.name)}{label}."
+        f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = "
+        f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
+        f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
+        f"{format_markdown_code(table.name)}{label}.{assumption}"
     )
 
 
@@ -137,7 +139,9 @@ def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     unit, point = escape_markdown(plan.session.table.unit), _published_point(answers)
     three = group_privacy(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
-    figures = f"ε = {format_up(three.epsilon, 3)}" + (f" and δ = {format_up(three.delta, 3)}" if point.delta else "")
+    figures = f"ε = {format_up(three.epsilon, SHOWN_DIGITS)}" + (
+        f" and δ = {format_up(three.delta, 3)}" if point.delta else ""
+    )
     nothing = " (which guarantees nothing)" if three.delta >= 1 else ""
     return (
         "## What is not protected\n\n"
@@ -172,10 +176,13 @@ def _describe_tables(plan: WorkloadPlan, answers: WorkloadAnswers, missing_chart
         estimates = [estimate for _, row in answer.rows for estimate in row]
         reliable = sum(estimate.reliable for estimate in estimates)
         first = format_interval(estimates[0].value, estimates[0].lower, estimates[0].upper) if estimates else "none"
-        sql = format_markdown_code(to_sql(bounded.query, bounded.table.unit)).replace("|", "\\|")
+        text = to_sql(bounded.query, bounded.table.unit) + format_view(bounded.query.view)
+        sql = format_markdown_code(text).replace("|", "\\|")
         chart = "its chart could not be drawn" if query.name in missing_charts else f"[chart]({query.name}.png)"
         lines.append(f"| [{query.name}]({query.name}.csv) ({chart}) | {sql} | {len(estimates)} | {reliable} | {first} |")
-    return "\n".join(lines)
+    viewed = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
+    notes = [f"`{name}`: {escape_markdown(answer.view_note)}" for name, answer in viewed if answer.view_note]
+    return "\n\n".join(("\n".join(lines), *notes))
 
 
 # -- provenance -------------------------------------------------------------------------------------------------------------
@@ -187,7 +194,7 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     lines = [
         "## How it was made\n",
         f"All noise was fixed before the first row was read, and was charged as one plan, {how}: "
-        f"{_format_amount(answers.cost)} of the budget. It is drawn exactly, as integers.",
+        f"{answers.cost.describe_charge()}. It is drawn exactly, as integers.",
     ]
     if plan.is_raised:
         lines.append(explain_raised_epsilon(plan.session.table.least_epsilon))
@@ -211,8 +218,3 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     if any(answer.tainted for answer in answers.answers):
         lines.append("\n**Made with seeded bits: for tests, never for publication.**")
     return "\n".join(lines)
-
-
-def _format_amount(cost: Cost) -> str:
-    """Write an amount with the symbol of its currency; an account in GDP adds up μ²."""
-    return f"{cost.currency.symbol} = {format_up(cost.amount, 3)}"

@@ -18,7 +18,7 @@ from math import inf, log
 from discreet._numbers import Number, check_confidence, read_decimal, read_positive, smallest_where, to_rational
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp
+from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, amount_or_zero
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
@@ -33,7 +33,6 @@ from discreet.query.calibrate import (
     check_drawable,
     explain_raised_epsilon,
     make_least_epsilon_error,
-    smallest_amount,
 )
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
@@ -322,7 +321,7 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
 
 def _raise_to_least_epsilon(plan: WorkloadPlan) -> WorkloadPlan:
     """Return the plan with so much less noise that its debit costs what the policy's least ε buys."""
-    floor = smallest_amount(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
+    floor = amount_or_zero(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
     if plan.charge >= floor:
         return plan
     return replace(
