@@ -133,7 +133,8 @@ def check_probability(value: Number, name: str) -> Fraction:
     """Return `value` as a rational; refuse it unless it lies strictly between 0 and 1."""
     exact = to_rational(value, name)
     if not 0 < exact < 1:
-        raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", "give one that does")
+        example = "one far below one in the number of people, for example 1e-6" if name == "delta" else "for example 0.5"
+        raise BadParameter(name, format_rational(exact), "must lie strictly between 0 and 1", f"give {example}")
     return exact
 
 
@@ -167,7 +168,7 @@ def check_confidence(confidence: Number) -> float:
     if not MIN_CONFIDENCE <= exact <= MAX_CONFIDENCE:
         raise BadParameter(
             "confidence",
-            format_rational(exact),
+            f"{nearest_float(exact):.12g}",
             "must lie between 1e-6 and 1 - 1e-12",
             "give one that does, for example 0.95",
         )

@@ -221,9 +221,9 @@ class Column:
         low, high = _to_number(lower, "lower"), _to_number(upper, "upper")
         if low >= high:
             raise BadParameter(
-                "lower",
-                format_rational(low),
-                f"must lie below upper = {format_rational(high)}",
+                "bounds",
+                f"{format_rational(low)}:{format_rational(high)}",
+                "the lower bound must lie below the upper one",
                 "give the smaller bound first",
             )
         if self.kind not in (Kind.INTEGER, Kind.REAL):

@@ -218,7 +218,11 @@ def read_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | No
     >>> [query.name for query in read_workload("examples/publish.toml").questions]
     ['headcount', 'pay', 'ages', 'spread']
     """
-    text = read_text(path, lambda reason: SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path"))
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path", parameter="plan")
+
+    text = read_text(path, refuse)
     return parse_workload(text, Path(path).parent if beside is None else Path(beside))
 
 
@@ -232,13 +236,16 @@ def parse_workload(text: str, beside: Path) -> Workload:
     try:
         plan = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as mistake:
-        raise BadParameter("plan", "this text", f"not TOML ({mistake})", "see docs/publishing.md") from None
+        raise BadParameter("plan", "this text", f"not TOML ({mistake})", "correct that line") from None
     top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside)
     budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside)
     questions = top.pop("questions", {})
-    for key, table in (("source", top), ("budget.epsilon", budget)):
+    for key, table, example in (
+        ("source", top, 'source = "people.csv"'),
+        ("budget.epsilon", budget, "epsilon = 1 in [budget]"),
+    ):
         if key.removeprefix("budget.") not in table:
-            raise BadParameter(key, "missing", "a plan needs it", "see docs/publishing.md")
+            raise BadParameter(key, "missing", "a plan needs it", f"write {example}")
     queries = tuple(_parse_query(name, fields, beside) for name, fields in questions.items())
     return Workload(questions=queries, text=text, **top, **budget)
 
@@ -253,7 +260,7 @@ def _parse_query(name: str, fields: Any, beside: Path) -> WorkloadQuery:
 def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path) -> dict[str, Any]:
     """The fields of a table of the plan: known keys, texts where texts belong, paths made relative to `beside`."""
     if not isinstance(table, dict):
-        raise BadParameter(where, repr(table), "not a table of keys", "see docs/publishing.md")
+        raise BadParameter(where, repr(table), "not a table of keys", f"write [{where}] and keys below it")
     for name, value in table.items():
         key = f"{where}.{name}" if where else name
         if name not in allowed:
