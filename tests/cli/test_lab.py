@@ -87,7 +87,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = run("show", "noise-l1", "--save", tmp_path / "a.png")
     assert done.returncode == 2
-    assert "pip install 'discreet[plot]'" in done.stderr
+    assert "pip install 'discreet[lab]'" in done.stderr
     assert json.loads(run("show", "noise-l1", "--json").stdout)["numbers"]
 
 

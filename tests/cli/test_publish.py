@@ -28,7 +28,7 @@ def test_a_dry_run_shows_three_budgets_and_writes_nothing(tmp_path: Path) -> Non
     for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the sizes in the plan"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
-    assert list(found) == ["cost", "fits", "raised", "budgets"]
+    assert list(found) == ["cost", "fits", "raised", "budgets", "targets", "missing", "assumed"]
     assert [each["share"] for each in found["budgets"]] == [0.5, 1, 2]
     assert found["cost"]["epsilon"]["upper"] <= 1.5
     assert not (tmp_path / "out").exists()
@@ -41,7 +41,7 @@ def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
     out = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--json")
     assert out.returncode == 0, out.stderr
     found = json.loads(out.stdout)
-    assert {"heads.csv", "heads.parquet", "heads.png", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
+    assert {"heads.csv", "heads.parquet", "heads.svg", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
         *found["files"]
     }
     assert run("verify", str(tmp_path / "out" / "release.json"), "--ledger", str(tmp_path / "hr.ledger")).returncode == 0

@@ -1,7 +1,7 @@
 """A figure as a value: its caption, its numbers and how they are drawn; and its PNG.
 
 A PNG is reproducible bit for bit: no settings of the user are read, the fonts are those of matplotlib, and no date is
-written. The caption and the numbers are stored in it. Drawing needs the extra `plot`.
+written. The caption and the numbers are stored in it. Drawing needs the extra `lab`.
 """
 
 import json
@@ -105,7 +105,7 @@ def render_png(figure: Figure, numbers: Numbers | None = None) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Sheet
     except ImportError:
-        raise BadParameter("picture", figure.name, "matplotlib is not installed", "pip install 'discreet[plot]'") from None
+        raise BadParameter("picture", figure.name, "matplotlib is not installed", "pip install 'discreet[lab]'") from None
     lines = [line for part in figure.caption.split("\n") for line in wrap(part, 114)]
     with style.context(["default", _STYLE]):
         sheet = Sheet(figsize=(WIDTH, HEIGHT), dpi=DPI)
