@@ -10,7 +10,7 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from select import select
 from tempfile import TemporaryDirectory
@@ -35,15 +35,12 @@ class Page:
     events: list[dict[str, Any]]
     evaluate: Any  # a function from an expression of JavaScript to its value
     screenshot: bytes = b""
-    texts: str = field(default="")
 
     @property
     def requests(self) -> list[str]:
         """The addresses that it loaded, but for its own file and what it holds itself."""
-        sent = (
-            each["params"]["request"]["url"] for each in self.events if each.get("method") == "Network.requestWillBeSent"
-        )
-        urls = [each["params"]["request"]["url"] for each in sent]
+        sent = [each["params"] for each in self.events if each.get("method") == "Network.requestWillBeSent"]
+        urls = [each["request"]["url"] for each in sent]
         return [url for url in urls if not url.startswith(("data:", "blob:"))][1:]
 
     @property
@@ -122,10 +119,7 @@ class Browser:
         while not evaluate(ready):
             assert monotonic() < end, (f"{ready} stays false", Page(self.events, evaluate).complaints)
         picture = b64decode(self.call("Page.captureScreenshot", session, captureBeyondViewport=True)["data"])
-        texts = evaluate(
-            "document.body.innerText + ' ' + [...document.querySelectorAll('svg text')].map(t => t.textContent)"
-        )
-        return Page(self.events, evaluate, picture, texts)
+        return Page(self.events, evaluate, picture)
 
 
 @contextmanager

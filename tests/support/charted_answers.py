@@ -161,4 +161,4 @@ ANSWERS: dict[str, Answer] = {
             (("b",), (Estimate(1.7e308, -1.7e308, 1.7e308, False),)),
         ],
     ),
-}  # fmt: skip
+}
