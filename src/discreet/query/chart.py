@@ -46,6 +46,7 @@ MAX_WIDTH_RATIO = 10.0
 LARGEST = 1e300
 """A scale over more than this overflows a double."""
 CONFIG: Spec = {
+    "font": "Arial, Helvetica, Liberation Sans, sans-serif",  # as wide as each other; the last one is the viewer's
     "mark": {"aria": False},  # Vega-Lite would write titles into the expressions of descriptions
     "background": "#FFFFFF",
     "view": {"stroke": None},
@@ -82,6 +83,7 @@ def make_spec(answer: "Answer", title: str | None = None) -> Spec:
         "$schema": SCHEMA,
         "description": f"{_shorten(head, MAX_TITLE)}. {' '.join(notes)}",
         "title": {"text": _shorten(head, MAX_TITLE), "subtitle": notes},
+        "padding": {"left": 8 + _count_label_characters(body), "top": 8, "right": 12, "bottom": 8},
         **body,
         "config": CONFIG,
     }
@@ -113,6 +115,14 @@ def _describe_intervals(answer: "Answer") -> str:
     share = format_down(100 * float(answer.confidence))
     together = ", all of them together" if answer.simultaneous else ""
     return f"{share}% intervals of the clipped statistics{together}."
+
+
+def _count_label_characters(spec: Any) -> int:
+    """Return the length of the longest label. A viewer's letters may be a sixth wider than those that the place was
+    measured for: about a pixel each."""
+    parts = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    own = len(spec.get("inner", "")) + len(spec.get("outer", "")) if isinstance(spec, dict) and "inner" in spec else 0
+    return max([own, *map(_count_label_characters, parts)])
 
 
 def _count_columns(rows: int, series: Sequence[Series]) -> int:
@@ -166,33 +176,22 @@ class _Panel:
         return any(mark.outer for mark in self.marks)
 
     @property
-    def limits(self) -> tuple[float, float]:
-        """The least and the greatest finite number to show, and 0."""
-        ends = [end for mark in self.marks for end in (mark.estimate.value, mark.estimate.lower, mark.estimate.upper)]
-        finite = [_to_double(end) for end in ends if isfinite(_to_double(end))]
-        return min([0.0, *finite]), max([0.0, *finite])
-
-    @property
     def is_open(self) -> bool:
         """Whether an interval has no end."""
         return any(abs(_to_double(end)) == inf for mark in self.marks for end in (mark.estimate.lower, mark.estimate.upper))
 
     @property
-    def scale(self) -> Spec:
-        """The scale of the values. An interval without an end reaches to the edge."""
-        low, high = self.limits
-        if not self.is_open:
-            return {"zero": True}
-        return {"domain": [*self._edges(low, high)], "nice": False}
-
-    @staticmethod
-    def _edges(low: float, high: float) -> tuple[float, float]:
-        room = (high - low) / 8 or 1.0
-        return low - room, high + room
+    def domain(self) -> tuple[float, float]:
+        """From where to where the values are shown: all finite ends and 0, with room for caps, or for ends that are none."""
+        ends = [end for mark in self.marks for end in (mark.estimate.value, mark.estimate.lower, mark.estimate.upper)]
+        finite = [number for number in map(_to_double, ends) if isfinite(number)]
+        low, high = min([0.0, *finite]), max([0.0, *finite])
+        room = (high - low) / (8 if self.is_open else 40) or 1.0
+        return low - room if low < 0 or self.is_open else 0.0, high + room if high > 0 or self.is_open else room / 40
 
     def to_values(self) -> list[Spec]:
         """The data of the panel: one object per estimate, in order."""
-        low, high = self._edges(*self.limits)
+        low, high = self.domain
         values = []
         for order, mark in enumerate(self.marks):
             estimate = mark.estimate
@@ -450,7 +449,7 @@ def _value(panel: _Panel, field: str = "value") -> Spec:
         "field": field,
         "type": "quantitative",
         "title": title,
-        "scale": panel.scale,
+        "scale": {"domain": [*panel.domain], "nice": False},
         "axis": {"tickCount": 4 if panel.is_split else 6},
     }
 
