@@ -120,7 +120,7 @@ def _print_target_costs(plan: "WorkloadPlan", prices: "tuple[TargetCost, ...]") 
         if each.column is not None
     ]  # fmt: skip
     Console().print(make_rich_table(None, ["query", "column", "allowed error", "costs by itself"], lines, left=2))
-    print_styled(f"All allowed errors together: {describe_shortfall(plan)}.")
+    print_styled(f"Together the allowed errors cost {describe_shortfall(plan)}.")
 
 
 def _summarise_targets(solved: "WorkloadPlan", prices: "tuple[TargetCost, ...]") -> dict[str, object]:

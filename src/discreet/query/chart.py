@@ -12,7 +12,7 @@ either. No channel leads to an address.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -45,6 +45,7 @@ MAX_WIDTH_RATIO = 10.0
 """Cells whose widths differ more are drawn as bars of the same width: the narrow ones would not be seen."""
 LARGEST = 1e300
 """A scale over more than this overflows a double."""
+SIDES = ("left", "top", "right", "bottom")
 CONFIG: Spec = {
     "font": "Arial, Helvetica, Liberation Sans, sans-serif",  # as wide as each other; the last one is the viewer's
     "mark": {"aria": False},  # Vega-Lite would write titles into the expressions of descriptions
@@ -83,7 +84,7 @@ def make_spec(answer: "Answer", title: str | None = None) -> Spec:
         "$schema": SCHEMA,
         "description": f"{_shorten(head, MAX_TITLE)}. {' '.join(notes)}",
         "title": {"text": _shorten(head, MAX_TITLE), "subtitle": notes},
-        "padding": {"left": 8 + _count_label_characters(body), "top": 8, "right": 12, "bottom": 8},
+        "padding": dict(zip(SIDES, (8 + _count_label_characters(body), 8, 12, 8), strict=True)),
         **body,
         "config": CONFIG,
     }
@@ -91,8 +92,6 @@ def make_spec(answer: "Answer", title: str | None = None) -> Spec:
 
 def choose_column(answer: "Answer", name: str) -> "Answer":
     """Return the answer with one of its columns only, or with all cells of one histogram."""
-    from dataclasses import replace
-
     series = split_series(answer.schema)
     for each in series:
         if each.name == name:

@@ -16,7 +16,7 @@ from discreet.query.postprocess import AnswerRows
 _CELL = re.compile(r"(?s)(.*)\[(-?[0-9.]+(?:e[+-]?\d+)?),(-?[0-9.]+(?:e[+-]?\d+)?)([)\]])")
 
 
-class Cell(NamedTuple):
+class CellEdges(NamedTuple):
     """The edges of a cell of a histogram."""
 
     lower: float
@@ -34,7 +34,7 @@ class Series:
     name: str
     first: int  # the position of its first column in the answer
     columns: tuple[AnswerColumn, ...]
-    cells: tuple[Cell, ...] = ()  # of a histogram, in order
+    cells: tuple[CellEdges, ...] = ()  # of a histogram, in order
 
     @property
     def label(self) -> str:
@@ -63,15 +63,15 @@ def split_series(schema: Sequence[AnswerColumn]) -> tuple[Series, ...]:
     return tuple(found)
 
 
-def _read_cells(schema: Sequence[AnswerColumn]) -> tuple[str, tuple[Cell, ...]]:
+def _read_cells(schema: Sequence[AnswerColumn]) -> tuple[str, tuple[CellEdges, ...]]:
     """Return the name and the cells of the histogram that begins here; no cells if none does."""
-    name, cells = "", list[Cell]()
+    name, cells = "", list[CellEdges]()
     for column in schema:
         match = _CELL.fullmatch(column.name) if column.is_count else None
         if match is None or (cells and (match[1] != name or float(match[2]) != cells[-1].upper)):
             break
         name = match[1]
-        cells.append(Cell(float(match[2]), float(match[3]), match[4] == "]"))
+        cells.append(CellEdges(float(match[2]), float(match[3]), match[4] == "]"))
         if cells[-1].is_closed:
             return name, tuple(cells)
     return schema[0].name, ()

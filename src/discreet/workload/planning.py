@@ -21,7 +21,6 @@ from shlex import quote
 from discreet._numbers import (
     Number,
     check_confidence,
-    format_rational,
     format_up,
     read_decimal,
     read_positive,
@@ -388,7 +387,7 @@ def _is_not_open_yet(workload: Workload, refused: DiscreetError) -> bool:
 
 
 def _explain_assumed_account(workload: Workload) -> str:
-    epsilon, delta = (format_rational(read_decimal(number)) for number in (workload.epsilon, workload.delta))
+    epsilon, delta = (f"{float(read_decimal(number)):.12g}" for number in (workload.epsilon, workload.delta))
     more = f" --delta {delta} --currency pure" if read_decimal(workload.delta) else ""
     command = (
         f"discreet ledger open {quote(str(workload.ledger))} --account {quote(workload.account or 'main')} "
@@ -559,7 +558,7 @@ def _explain_refusal(draft: _Draft) -> QueryRefused:
     if all(draft.free):
         return QueryRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
     return QueryRefused(
-        f"The target errors use up budget.epsilon ({describe_shortfall(draft.skeleton)}), and nothing remains for {names}",
+        f"The target errors cost {describe_shortfall(draft.skeleton)}; nothing remains for {names}",
         "raise the budget, allow larger errors, or leave these queries out",
     )
 
@@ -567,16 +566,17 @@ def _explain_refusal(draft: _Draft) -> QueryRefused:
 def describe_shortfall(plan: WorkloadPlan) -> str:
     """Say what the target errors cost together, and how much of that the plan's own budget does not cover."""
     *_, together = price_targets(plan)
-    epsilon = read_positive(plan.workload.epsilon, "epsilon")
-    terms, missing = plan.terms, together.charge - plan.terms.limit
-    cost = f"they cost ε = {format_up(together.epsilon, 3)}{format_at(terms.delta)}"
+    terms, epsilon = plan.terms, read_positive(plan.workload.epsilon, "epsilon")
+    cost = f"ε = {format_up(together.epsilon, 3)}{format_at(terms.delta)}, of budget.epsilon = {float(epsilon):.6g}"
+    missing = together.charge - terms.limit
     if missing <= 0:
-        return f"{cost} of {format_rational(epsilon)}"
-    needed = terms.currency.epsilon(together.charge, terms.delta) if not terms.currency.counts_epsilon else together.charge
-    amount = "" if terms.currency.counts_epsilon else f" ({terms.currency.symbol} = {format_up(missing, 3)})"
+        return cost
+    if terms.currency.counts_epsilon:
+        return f"{cost}: ε = {format_up(missing, 3)} is missing"
+    needed = to_rational(terms.currency.epsilon(together.charge, terms.delta))
     return (
-        f"{cost}, which needs budget.epsilon = {format_up(needed, 3)}: ε = {format_up(to_rational(needed) - epsilon, 3)}"
-        f"{amount} is missing"
+        f"{cost}: ε = {format_up(needed - epsilon, 3)} ({terms.currency.symbol} = {format_up(missing, 3)}) is missing, "
+        f"because the account counts {terms.currency.symbol}, by which they need budget.epsilon = {format_up(needed, 3)}"
     )
 
 

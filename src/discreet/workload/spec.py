@@ -7,7 +7,7 @@ the file, and every error names the key that it is about.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
@@ -98,15 +98,18 @@ class WorkloadQuery:
                 "a query's name is also that of its files",
                 "take up to 60 letters, digits, - and _, beginning with a letter or digit",
             )
-        with prefix_errors(self.toml_key()):
+        problems = Problems()
+        with problems.collect(), prefix_errors(self.toml_key()):
             if not 1 / MAX_WEIGHT <= read_positive(self.weight, "weight") <= MAX_WEIGHT:
                 raise BadParameter("weight", self.weight, "not between 10^-9 and 10^9", "give weights such as 1, 2, 3")
-            errors = self.error.values() if isinstance(self.error, Mapping) else [self.error]
-            for error in errors:
-                if error is not None:
+        for error in self.error.values() if isinstance(self.error, Mapping) else [self.error]:
+            if error is not None:
+                with problems.collect(), prefix_errors(self.toml_key()):
                     read_error(error)
+        with problems.collect(), prefix_errors(self.toml_key()):
             for size in self.sizes:
                 check_size(size)
+        problems.raise_all()
 
     def toml_key(self, part: str = "") -> str:
         """The key of this query, or of a part of it, in a plan.toml."""
@@ -301,15 +304,17 @@ def parse_sound_parts(text: str, beside: Path) -> tuple[Workload | None, Problem
     for name, fields in questions.items():
         with problems.collect():
             queries += _parse_query(name, fields, beside, problems)
-    if questions and not queries:  # nothing is left to look at
-        return None, problems
     workload = None
     with problems.collect():
-        workload = Workload(questions=tuple(queries), text=text, **top, **budget)
-    return workload, problems
+        workload = Workload(
+            questions=tuple(queries) or (PLACEHOLDERS["questions"],) * bool(questions), text=text, **top, **budget
+        )
+    return workload if queries else None, problems
 
 
-PLACEHOLDERS: dict[str, Any] = {"source": object(), "budget.epsilon": 1}
+PLACEHOLDERS: dict[str, Any] = {
+    "source": object(), "budget.epsilon": 1, "questions": WorkloadQuery(name="none", sql="SELECT COUNT(*)"),
+}  # fmt: skip
 """What stands for a missing key while the rest of the plan is looked at. A plan with one is never run."""
 
 
@@ -324,7 +329,13 @@ def _parse_query(name: str, fields: Any, beside: Path, problems: Problems) -> li
     key = f"questions.{name}"
     found = _parse_table(fields, key, QUERY_KEYS, beside, problems)
     _require_key("sql", f"{key}.sql", fields, "a query needs its SQL", 'write sql = "SELECT …"')
-    return [WorkloadQuery(name=name, **found)] if "sql" in found else []
+    if "sql" not in found:
+        return []
+    with problems.collect():
+        return [WorkloadQuery(name=name, **found)]
+    with suppress(BadParameter):  # of a query with a wrong weight, error or size, the SQL can still be looked at
+        return [WorkloadQuery(name=name, sql=found["sql"])]
+    return []
 
 
 def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, problems: Problems) -> dict[str, Any]:
