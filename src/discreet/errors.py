@@ -20,7 +20,7 @@ The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so 
 
 import re
 from collections.abc import Sequence
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from typing import ClassVar
@@ -35,6 +35,17 @@ class DiscreetError(Exception):
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(map(to_printable, lines)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore_error, (type(self), self.args, vars(self))
+
+
+def _restore_error(kind: type[DiscreetError], args: tuple[object, ...], fields: dict[str, object]) -> DiscreetError:
+    """Return a copy of an error, from its message and its fields."""
+    copied = kind.__new__(kind, *args)
+    copied.args = args
+    vars(copied).update(fields)
+    return copied
 
 
 def _to_sentences(problem: str, hint: str) -> str:
@@ -116,10 +127,13 @@ class BudgetExceeded(DiscreetError):
 
     `currency` is the symbol of what is counted: ε, ρ, … or `DELTA_CURRENCY`.
     `fitting_epsilon` is the largest ε that fits, if it is known; 0 if none does.
+    `cost_epsilon` is the ε that the cost promises, where another currency is counted and it is known.
+    Three digits are shown, the cost rounded up and what remains down: so the two never look alike.
 
-    >>> raise BudgetExceeded("ρ", cost=Fraction(3, 200), remaining=Fraction(1, 100), fitting_epsilon=Fraction(1, 2))
+    >>> rho = {"cost": Fraction(3, 200), "remaining": Fraction(1, 100)}
+    >>> raise BudgetExceeded("ρ", **rho, fitting_epsilon=Fraction(1, 2), cost_epsilon=Fraction(5, 8))
     Traceback (most recent call last):
-    discreet.errors.BudgetExceeded: At most ε = 0.5 fits: this costs ρ = 0.015, and ρ = 0.01 remains. \
+    discreet.errors.BudgetExceeded: This costs ε = 0.625, and ε = 0.5 remains (ρ = 0.015, and ρ = 0.01 remains). \
 epsilon=0.5 would fit.
     """
 
@@ -132,20 +146,20 @@ epsilon=0.5 would fit.
         cost: Fraction | float,
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
-        hint: str = "ask for less, or for a coarser answer",
+        cost_epsilon: Fraction | float | None = None,
+        hint: str | None = None,
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
-        cost_text, remaining_text = _format_apart(cost, remaining)
-        problem = f"this costs {currency} = {cost_text}, and {currency} = {remaining_text} remains"
+        self.cost_epsilon = cost_epsilon
+        problem = _compare_amounts(currency, cost, remaining)
         if currency == DELTA_CURRENCY:
             hint = "no ε helps: declare the group keys, which costs no δ, or open an account with a larger δ"
-        elif fitting_epsilon == 0:
-            hint = "the budget is used up"
         elif fitting_epsilon is not None:
-            epsilon = _round_down_as_written(fitting_epsilon)
-            lead = "" if currency == "ε" else f"at most ε = {epsilon:.3g} fits: "
-            problem, hint = f"{lead}{problem}", f"epsilon={epsilon!r} would fit"
-        super().__init__(_to_sentences(problem[0].upper() + problem[1:], hint))
+            if currency != "ε" and cost_epsilon is not None:
+                problem = f"{_compare_amounts('ε', cost_epsilon, fitting_epsilon)} ({problem})"
+            written = _round_down_as_written(fitting_epsilon)
+            hint = hint or ("the budget is used up" if fitting_epsilon == 0 else f"epsilon={written!r} would fit")
+        super().__init__(_to_sentences(f"This costs {problem}", hint or "ask for less, or for a coarser answer"))
 
 
 def _round_down_as_written(exact: Fraction) -> float:
@@ -154,20 +168,18 @@ def _round_down_as_written(exact: Fraction) -> float:
     return nearest if Fraction(repr(nearest)) <= exact else nextafter(nearest, 0)
 
 
-def _format_apart(cost: Fraction | float, remaining: Fraction) -> tuple[str, str]:
-    """Write both amounts as decimals, with as many digits as tell them apart."""
-    for digits in range(9, 41):
-        shown = _format_digits(cost, digits), _format_digits(remaining, digits)
-        if shown[0] != shown[1]:
-            break
-    return shown
+def _compare_amounts(symbol: str, cost: Fraction | float, remaining: Fraction) -> str:
+    """Write a cost and what remains, with three digits: the cost rounded up, what remains down."""
+    return (
+        f"{symbol} = {_format_digits(cost, ROUND_CEILING)}, and {symbol} = {_format_digits(remaining, ROUND_FLOOR)} remains"
+    )
 
 
-def _format_digits(amount: Fraction | float, digits: int) -> str:
+def _format_digits(amount: Fraction | float, rounding: str, digits: int = 3) -> str:
     if amount == inf:
         return "inf"
     top, bottom = amount.as_integer_ratio()
-    decimal = Context(prec=digits).divide(Decimal(top), Decimal(bottom)).normalize()
+    decimal = Context(prec=digits, rounding=rounding).divide(Decimal(top), Decimal(bottom)).normalize()
     return f"{decimal:f}" if -6 <= decimal.adjusted() < digits else f"{decimal:e}"
 
 

@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from html import escape
 from math import inf, isfinite, nextafter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.errors import BadParameter
 from discreet.paths import reason_of
@@ -24,8 +25,31 @@ UNRELIABLE_NOTE = (
     "? marks values that are not reliable: their interval is wider than a tenth of them either way, or the count behind "
     "them is too small."
 )
-TableRow = Sequence[str | tuple[str, ...]]
+
+
+class EstimateText(NamedTuple):
+    """An estimate as people read it: its value, its interval, and whether it is marked as not reliable."""
+
+    value: str
+    interval: str
+    unreliable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.interval}{' ?' if self.unreliable else ''}"
+
+
+TableCell = str | EstimateText | tuple[str, ...]
+TableRow = Sequence[TableCell]
 """The cells of one row of a table; a tuple is a cell of several lines."""
+
+MAX_PRINTED_ROWS = 200
+"""How many rows `print`, a shell and a notebook show; the command line and the exports show all."""
+
+MAX_TABLE_WIDTH = 1 << 16
+"""The width at which a table is measured: no table needs more."""
+
+DEFAULT_WIDTH = 100
+"""The width of printed text where there is no terminal."""
 
 
 def missing_library_error(library: str, extra: str) -> BadParameter:
@@ -136,46 +160,113 @@ def _round_to_double(value: int, name: str) -> float:
 
 
 def format_interval(value: float, lower: float, upper: float) -> str:
-    """Format a number and its interval, with the digits that the interval justifies: "1,652 ± 24", "99.9 [98.1, 101.8]".
+    """Format a number and its interval, with the digits that the interval justifies, its ends rounded outward.
 
     >>> format_interval(1652, 1628, 1676), format_interval(0, 0, 6), format_interval(99.93, 98.12, 101.76)
     ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
+    >>> format_interval(40, 40, 40), format_interval(42.5, 42.5, 42.5)
+    ('40 ± 0', '42.5 [42.5, 42.5]')
     """
-    if isinstance(value, int) and upper - value == value - lower:
-        return f"{value:,} ± {upper - value:,}"
+    return str(_format_estimate(value, lower, upper))
+
+
+def _format_estimate(value: float, lower: float, upper: float, reliable: bool = True) -> EstimateText:
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
-        return f"{value:,} [{lower:,}, {upper:,}]"
-    digits = 6 if upper <= lower else max(0, min(9, 1 - _decimal_exponent((upper - lower) / 2)))
-    step = 10.0**-digits
-    return f"{value:,.{digits}f} [{lower // step * step:,.{digits}f}, {-(-upper // step) * step:,.{digits}f}]"
+        symmetric = upper - value == value - lower
+        return EstimateText(f"{value:,}", f"± {upper - value:,}" if symmetric else f"[{lower:,}, {upper:,}]", not reliable)
+    digits = max(0, min(9, 1 - _decimal_exponent((upper - lower) / 2))) if upper > lower else _decimals_of(value)
+    shown, low, high = (
+        _format_decimal(number, digits, rounding)
+        for number, rounding in ((value, ROUND_HALF_EVEN), (lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    )
+    return EstimateText(shown, f"[{low}, {high}]", not reliable)
+
+
+def _format_decimal(number: float, digits: int, rounding: str) -> str:
+    """Round to so many digits after the point, exactly: a double in steps of a tenth need not be a multiple of one."""
+    exact = Decimal(number)
+    if not exact.is_finite():
+        return str(number)
+    rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=Context(prec=400))
+    return f"{rounded if rounded else abs(rounded):,.{digits}f}"
+
+
+def _decimals_of(number: float) -> int:
+    """How many digits after the point, at most six, a number has where it is shown alone."""
+    return len(f"{number:.6f}".rstrip("0").partition(".")[2])
 
 
 def _decimal_exponent(value: float) -> int:
     return int(f"{value:e}".partition("e")[2])
 
 
-def _format_rows(answer: Any) -> tuple[list[str], list[TableRow]]:
+def count_things(number: int, singular: str) -> str:
+    """A number of things, in words.
+
+    >>> count_things(1, "key"), count_things(1200, "key")
+    ('1 key', '1,200 keys')
+    """
+    return f"{number:,} {singular}{'s' * (number != 1)}"
+
+
+def _format_rows(answer: Any, limit: int | None) -> tuple[list[str], list[TableRow]]:
     lines: list[TableRow] = []
-    for keys, row in answer.rows:
-        line = ["NULL" if key is None else str(key) for key in keys]
-        line += [format_interval(c.value, c.lower, c.upper) + ("" if c.reliable else " ?") for c in row]
+    for keys, row in answer.rows[:limit]:
+        line: list[TableCell] = ["NULL" if key is None else str(key) for key in keys]
+        line += [_format_estimate(c.value, c.lower, c.upper, c.reliable) for c in row]
         lines.append(line)
-    return [*answer.groups, *answer.columns], lines
+    units = [f"{column.name} ({column.unit})" if column.unit else column.name for column in answer.schema]
+    return [*answer.groups, *units], lines
 
 
-def _format_notes(answer: Any) -> list[str]:
+def _format_notes(answer: Any, limit: int | None) -> list[str]:
     unreliable = any(not estimate.reliable for _, row in answer.rows for estimate in row)
-    lines = [] if answer.cost is None else [str(answer.cost)]
-    lines.append(answer.explanation)
+    lines = [] if limit is None or len(answer.rows) <= limit else [f"The first {limit:,} of {len(answer.rows):,} rows."]
+    lines += [] if answer.cost is None else [str(answer.cost)]
+    lines += [*answer.list_notes(), answer.explanation]
     lines += [UNRELIABLE_NOTE] if unreliable else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if answer.tainted else []
     return lines
 
 
-def render_rich_answer(answer: Any) -> Any:
-    """Return a rich table of an answer with its cost and its explanation below it."""
-    header, lines = _format_rows(answer)
-    return add_rich_notes(make_rich_table(None, header, lines, left=len(answer.groups)), _format_notes(answer))
+def render_rich_answer(answer: Any, limit: int | None = None) -> Any:
+    """Return a rich table of an answer with its cost and its explanation below it; all rows, unless there is a limit."""
+    header, lines = _format_rows(answer, limit)
+    return add_rich_notes(_FittingTable(header, lines, len(answer.groups)), _format_notes(answer, limit))
+
+
+class _FittingTable(NamedTuple):
+    """A table that is long where it is too wide for the terminal: a line for each column of each row."""
+
+    header: Header
+    lines: Sequence[TableRow]
+    left: int
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        wide = make_rich_table(None, self.header, self.lines, left=self.left)
+        fits = console.measure(wide, options=options.update(width=MAX_TABLE_WIDTH)).maximum <= options.max_width
+        yield wide if fits or len(self.header) == self.left + 1 else self._make_long()
+
+    def _make_long(self) -> Any:
+        lines = [
+            [*(line[: self.left] if i == self.left else [""] * self.left), self.header[i], line[i]]
+            for line in self.lines
+            for i in range(self.left, len(self.header))
+        ]
+        return make_rich_table(None, [*self.header[: self.left], "column", "value"], lines, left=self.left + 1)
+
+
+def render_text(shown: Any) -> str:
+    """Return what rich prints of something, as wide as the terminal, without colours: the text of `print` and of a shell."""
+    from io import StringIO
+    from shutil import get_terminal_size
+
+    from rich.console import Console
+
+    width = get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    console = Console(file=StringIO(), width=width, color_system=None, force_jupyter=False, highlight=False)
+    console.print(shown)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip("\n").split("\n"))  # type: ignore[attr-defined]
 
 
 def add_rich_notes(table: Any, notes: Sequence[str]) -> Any:
@@ -199,19 +290,68 @@ def make_rich_table(title: str | None, header: Header, lines: Sequence[TableRow]
     return table
 
 
-def _split_cell(cell: str | tuple[str, ...]) -> list[str]:
-    return [to_printable(part) for part in (cell if isinstance(cell, tuple) else (cell,))]
+def _split_cell(cell: TableCell) -> list[str]:
+    parts = (str(cell),) if isinstance(cell, str | EstimateText) else cell
+    return [to_printable(part) for part in parts]
 
 
 def render_html_answer(answer: Any) -> str:
     """Return a table of an answer in HTML, for a notebook."""
-    return make_html_table(*_format_rows(answer), _format_notes(answer))
+    header, lines = _format_rows(answer, MAX_PRINTED_ROWS)
+    return make_html_table(header, lines, _format_notes(answer, MAX_PRINTED_ROWS), left=len(answer.groups))
 
 
-def make_html_table(header: Header, lines: Sequence[TableRow], notes: Sequence[str]) -> str:
-    """Return a table in HTML with notes below it; every text is escaped."""
-    head = "".join(f"<th>{escape(to_printable(name))}</th>" for name in header)
-    cells = ("".join(f"<td>{'<br>'.join(map(escape, _split_cell(cell)))}</td>" for cell in line) for line in lines)
-    below = "".join(f"<p>{escape(to_printable(line))}</p>" for line in notes)
-    body = "".join(f"<tr>{line}</tr>" for line in cells)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+HTML_STYLE = """<style>
+.discreet{--ink:var(--jp-content-font-color1,var(--vscode-editor-foreground,#1b1b1b));\
+--paper:var(--jp-layout-color0,var(--vscode-editor-background,#fff));\
+--pale:var(--jp-content-font-color2,var(--vscode-descriptionForeground,#555));\
+--rule:var(--jp-border-color1,var(--vscode-panel-border,#bbb))}
+@media (prefers-color-scheme:dark){.discreet{--ink:var(--jp-content-font-color1,var(--vscode-editor-foreground,#e6e6e6));\
+--paper:var(--jp-layout-color0,var(--vscode-editor-background,#151515));\
+--pale:var(--jp-content-font-color2,var(--vscode-descriptionForeground,#ababab));\
+--rule:var(--jp-border-color1,var(--vscode-panel-border,#505050))}}
+.discreet{display:inline-block;max-width:60em;overflow-x:auto;padding:.5em .75em;color:var(--ink);background:var(--paper);\
+font-family:system-ui,sans-serif}
+.discreet table{border-collapse:collapse;margin:0 0 .5em;color:inherit;background:none;\
+font-variant-numeric:tabular-nums}
+.discreet th,.discreet td{padding:.2em .75em;text-align:right;white-space:nowrap;vertical-align:top;\
+color:inherit;background:none}
+.discreet th{border-bottom:1px solid var(--rule);font-weight:600}
+.discreet .key{text-align:left}
+.discreet .interval,.discreet p{color:var(--pale)}
+.discreet .unreliable{opacity:.75;font-style:italic}
+.discreet p{margin:.15em 0;font-size:.9em;white-space:normal}
+</style>"""
+"""One look for every place: a notebook's theme decides by its own variables (Jupyter, VS Code), a page by its reader's
+preference for light or dark. The background is set with the ink, so that one never meets the other's opposite."""
+
+
+def make_html_table(header: Header, lines: Sequence[TableRow], notes: Sequence[str], left: int = 1) -> str:
+    """Return a table in HTML with notes below it, the first `left` columns aligned to the left; every text is escaped."""
+    names = [_html_cell("th", escape(to_printable(name)), i < left) for i, name in enumerate(header)]
+    rows = [[_html_cell("td", _html_text(cell), i < left) for i, cell in enumerate(line)] for line in lines]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    table = f"<table><thead><tr>{''.join(names)}</tr></thead><tbody>{body}</tbody></table>"
+    return f'{HTML_STYLE}<div class="discreet">{table}{_html_notes(notes)}</div>'
+
+
+def make_html_notes(notes: Sequence[str]) -> str:
+    """Return sentences in HTML, in the look of a table's notes; every text is escaped."""
+    return f'{HTML_STYLE}<div class="discreet">{_html_notes(notes)}</div>'
+
+
+def _html_notes(notes: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(to_printable(line))}</p>" for line in notes)
+
+
+def _html_cell(tag: str, content: str, is_key: bool) -> str:
+    """The alignment stands in the cell too: some viewers drop the style sheet."""
+    side = ("key", "left") if is_key else ("number", "right")
+    return f'<{tag} class="{side[0]}" style="text-align:{side[1]}">{content}</{tag}>'
+
+
+def _html_text(cell: TableCell) -> str:
+    if not isinstance(cell, EstimateText):
+        return "<br/>".join(map(escape, _split_cell(cell)))
+    text = f'{escape(cell.value)} <span class="interval">{escape(cell.interval)}</span>'
+    return f'<span class="unreliable">{text} ?</span>' if cell.unreliable else text

@@ -78,7 +78,9 @@ def test_a_new_currency_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatc
     assert session.account.budget == Filter(Milli(), Fraction(1000), DELTA / 2)
     answer = session.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=Fraction(1, 4))
     assert session.account.budget.spent == Milli().cost(answer.event)[0] == pytest.approx(250, rel=1e-6)
-    with pytest.raises(BudgetExceeded, match=r"mε = 800, and mε = 750 remains\. epsilon=0\.75 would fit"):
+    with pytest.raises(
+        BudgetExceeded, match=r"ε = 0\.75 remains \(mε = 800, and mε = 750 remains\)\. epsilon=0\.75 would fit"
+    ):
         session.ask("SELECT COUNT(*) AS n FROM people", epsilon=Fraction(4, 5))
 
 

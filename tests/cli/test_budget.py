@@ -14,9 +14,9 @@ def test_it_shows_what_was_spent_and_what_remains(folder: Path) -> None:
     make_small_ledger(folder / "l").close()
     shown = run("budget", folder / "l")
     for words in (
-        "20% spent, ε = 4 of 5 remaining, 3 entries",
-        "capped by all: 12% spent, ε = 8 of 9 remaining",
-        "20.0%",
+        "ε = 4 of 5 remaining, 20% spent, 3 entries",
+        "capped by all: ε = 8 of 9 remaining, 12% spent",
+        f"hr  {'█' * 6}{'░' * 24}",
         "report",
         "ε ≤ 1",
     ):
@@ -30,10 +30,10 @@ def test_amounts_have_the_symbol_of_their_currency(folder: Path) -> None:
         run("ledger", "open", folder / "l", "--account", currency, "--epsilon", 2, "--delta", "1e-6", "--currency", currency)
     shown = " ".join(run("budget", folder / "l").stdout.split())
     for words in (
-        "0% spent, ε ≈ 2 of 2 remaining at δ = 1e-6 (ρ = 0.0834 of 0.0834), 0 entries",
-        "0% spent, ε ≈ 2 of 2 remaining at δ = 1e-6 (μ² = ",
-        "0% spent, ε ≈ 2 of 2 remaining at δ = 1e-6 (D_16 = ",
-        "0% spent, ε = 2 of 2 remaining at δ = 1e-6, 0 entries",
+        "ε = 2 of 2 remaining at δ = 1e-6, 0% spent (ρ = 0.0834 of 0.0834, zCDP), 0 entries",
+        "ε = 2 of 2 remaining at δ = 1e-6, 0% spent (μ² = ",
+        "ε = 2 of 2 remaining at δ = 1e-6, 0% spent (D_16 = ",
+        "ε = 2 of 2 remaining at δ = 1e-6, 0% spent, 0 entries",
         "δ for partition selection and claims: 5e-7 of 5e-7 remaining",
     ):
         assert words in shown

@@ -12,7 +12,7 @@ def test_it_shows_answers_error_bars_and_the_cost() -> None:
         "north",
         "islands",
         "±",
-        "ε ≈ 1.5 of 1.5",
+        "ε = 1.5 of 1.5",
         "δ = 1e-6",
         "quote SELECT",
         "ask SELECT",
@@ -32,6 +32,9 @@ def test_json_is_json_only_and_near_the_truth() -> None:
     before, after = shown["budget"]["before"], shown["budget"]["after"]
     assert before["amount"] == 0
     assert after["remaining"] < before["remaining"]
+    assert after["epsilon"]["upper"] < before["epsilon"]["lower"] == before["limit"]["epsilon"] == 6, (
+        "what remains, not the limit"
+    )
     counts, mean = shown["answers"]
     assert [row["region"] for row in counts["rows"]] == ["north", "east", "south", "west", "islands"]
     assert all(row["visits"]["reliable"] for row in counts["rows"])

@@ -52,7 +52,7 @@ CASES = {
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --delta 1e-6 --readings --json': "",
     'discreet epsilon "9*gaussian(sigma=5) + laplace(scale=30)" --epsilon 1 --json': "",
     f"discreet ask people.csv {COUNTS} {DECLARED} --epsilon 9 --json": "rows",
-    f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows remaining",
+    f"discreet ask people.csv {SELECTED} --epsilon 9 --json": "rows remaining notes",
     "discreet audit builtins:callable --epsilon 1 --seconds 2 --json":
         "certified_epsilon pair event likelier resolution not_seen samples seconds",
     "discreet audit builtins:len --epsilon 1 --seconds 60 --json":

@@ -1,9 +1,12 @@
 """`discreet ledger`: JSON alone on stdout, and the documented exit codes."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
+from discreet.accounting.currencies import Zcdp
 from discreet.ledger import open_ledger
+from discreet.query.currency_advice import explain_currency
 from tests.support import ledger_locations
 from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger
@@ -18,6 +21,7 @@ def test_open_budget_check_and_head(folder: Path) -> None:
     assert first.stdout.splitlines() == [
         'Opened account "all": ε = 4 at δ = 1e-9 (ρ = 0.199, zCDP). The budget cannot be changed.',
         "δ = 5e-10 is reserved for partition selection and claims.",
+        *explain_currency(Zcdp(), Fraction(4), Fraction(1, 10**9)),
     ]
     opened = run("ledger", "open", file, "--account", "hr", "--epsilon", 2, "--delta", "1e-9", "--currency", "zcdp",
                  "--parent", "all", "--json")  # fmt: skip

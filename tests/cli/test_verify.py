@@ -18,6 +18,7 @@ def test_a_certificate_is_verified_and_a_changed_one_is_not(folder: Path) -> Non
     assert good.returncode == 0
     assert good.stdout.startswith("proven:")
     assert "✗" not in good.stdout
+    assert "Cost: ε = " in good.stdout
     assert json.loads(run("ledger", "key", folder / "l").stdout)["public_key"] == key.public
     certificate["release"]["rows"] = []
     (folder / "release.json").write_text(json.dumps(certificate))

@@ -29,6 +29,16 @@ QUERIES: dict[str, tuple[str, bool]] = {
         "NOT day = '2024-02-29' AND ok AND pay IN (0.1, 2) AND age * 2 < points AND CASE WHEN ok THEN age ELSE 1 END > 3",
         False,
     ),
+    "functions": (
+        "SELECT SUM(age / 2) AS a, SUM(pay / 12) AS b, SUM(ROUND(pay, 1)) AS c, SUM(CEIL(price)) AS d, SUM(ABS(age)) AS e, "
+        "SUM(COALESCE(age, points, 0)) AS f, SUM(GREATEST(age, 3)) AS g, SUM(NULLIF(points, 7)) AS h FROM people",
+        True,
+    ),
+    "dates": (
+        "SELECT YEAR(day) AS y, DATE_TRUNC('week', at) AS w, SUM(ISODOW(at)) AS s, SUM(HOUR(at)) AS h FROM people "
+        "WHERE dept LIKE 'b_''%' AND at >= DATE '2024-01-01' GROUP BY YEAR(day), DATE_TRUNC('week', at)",
+        True,
+    ),
     "median": ("SELECT dept, MEDIAN(price) AS m FROM people GROUP BY dept", False),
     "histogram": ("SELECT HISTOGRAM(age, 0, 18, 65, 120) AS h FROM people", True),
     "join": ("SELECT cities.region, COUNT(*) AS n FROM people LEFT JOIN cities USING (city) GROUP BY cities.region", False),

@@ -46,6 +46,11 @@ def tree(leaves: int) -> str:
     return "age" if leaves == 1 else f"({tree(leaves // 2)}+{tree(leaves - leaves // 2)})"
 
 
+def nested_between(levels: int) -> str:
+    """An expression that doubles with each level, where BETWEEN is written as two comparisons."""
+    return "age" if levels == 0 else f"CASE WHEN {nested_between(levels - 1)} BETWEEN 0 AND 1 THEN 1 ELSE 2 END"
+
+
 SUMS = columns(*(f"SUM(age + {i})" for i in range(MAX_STATISTICS)))
 VARIANCES = columns(*(f"VARIANCE(age + {i})" for i in range(MAX_STATISTICS // 3)))
 QUANTILES = columns(*(f"QUANTILE(age, 0.{i + 10})" for i in range((MAX_STATISTICS - 1) // STATISTICS_PER_QUANTILE)))
@@ -66,6 +71,8 @@ AT_THE_LIMIT: dict[str, tuple[str, dict[str, Any]]] = {
     "conditions": (WHERE + " AND ".join(["age<9"] * 1900), {"epsilon": 1}),
     "cases": (columns("SUM(CASE " + " ".join(f"WHEN age > {i} THEN {i}" for i in range(800)) + " END)"), {"epsilon": 1}),
     "depth": (columns(*(f"SUM({'(' * 25}age{'+1)' * 25} + {i})" for i in range(90))), {"epsilon": 1}),
+    "nested BETWEEN": (columns(f"SUM({nested_between(11)})"), {"epsilon": 1}),
+    "functions": (columns(*(f"SUM(ROUND(COALESCE(GREATEST(age, {i}), pay) / 7, 1))" for i in range(90))), {"epsilon": 1}),
     "keys": ("SELECT COUNT(*) AS n FROM people GROUP BY age // 1, pay // 1", {"epsilon": 1}),
 }
 SESSIONS: dict[str, dict[str, Any]] = {"pure": {}, "rdp": {"delta": 1e-6, "currency": "rdp(16)"}}
@@ -96,6 +103,7 @@ def test_whatever_is_accepted_is_quoted_in_bounded_work(name: str, account: str)
          "fewer columns.* or give epsilon="),
         (columns(*(f"SUM(age + {i})" for i in range(31))), {"error": 9},
          f"31 statistics .*at most {MAX_SEARCHED_STATISTICS}, or"),
+        (columns(f"SUM({nested_between(17)})"), {"epsilon": 1}, "too long once each BETWEEN is written as two comparisons"),
         (WHERE + "age" + "[1]" * 4000 + " = 1", {"epsilon": 1}, "words and signs"),
         (WHERE + "dept = '" + "x" * 20_000 + "'", {"epsilon": 1}, "20,000 characters"),
         (WHERE + "\x00" * 10**6, {"epsilon": 1}, "20,000 characters"),

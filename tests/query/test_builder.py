@@ -100,7 +100,22 @@ SAME: list[tuple[str, Any]] = [
     ),
     ("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", select(n=count()).group_by("dept")),
     ("SELECT age // 10 AS d, COUNT(*) AS n FROM people GROUP BY d", select(n=count()).group_by(d=col("age") // 10)),
-]
+    ("SELECT SUM(age / 12) AS s FROM people", select(s=(col("age") / 12).sum())),
+    ("SELECT SUM(ROUND(pay, 1) + FLOOR(pay) - CEIL(pay)) AS s FROM people",
+     select(s=(col("pay").round(1) + col("pay").floor() - col("pay").ceil()).sum())),
+    ("SELECT SUM(ABS(age)) AS s, AVG(COALESCE(age, 0)) AS m FROM people",
+     select(s=col("age").abs().sum(), m=col("age").coalesce(0).mean())),
+    ("SELECT SUM(GREATEST(age, pay, 3)) AS s, SUM(LEAST(age, 3)) AS l, SUM(NULLIF(age, 7)) AS z FROM people",
+     select(s=col("age").greatest(col("pay"), 3).sum(), l=col("age").least(3).sum(),
+            z=col("age").null_if(7).sum())),
+    ("SELECT YEAR(day) AS y, DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM people WHERE dept LIKE 'a%' AND "
+     "DATE_TRUNC('week', day) >= '2024-01-01' AND day < DATE '2025-01-01' AND MONTH(day) IN (1, 2) GROUP BY y, m",
+     select(n=count()).where(col("dept").like("a%"), col("day").date_trunc("week") >= date(2024, 1, 1),
+                             col("day") < date(2025, 1, 1), col("day").month().is_in([1, 2]))
+     .group_by(y=col("day").year(), m=col("day").date_trunc("month"))),
+    ("SELECT COUNT(DISTINCT DATE_TRUNC('day', day)) AS n FROM people WHERE age + 1 IS NOT NULL",
+     select(n=col("day").date_trunc("day").count_distinct()).where((col("age") + 1).is_not_null())),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "built"), SAME)
@@ -114,10 +129,21 @@ MISTAKES: dict[str, Callable[[], Any]] = {  # a part of the message, and what is
     "between": lambda: 1 < col("a") < 3,
     "for if": lambda: 1 if col("a") else 2,
     "is_in": lambda: col("a") in [1, 2],
-    "division": lambda: col("a") / 2,
+    "division by a column": lambda: col("a") / col("b"),
+    "A division by a column": lambda: 2 / col("a"),
+    "division by zero": lambda: col("a") / 0.0,
+    "-15 to 15 digits": lambda: col("a").round(16),
+    "round takes": lambda: col("a").round(1.5),  # type: ignore[arg-type]
+    "coalesce takes at least one other": lambda: col("a").coalesce(),
+    "greatest takes at least one other": lambda: col("a").greatest(),
+    "least takes at least one other": lambda: col("a").least(),
+    "year works on a column": lambda: (col("a") + 1).year(),
+    "date_trunc works on a column": lambda: (col("a") + 1).date_trunc("month"),
+    "takes a period, not 'hour'. Use one of day, week": lambda: col("a").date_trunc("hour"),
+    "like takes a text, not a int": lambda: col("a").like(5),  # type: ignore[arg-type]
+    "like works on a column": lambda: (col("a") + 1).like("a%"),
     "not an integer above 0": lambda: col("a") // 1.5,
     "No value equals None": lambda: col("a") == None,  # noqa: E711
-    "is_null": lambda: (col("a") + 1).is_null(),
     "list of constants": lambda: col("a").is_in("abc"),
     "at least one": lambda: col("a").is_in([]),
     "not a finite number": lambda: col("a") + float("nan"),
@@ -126,7 +152,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {  # a part of the message, and what is
     "not a condition": lambda: col("a") > 1 & col("b") > 1,
     "`n` is not an aggregate": lambda: select(n=col("a")),
     "needs a name": lambda: select(n=count()).group_by(col("a") // 10),
-    "by columns and bins only": lambda: select(n=count()).group_by(x=col("a") + 1),
+    "by columns, bins, integers and parts of dates only": lambda: select(n=count()).group_by(x=col("a") + 1),
     "given for `b`": lambda: select(n=count()).group_by("a", keys={"b": (1,)}),
     "between 0 and 1": lambda: col("a").quantile(1),
     "must increase": lambda: col("a").histogram(1, 1),

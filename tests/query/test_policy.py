@@ -65,6 +65,8 @@ columns = st.one_of(
         st.lists(st.integers(-(2**62), 2**62), min_size=1, unique=True),
     ),
     st.just(Column(Kind.DATE, keys=(date(2024, 2, 29),))),
+    st.builds(lambda ends: Column(Kind.DATE).with_bounds(*sorted(ends)), st.tuples(st.dates(), st.dates())),
+    st.builds(lambda ends: Column(Kind.TIMESTAMP).with_bounds(*sorted(ends)), st.tuples(st.datetimes(), st.datetimes())),
     st.just(Column(Kind.TIMESTAMP, keys=(datetime(2024, 2, 29, 12, 30),))),
     st.sampled_from([Column(Kind.BOOLEAN), Column(Kind.INTEGER), Column(Kind.TEXT)]),
 )
@@ -80,9 +82,16 @@ def test_written_policies_read_back_as_they_were(
     assert read_policy(write_policy(table, template=template)) == table
 
 
+def test_bounds_of_dates_are_dates_or_texts() -> None:
+    for lower, upper in (("2024-01-01", "2024-12-31"), ('"2024-01-01"', '"2024-12-31"')):
+        declared = read_policy(f"{POLICY}[columns.day]\nkind = 'date'\nlower = {lower}\nupper = {upper}\n")
+        assert declared.columns["day"] == Column(Kind.DATE, date(2024, 1, 1), date(2024, 12, 31))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("lower = 0.1", "lower = 2024-01-01", "lower is 2024-01-01: not a number"),
         ('unit = "id"', "", "unit"),
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),

@@ -47,7 +47,7 @@ def test_the_price_object_is_the_one_of_every_edge() -> None:
     quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.budget
     assert answered.cost is not None
     for price in (quoted.cost.to_dict(), answered.cost.to_dict(), budget.to_dict()):
-        assert list(price) == ["epsilon", "delta", "currency", "amount", "remaining"]
+        assert list(price)[:5] == ["epsilon", "delta", "currency", "amount", "remaining"]
         assert list(price["epsilon"]) == ["lower", "upper"]
     assert quoted.cost.to_dict() | {"remaining": 0} == answered.cost.to_dict() | {"remaining": 0}
     assert json.loads(quoted.to_json()) == quoted.to_dict()

@@ -35,6 +35,14 @@ def test_a_kind_accepts_its_own_constants_only(kind: Kind) -> None:
             "lower is 3: must lie below upper = 3. Give the smaller bound first",
         ),
         (lambda: Column(Kind.TEXT).with_bounds(0, 1), "a text column has no bounds"),
+        (lambda: Column(Kind.INTEGER).with_bounds("1", 2), "lower is 1: not a number"),
+        (lambda: Column(Kind.REAL).with_bounds(date(2024, 1, 1), date(2024, 2, 1)), "lower is 2024-01-01: not a number"),
+        (lambda: Column(Kind.DATE).with_bounds(0, 1), "lower is 0: not a date. Write it as 2024-12-31"),
+        (lambda: Column(Kind.DATE).with_bounds("2024-01-01", "2024-02-30"), "upper is 2024-02-30: not a date"),
+        (lambda: Column(Kind.DATE).with_bounds("2024-01-01T12:00", "2024-02-01"), "not a date"),
+        (lambda: Column(Kind.DATE).with_bounds("2024-02-01", "2024-01-01"), "must not lie after upper = 2024-01-01"),
+        (lambda: Column(Kind.TIMESTAMP).with_bounds("2024-01-01", "2024-02-01T00:00+02:00"), "in UTC and without an offset"),
+        (lambda: Column(Kind.TIMESTAMP).with_bounds(datetime(2024, 1, 1, tzinfo=UTC), "2025-01-01"), "not a timestamp"),
         (lambda: Column(Kind.REAL).with_keys((1,)), "a real column has no keys. Group by bins"),
         (lambda: Column(Kind.TEXT).with_keys((1,)), "keys is 1: not of kind text"),
         (lambda: Column(Kind.TEXT).with_keys(("a", "a")), "empty or repeated"),
@@ -75,3 +83,19 @@ def test_a_long_list_of_names_is_cut() -> None:
 
 def test_the_salt_is_not_shown() -> None:
     assert "secret" not in repr(Table("t", "id", COLUMNS, salt="secret"))
+
+
+def test_bounds_of_dates_are_of_the_columns_own_kind() -> None:
+    days, times = Column(Kind.DATE), Column(Kind.TIMESTAMP)
+    first, last = date(2024, 1, 1), date(2024, 12, 31)
+    assert days.with_bounds("2024-01-01", last) == days.with_bounds(first, "2024-12-31") == Column(Kind.DATE, first, last)
+    assert days.with_bounds(first, first).moment_bounds == (first, first)
+    whole = (datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59, 59, 999_999))
+    assert times.with_bounds("2024-01-01", "2024-12-31").moment_bounds == whole
+    assert times.with_bounds("2024-01-01 06:00", datetime(2024, 1, 2)).moment_bounds == (
+        datetime(2024, 1, 1, 6),
+        datetime(2024, 1, 2),
+    )
+    assert days.moment_bounds == (date.min, date.max)
+    assert times.moment_bounds == (datetime.min, datetime.max)
+    assert days.with_bounds(first, last).number_bounds is None

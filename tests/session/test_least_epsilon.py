@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Currency, Gdp, Pure, Rdp, Zcdp, amount_or_zero
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.calibrate import smallest_amount
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import DEFAULT_LEAST_EPSILON, Table
 from discreet.session.connect import connect
@@ -72,7 +71,7 @@ def test_no_debit_is_below_the_least(way: str, currency: Currency, least: Fracti
             assert debits(session) == []
         else:
             assert factor >= 1
-            floor = smallest_amount(currency, least, session.delta)
+            floor = amount_or_zero(currency, least, session.delta)
             assert all(paid >= floor * (1 - Fraction(1, 1 << 20)) for paid in debits(session))
             assert debits(session)
 
@@ -112,7 +111,7 @@ def test_the_boundary_is_where_the_smallest_debit_costs_the_least(way: str, curr
 
 def test_the_property_notices_a_mutant_that_compares_the_query_and_not_the_debit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its search for bounds reads rows for a quarter of the least ε."""
-    monkeypatch.setattr("discreet.query.calibrate.smallest_amount", lambda *_: Fraction(0))
+    monkeypatch.setattr("discreet.query.calibrate.amount_or_zero", lambda *_: Fraction(0))
     session = opened(DEFAULT_LEAST_EPSILON)
     outcome(WAYS["bounds in a query"][0], session, DEFAULT_LEAST_EPSILON)
     assert min(debits(session)) < DEFAULT_LEAST_EPSILON
@@ -171,7 +170,7 @@ def test_a_publication_is_one_debit(tmp_path: Path, delta: Any, currency: str | 
         return
     workload = replace(plan(tmp_path, "0.25", "1", "10000"), delta=delta, currency=currency)
     solved = plan_workload(workload)
-    floor = smallest_amount(solved.terms.currency, Fraction(1, 4), solved.session.delta)
+    floor = amount_or_zero(solved.terms.currency, Fraction(1, 4), solved.session.delta)
     assert solved.is_raised
     assert floor <= solved.charge <= floor * Fraction(101, 100)
     assert "least_epsilon" in " ".join(solved.notes)

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from discreet._numbers import format_down
 from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.ledger import open_ledger
@@ -130,7 +131,7 @@ def test_an_answer_reads_back_as_it_was() -> None:
     rows = tuple(((key,), (Estimate(2**62 + 1, -0.5, 1e300, True),)) for key in keys)
     schema = (replace(base.schema[0], lower_limit=Fraction(1, 3)),)
     answer = replace(base, groups=("k",), schema=schema, rows=rows, cost=None, reference=None)
-    assert from_record(to_record(answer), answer.event) == answer
+    assert from_record(to_record(answer), answer.event, schema) == answer
     assert isinstance(from_record(to_record(answer), answer.event), Answer)
 
 
@@ -146,3 +147,42 @@ def test_an_identity_is_where_the_data_is(tmp_path: Path, monkeypatch: pytest.Mo
         made.execute("CREATE TABLE t AS SELECT 1 AS id")
         inside = connect(made, table="t", unit="id", epsilon=1).engine.identity
     assert inside == connect(tmp_path / "x.duckdb", table="t", unit="id", epsilon=1).engine.identity
+
+
+def test_accounts_without_a_common_parent_are_named_once_both_are_about_the_same_unit(charged_folder: Path) -> None:
+    first = open_session(charged_folder, "hr")
+    assert "no parent in common" not in repr(first), "the other account has no debit yet"
+    first.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2))
+    second = open_session(charged_folder, "pure")
+    [said] = [note for note in second.notes if "no parent in common" in note]
+    assert said == (
+        'Account "pure" has no parent in common with "hr". If they cover the same people, their budgets add up to ε = 4 at '
+        "δ = 1e-6. Accounts that are opened under a common parent share its budget."
+    )
+    assert said in second.quote(BY_DEPARTMENT, epsilon=Fraction(1, 2)).notes
+    assert said in second.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2)).explanation
+    other_unit = open_session(charged_folder, "pure", neighbours="replace")
+    assert not any("no parent in common" in note for note in other_unit.notes), "its debits are about another relation"
+
+
+def test_a_child_has_no_more_than_its_parents_allow(charged_folder: Path) -> None:
+    with open_ledger(charged_folder / "hr.ledger") as ledger:
+        ledger.open_account("child", 1, 1e-6, parent="hr")
+        ledger.open_account("sister", 2, 1e-6, parent="hr")
+    child, sister = open_session(charged_folder, "child"), open_session(charged_folder, "sister")
+    assert float(child.remaining) == float(child.budget.epsilon) == 1
+    sister.ask(BY_DEPARTMENT, epsilon=float(sister.remaining) - Fraction(1, 100))
+    assert not any("no parent in common" in note for note in child.notes), "the sister has the same parent"
+    assert 0 < float(child.remaining) < float(child.budget.epsilon) == 1
+    assert f'Capped by "hr": remaining: ε = {format_down(child.remaining.epsilon, 3)} at δ = 1e-6, ' in repr(child)
+    with pytest.raises(BudgetExceeded):
+        child.ask(BY_DEPARTMENT, epsilon=float(child.remaining) * 1.01)
+    child.ask(BY_DEPARTMENT, epsilon=float(child.remaining))
+
+
+def test_a_recorded_answer_is_shown_as_the_first_one_was(charged_folder: Path) -> None:
+    query = "SELECT dept, COUNT(*) AS n, COUNT(DISTINCT id) AS people, MEDIAN(age) AS age FROM people GROUP BY dept"
+    first, again = (open_session(charged_folder, "pure").ask(query, epsilon=Fraction(1, 2)) for _ in range(2))
+    assert repr(first).split("Cost:")[0] == repr(again).split("Cost:")[0]
+    assert [column.unit for column in again.schema] == ["rows", "distinct id", ""]
+    assert all(isinstance(row[2].value, int) for _, row in again.rows)

@@ -7,6 +7,7 @@ Below them, one table with every type that the engines share, and the kind that 
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from discreet.engines.base import Engine
@@ -53,6 +54,26 @@ DIFFERENCES = {
     "division by zero": Difference(
         "DuckDB follows IEEE, the others the standard; statements divide only by constants that are not zero",
         duckdb="answers", postgres="raises", spark="raises",
+    ),
+    "abs of the least integer": Difference(
+        "its opposite is no integer of 64 bits; statements take ABS of integers below 2⁵¹ only",
+        duckdb="raises", postgres="raises", spark=(-(2**63),),
+    ),
+    "ROUND of 2.5 and -2.5": Difference(
+        "of doubles: away from zero, or to the even neighbour; statements compute ⌊x + ½⌋ with integers",
+        duckdb=(3, -3), postgres=(2, -2), spark=(3, -3),
+    ),
+    "the year of infinity": Difference(
+        "DuckDB has none, PostgreSQL says infinity, Spark has no infinite dates; statements make NULL of them first",
+        duckdb=(None,), postgres=(inf,), spark="raises",
+    ),
+    "a backslash in LIKE": Difference(
+        "whether 'a%' is LIKE 'a\\%': it is itself in DuckDB, and an escape elsewhere; patterns have none",
+        duckdb=(False,), postgres=(True,), spark=(True,),
+    ),
+    "a date beyond DATE_TRUNC": Difference(
+        "the first and last dates that an engine can hold; statements clip to the years 1 to 9999 first",
+        duckdb="raises", postgres="raises", spark="answers",
     ),
     "FILTER as a guard": Difference(
         "DuckDB computes the argument of an aggregate before its filter; statements guard with CASE",

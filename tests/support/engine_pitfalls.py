@@ -24,7 +24,7 @@ from tests.support.random_tables import World, exactly
 TYPE_NAMES = {"duckdb": ("DOUBLE", "VARCHAR"), "postgres": ("DOUBLE PRECISION", "TEXT"), "spark": ("DOUBLE", "STRING")}
 TEXTS = "SELECT 1 AS id, 'secret' AS s, FALSE AS ok UNION ALL SELECT 2, '7', TRUE"
 """One text that is not a number, and a column that says so."""
-TYPES = {"uid": "BIGINT", "x": "DOUBLE", "n": "BIGINT"}
+TYPES = {"uid": "BIGINT", "x": "DOUBLE", "n": "BIGINT", "t": "VARCHAR"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class EngineUnderTest:
 
     def run_query(self, sql: str, xs: list[Any], bounds: tuple[int, int]) -> Any:
         """Return the total of a query about these numbers, each of another person, after comparing it with the oracle."""
-        table = World(_table(bounds), tuple({"uid": i, "x": x, "n": i} for i, x in enumerate(xs)), TYPES)
+        table = World(_table(bounds), tuple({"uid": i, "x": x, "n": i, "t": "a"} for i, x in enumerate(xs)), TYPES)
         query = _bound(sql, table.table)
         found = exactly(self.open_world(table), query)
         assert found == reference(query, table.rows)
@@ -64,6 +64,7 @@ def _table(bounds: tuple[int, int]) -> Table:
         "uid": Column(Kind.INTEGER),
         "x": Column(Kind.REAL).with_bounds(*bounds),
         "n": Column(Kind.INTEGER).with_bounds(0, 9),
+        "t": Column(Kind.TEXT),
     }
     return Table("people", "uid", columns, unique=True)
 
@@ -161,8 +162,41 @@ def only_case_guards(engine: EngineUnderTest) -> None:
         assert (engine.run_alone(statement) == "raises") == (DIFFERENCES[name].of(engine.dialect.name) == "raises"), name
 
 
+def the_least_integer_has_no_opposite(engine: EngineUnderTest) -> None:
+    expected = DIFFERENCES["abs of the least integer"].of(engine.dialect.name)
+    assert engine.run_alone("SELECT ABS(CAST('-9223372036854775808' AS BIGINT))") == expected
+    assert engine.run_query("SELECT SUM(ABS(x)) AS s FROM people", [-1e300, 5e300], (-(2**19), 2**19)) == 2 * 2**20
+
+
+def halves_go_where_engines_like(engine: EngineUnderTest) -> None:
+    expected = DIFFERENCES["ROUND of 2.5 and -2.5"].of(engine.dialect.name)
+    assert engine.run_alone("SELECT ROUND(CAST('2.5' AS {double})), ROUND(CAST('-2.5' AS {double}))") == expected
+    query = "SELECT SUM(ROUND(x)) AS s FROM people"
+    assert [engine.run_query(query, [x], (-8, 8)) for x in (2.5, -2.5, 3.5, -3.5, 2.4)] == [3, -2, 4, -3, 2]
+
+
+def dates_do_not_end_where_pythons_do(engine: EngineUnderTest) -> None:
+    expected = DIFFERENCES["the year of infinity"].of(engine.dialect.name)
+    assert engine.run_alone("SELECT EXTRACT(YEAR FROM DATE 'infinity')") == expected
+    beyond = {
+        "duckdb": "DATE_TRUNC('week', DATE '5877642-06-25 (BC)')",
+        "postgres": "DATE_TRUNC('week', CAST(DATE '5874897-12-31' AS TIMESTAMP))",
+        "spark": "TRUNC(DATE '+5881580-07-11', 'week')",
+    }[engine.dialect.name]
+    answers = engine.run_alone(f"SELECT CAST({beyond} AS {{text}})") != "raises"
+    assert answers == (DIFFERENCES["a date beyond DATE_TRUNC"].of(engine.dialect.name) == "answers")
+
+
+def backslashes_escape(engine: EngineUnderTest) -> None:
+    found = engine.run_alone(r"SELECT 'a%' LIKE 'a\%'")
+    assert found == DIFFERENCES["a backslash in LIKE"].of(engine.dialect.name)
+    assert is_refused("SELECT COUNT(*) AS n FROM people WHERE t LIKE 'a\\%'")
+    assert not is_refused("SELECT COUNT(*) AS n FROM people WHERE t LIKE 'a%'")
+
+
 PITFALLS: list[Callable[[EngineUnderTest], None]] = [
     nan_is_above_everything, null_is_passed_over, casts_round_as_they_like, halves_are_lost_above_2_to_the_51,
     division_of_doubles_is_off_by_one, texts_of_doubles_differ, a_cast_reveals_the_value, overflow_raises, zero_divides,
-    only_case_guards,
+    only_case_guards, the_least_integer_has_no_opposite, halves_go_where_engines_like, dates_do_not_end_where_pythons_do,
+    backslashes_escape,
 ]  # fmt: skip

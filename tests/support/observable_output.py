@@ -34,7 +34,8 @@ def seen(session: Session, question: Any, epsilon: Any) -> tuple[Any, ...]:
     except DiscreetError as refusal:
         return (type(refusal), str(refusal), session.account.budget)
     keys = tuple(key for key, _ in released.rows) if planned.bounded.keys is not None else None
-    return (released.groups, released.columns, keys, released.event, released.explanation, session.account.budget)
+    notes = released.notes if keys is None else released.list_notes()  # these count the keys
+    return (released.groups, released.columns, keys, released.event, released.explanation, notes, session.account.budget)
 
 
 def unlike(stored: Storing, seeds: range, each: int, look: Callable[..., tuple[Any, ...]] = seen) -> list[Any]:

@@ -3,8 +3,9 @@
 The parts that a mutant gets wrong are methods, so that a mutant overrides one of them and nothing else.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import md5
 from math import ceil, floor, isnan
@@ -12,6 +13,7 @@ from typing import Any
 
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
+from discreet.query.grid import grid_range_of
 from discreet.query.schema import Kind
 from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, UnitCount, ValueCount
 
@@ -33,6 +35,20 @@ def text_of(value: Any) -> str:
         part = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
         return f"{value.date().isoformat()} {whole}{part}"
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+PARTS = {
+    ast.Part.YEAR: lambda moment: int(text_of(moment)[:4]),
+    ast.Part.QUARTER: lambda moment: (
+        {"01": 1, "02": 1, "03": 1, "04": 2, "05": 2, "06": 2}.get(text_of(moment)[5:7])
+        or (3 if text_of(moment)[5:7] < "10" else 4)
+    ),
+    ast.Part.MONTH: lambda moment: int(text_of(moment)[5:7]),
+    ast.Part.DAY: lambda moment: int(text_of(moment)[8:10]),
+    ast.Part.HOUR: lambda moment: int(text_of(moment)[11:13]),
+    ast.Part.ISODOW: lambda moment: (moment.toordinal() - 1) % 7 + 1,
+}
+"""Each part of a date or time, read off its text; 0001-01-01 was a Monday."""
 
 
 class Oracle:
@@ -79,17 +95,99 @@ class Oracle:
                     if self.holds(row, condition) is True:
                         return self.value(row, branch)
                 return None if default is None else self.value(row, default)
+            case ast.Divide(value=inner, divisor=divisor):
+                found = self.value(row, inner)
+                return None if found is None else self.on_grid(found / divisor, value)
+            case ast.Round(value=inner, rounding=rounding, digits=digits):
+                found = self.value(row, inner)
+                return (
+                    None
+                    if found is None
+                    else self.on_grid(self.rounded(found * 10**digits, rounding) / Fraction(10) ** digits, value)
+                )
+            case ast.Abs(value=inner):
+                found = self.value(row, inner)
+                return None if found is None else abs(found)
+            case ast.Coalesce(values=values):
+                return next((found for found in (self.value(row, each) for each in values) if found is not None), None)
+            case ast.Extreme(values=values, greatest=greatest):
+                present = self.present_values([self.value(row, each) for each in values])
+                return None if not present else max(present) if greatest else min(present)
+            case ast.NullIf(value=inner, other=other):
+                same = compared(ast.Order.EQUAL, *self._sides(row, inner, other))
+                return None if same else self.value(row, inner)
+            case ast.DatePart(part=part, column=ref):
+                moment = self.moment(row, ref.column)
+                return None if moment is None else Fraction(PARTS[part](moment))
         a, b = self.value(row, value.left), self.value(row, value.right)
         if a is None or b is None:
             return None
         return {ast.Plus: a + b, ast.Minus: a - b, ast.Times: a * b}[type(value)]
 
+    def on_grid(self, found: Fraction, value: ast.Value) -> Fraction:
+        """The nearest step of a value's grid; the grid itself is part of the definition of a quotient."""
+        step = grid_range_of(value, self.table).grid
+        return step * floor(found / step + Fraction(1, 2))
+
+    def rounded(self, found: Fraction, rounding: ast.Rounding) -> Fraction:
+        match rounding:
+            case ast.Rounding.DOWN:
+                return Fraction(floor(found))
+            case ast.Rounding.UP:
+                return Fraction(ceil(found))
+            case ast.Rounding.NEAREST:
+                return Fraction(floor(found + Fraction(1, 2)))
+
+    def present_values(self, values: list[Any]) -> list[Any]:
+        """What GREATEST and LEAST look at."""
+        return [each for each in values if each is not None]
+
+    # -- dates -----------------------------------------------------------------------------------------------------------
+
+    def moment(self, row: Row, name: str) -> Any:
+        """A date or time within its bounds. A row of plain Python holds no infinite one."""
+        found, column = row[name], self.table.columns[name]
+        if found is None:
+            return None
+        return found if column.lower is None else min(max(found, column.lower), column.upper)
+
+    def truncated(self, row: Row, value: ast.DateTrunc) -> date | None:
+        moment = self.moment(row, value.column.column)
+        if moment is None:
+            return None
+        day = moment.date() if isinstance(moment, datetime) else moment
+        match value.period:
+            case ast.Period.DAY:
+                return day
+            case ast.Period.WEEK:
+                return day - timedelta(days=day.weekday())
+            case ast.Period.MONTH:
+                return day.replace(day=1)
+            case ast.Period.QUARTER:
+                return day.replace(day=1, month={1: 1, 2: 4, 3: 7, 4: 10}[PARTS[ast.Part.QUARTER](day)])
+            case ast.Period.YEAR:
+                return day.replace(day=1, month=1)
+
+    def operand(self, row: Row, value: Any) -> Any:
+        """A column as it is, a truncated date, or a number."""
+        if isinstance(value, ast.Ref):
+            return self.raw(row, value.column)
+        return self.truncated(row, value) if isinstance(value, ast.DateTrunc) else self.value(row, value)
+
+    def matches(self, text: str, pattern: str) -> bool:
+        """LIKE: % is any text, _ any one character, everything else itself."""
+        regex = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in pattern)
+        return re.fullmatch(regex, text, re.DOTALL) is not None
+
     # -- three-valued logic ----------------------------------------------------------------------------------------------
 
     def holds(self, row: Row, condition: ast.Condition) -> bool | None:
         match condition:
-            case ast.Missing(value=ref):
-                return self.raw(row, ref.column) is None
+            case ast.Missing(value=value):
+                return self.operand(row, value) is None
+            case ast.Like(value=ref, pattern=pattern):
+                text = row[ref.column]
+                return None if text is None else self.matches(text, pattern)
             case ast.Not(part=part):
                 found = self.holds(row, part)
                 return None if found is None else not found
@@ -105,8 +203,8 @@ class Oracle:
                 return compared(order, *self._sides(row, left, right))
 
     def _sides(self, row: Row, left: ast.Value, right: Any) -> tuple[Any, Any]:
-        if isinstance(left, ast.Ref) and isinstance(right, ast.Constant):
-            return self.raw(row, left.column), right.value
+        if isinstance(left, ast.Ref | ast.DateTrunc) and isinstance(right, ast.Constant):
+            return self.operand(row, left), right.value
         if isinstance(left, ast.Ref) and isinstance(right, ast.Number):
             real = self.table.columns[left.column].kind is Kind.REAL
             return self.raw(row, left.column), float(right.value) if real else right.value
@@ -115,12 +213,13 @@ class Oracle:
     # -- bounding --------------------------------------------------------------------------------------------------------
 
     def key(self, row: Row) -> tuple[Any, ...]:
-        found = []
-        for group in self.bounded.query.groups:
-            binned = isinstance(group.value, ast.Bin)
-            key = self.value(row, group.value) if binned else row[group.value.column]
-            found.append(int(key) if binned and key is not None else key)
-        return tuple(found)
+        return tuple(self.group_key(row, group.value) for group in self.bounded.query.groups)
+
+    def group_key(self, row: Row, value: ast.GroupValue) -> Any:
+        if isinstance(value, ast.Ref):
+            return row[value.column]
+        found = self.operand(row, value)
+        return int(found) if isinstance(found, Fraction) else found
 
     def pairs(self, rows: Iterable[Row]) -> dict[Any, dict[tuple[Any, ...], list[Row]]]:
         query, known = self.bounded.query, None if self.bounded.keys is None else set(self.bounded.keys)
@@ -192,10 +291,8 @@ class Oracle:
 
     def kept_values(self, rows: list[Row], unit: Any, key: tuple[Any, ...], measure: DistinctCount) -> set[Any]:
         """The distinct values of one unit in one group, at most r of them, in hash order."""
-        binned = isinstance(measure.value, ast.Bin)
-        found = {self.value(row, measure.value) if binned else row[measure.value.column] for row in rows} - {None}
-        plain = {int(value) if binned else value for value in found}
-        return set(sorted(plain, key=lambda value: self.order(unit, (*key, value), {}))[: self.bounded.max_rows])
+        found = {self.group_key(row, measure.value) for row in rows} - {None}
+        return set(sorted(found, key=lambda value: self.order(unit, (*key, value), {}))[: self.bounded.max_rows])
 
     def spread(self, rows: Iterable[Row], counts: CellCounts) -> dict[tuple[Any, ...], int]:
         """Rows per (key, cell)."""

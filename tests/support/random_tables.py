@@ -26,6 +26,31 @@ TYPES = {
     "small": "FLOAT", "price": "DECIMAL(18,3)", "ok": "BOOLEAN", "dept": "VARCHAR", "day": "DATE", "at": "TIMESTAMP",
 }  # fmt: skip
 TEXTS = ["a", "b", "", "ÅÄö", "日本", "'; DROP TABLE people; --", 'q"uote', "a\\", "1:a", "-", "e\u0301", "\n", "😀"]
+PATTERNS = [
+    *(
+        "%",
+        "_",
+        "",
+        "a%",
+        "%a",
+        "%a%",
+        "a_",
+        "__",
+        "_%_",
+        "%_",
+        "a%\n",
+        "%\n%",
+        "日_",
+        "_本",
+        "😀",
+        "%😀%",
+        "A%",
+        "e_",
+        "é%",
+    ),
+    *("%'%", '%"%', "%--", "1:%", "[a-z]", "(%", "*", ".", ".*", "$%", "%^%", "ÅÄö%", "%ö", "a%%", "%D%E%", "^a"),
+]
+"""Patterns of LIKE: wildcards, what is special in regular expressions, quotes, line ends, characters of several bytes."""
 DAYS = [date(2024, 1, 1) + timedelta(days=d) for d in (0, 1, 59, 366)] + [date(1, 1, 1), date(9999, 12, 31)]
 TIMES = [datetime(2024, 1, 1), datetime(2024, 1, 1, 12, 30, 15, 120000), datetime(1999, 12, 31, 23, 59, 59, 999999)]
 REALS = [
@@ -108,6 +133,11 @@ def policy(rng: Random, *, unique: bool, text_units: bool) -> Table:
         listed = rng.sample(choices, rng.randint(1, len(choices)))
         return column.with_keys((*listed, None) if rng.random() < 0.3 else tuple(listed))
 
+    def maybe_bounds(column: Column) -> Column:
+        bounds = [None, ("2024-01-01", "2024-03-31"), ("1999-12-31", "2025-01-01"), ("0001-01-01", "0001-01-01")]
+        chosen = rng.choice(bounds)
+        return column if chosen is None else column.with_bounds(*chosen)
+
     reals = rng.choice([(0, 1), (-1, 1), (Fraction(-1, 10), Fraction(3, 10)), (0, 200), (-5, Fraction(1, 3)), (100, 107)])
     columns = {
         "uid": Column(Kind.TEXT if text_units else Kind.INTEGER),
@@ -122,8 +152,8 @@ def policy(rng: Random, *, unique: bool, text_units: bool) -> Table:
         "price": Column(Kind.REAL).with_bounds(0, 1000),
         "ok": maybe_keys(Column(Kind.BOOLEAN), [True, False]),
         "dept": maybe_keys(Column(Kind.TEXT), TEXTS),
-        "day": maybe_keys(Column(Kind.DATE), DAYS),
-        "at": maybe_keys(Column(Kind.TIMESTAMP), TIMES),
+        "day": maybe_bounds(maybe_keys(Column(Kind.DATE), DAYS)),
+        "at": maybe_bounds(maybe_keys(Column(Kind.TIMESTAMP), TIMES)),
     }
     return Table(
         "people",
@@ -169,18 +199,57 @@ NUMBERS = [Fraction(n) for n in (0, 1, 2, 3, 10, -1, -7)] + [
 KEYED = ["age", "wide", "huge", "ok", "dept", "day", "at", "uid"]
 
 
+DIVISORS = [Fraction(n) for n in (2, 3, 12, -7, 1000, -4)] + [Fraction(1, 10), Fraction(37, 100), Fraction(-3, 2)]
+
+
 def value(rng: Random, depth: int = 2) -> ast.Value:
     """A numeric expression."""
     kind = rng.random()
-    if depth == 0 or kind < 0.45:
+    if depth == 0 or kind < 0.4:
         return ast.Ref(rng.choice(NUMERIC)) if rng.random() < 0.85 else ast.Number(abs(rng.choice(NUMBERS)))
-    if kind < 0.8:
+    if kind < 0.6:
         make = rng.choice([ast.Plus, ast.Minus, ast.Times])
         return make(value(rng, depth - 1), value(rng, depth - 1))
-    if kind < 0.9:
+    if kind < 0.68:
         return ast.Bin(value(rng, depth - 1), rng.choice([1, 2, 3, 10, 1000]))
+    if kind < 0.92:
+        return function(rng, depth)
     branches = tuple((condition(rng, depth - 1), value(rng, depth - 1)) for _ in range(rng.choice([1, 2])))
     return ast.Case(branches, value(rng, depth - 1) if rng.random() < 0.6 else None)
+
+
+def function(rng: Random, depth: int) -> ast.Value:
+    """A function of values, or of a date."""
+    several = tuple(value(rng, depth - 1) for _ in range(rng.choice([2, 2, 3])))
+    match rng.randrange(7):
+        case 0:
+            return ast.Divide(several[0], rng.choice(DIVISORS))
+        case 1:
+            return rounded(rng, several[0], [-2, -1, 0, 0, 1, 2])
+        case 2:
+            return ast.Abs(several[0])
+        case 3:
+            return ast.Coalesce(several)
+        case 4:
+            return ast.Extreme(several, rng.random() < 0.5)
+        case 5:
+            return ast.NullIf(*several[:2])
+        case _:
+            return date_part(rng)
+
+
+def rounded(rng: Random, inner: ast.Value, digits: list[int]) -> ast.Round:
+    rounding = rng.choice(list(ast.Rounding))
+    return ast.Round(inner, rounding, rng.choice(digits) if rounding is ast.Rounding.NEAREST else 0)
+
+
+def date_part(rng: Random) -> ast.DatePart:
+    part = rng.choice(list(ast.Part))
+    return ast.DatePart(part, ast.Ref("at" if part is ast.Part.HOUR else rng.choice(["day", "at"])))
+
+
+def date_trunc(rng: Random) -> ast.DateTrunc:
+    return ast.DateTrunc(rng.choice(list(ast.Period)), ast.Ref(rng.choice(["day", "at"])))
 
 
 def compound(rng: Random, depth: int) -> ast.Value:
@@ -216,8 +285,17 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
     if kind < 0.55:
         return ast.Compare(order, compound(rng, depth), compound(rng, depth))
     if kind < 0.65:
-        return ast.Missing(ast.Ref(name))
-    if kind < 0.8:
+        return ast.Missing(rng.choice([ast.Ref(name), date_trunc(rng), compound(rng, depth)]))
+    if kind < 0.7:
+        return ast.Like(ast.Ref("dept"), rng.choice(PATTERNS))
+    if kind < 0.73:
+        return ast.Compare(order, date_trunc(rng), constant(rng, "day", Kind.DATE))
+    if kind < 0.76:
+        return ast.OneOf(date_trunc(rng), tuple(constant(rng, "day", Kind.DATE) for _ in range(rng.choice([1, 3]))))
+    if kind < 0.79:
+        found = ast.Plus(compound(rng, 0), date_part(rng)) if rng.random() < 0.5 else date_part(rng)
+        return ast.OneOf(found, tuple(ast.Number(rng.choice([*NUMBERS, Fraction(2024)])) for _ in range(rng.choice([1, 4]))))
+    if kind < 0.87:
         return ast.OneOf(ast.Ref(name), tuple(constant(rng, name, KINDS[name]) for _ in range(rng.choice([1, 2, 4]))))
     return ast.Compare(order, ast.Ref(name), constant(rng, name, KINDS[name]))
 
@@ -246,9 +324,12 @@ def aggregate(rng: Random) -> ast.Aggregate:
 
 
 def grouping(rng: Random, i: int) -> ast.Grouping:
-    binned = rng.random() < 0.3
-    found = ast.Bin(ast.Ref(rng.choice(["age", "pay", "huge"])), rng.choice([1, 3, 10, 100000])) if binned else None
-    return ast.Grouping(f"k{i}", found or ast.Ref(rng.choice(KEYED)))
+    kind, number = rng.random(), ast.Ref(rng.choice(["age", "pay", "huge"]))
+    if kind < 0.2:
+        return ast.Grouping(f"k{i}", ast.Bin(number, rng.choice([1, 3, 10, 100000])))
+    if kind < 0.45:
+        return ast.Grouping(f"k{i}", rng.choice([date_part(rng), date_trunc(rng), rounded(rng, number, [-2, -1, 0])]))
+    return ast.Grouping(f"k{i}", ast.Ref(rng.choice(KEYED)))
 
 
 def random_query(rng: Random) -> ast.Query:
@@ -294,6 +375,24 @@ def written(node: Any) -> str:
         case ast.Case(branches=branches, default=default):
             whens = " ".join(f"WHEN {written(c)} THEN {written(v)}" for c, v in branches)
             return f"CASE {whens}{'' if default is None else f' ELSE {written(default)}'} END"
+        case ast.Divide(value=inner, divisor=divisor):
+            return f"({written(inner)} / {decimal(divisor)})"
+        case ast.Round(value=inner, rounding=rounding, digits=digits):
+            return f"{rounding.value}({written(inner)}{f', {digits}' if digits else ''})"
+        case ast.Abs(value=inner):
+            return f"ABS({written(inner)})"
+        case ast.Coalesce(values=values):
+            return f"COALESCE({', '.join(map(written, values))})"
+        case ast.Extreme(values=values, greatest=greatest):
+            return f"{'GREATEST' if greatest else 'LEAST'}({', '.join(map(written, values))})"
+        case ast.NullIf(value=inner, other=other):
+            return f"NULLIF({written(inner)}, {written(other)})"
+        case ast.DatePart(part=part, column=ref):
+            return f"{part.name}({written(ref)})"
+        case ast.DateTrunc(period=period, column=ref):
+            return f"DATE_TRUNC('{period.value}', {written(ref)})"
+        case ast.Like(value=ref, pattern=pattern):
+            return f"{written(ref)} LIKE {written(ast.Constant(pattern))}"
         case ast.Constant(value=bool() as flag):
             return str(flag).upper()
         case ast.Constant(value=constant):

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet import col, count, count_units, select, when
 from discreet.query import aggregates, ast
-from discreet.query.builder import Condition, Expression, Select, to_expression
+from discreet.query.builder import Condition, Expression, Operand, Select, to_expression
 
 ORDERS = {
     ast.Order.EQUAL: eq, ast.Order.NOT_EQUAL: ne, ast.Order.LESS: lt, ast.Order.AT_MOST: le, ast.Order.MORE: gt,
@@ -29,6 +29,26 @@ def value(node: ast.Value) -> Any:
             for each, branch in rest:
                 chosen = chosen.when(condition(each)).then(value(branch))
             return chosen if default is None else chosen.otherwise(value(default))
+        case ast.Divide(value=inner, divisor=divisor):
+            return lifted(inner) / divisor
+        case ast.Round(value=inner, rounding=rounding, digits=digits):
+            found = lifted(inner)
+            return {
+                ast.Rounding.NEAREST: lambda: found.round(digits),
+                ast.Rounding.DOWN: found.floor,
+                ast.Rounding.UP: found.ceil,
+            }[rounding]()
+        case ast.Abs(value=inner):
+            return abs(lifted(inner))
+        case ast.Coalesce(values=(first, *rest)):
+            return lifted(first).coalesce(*map(value, rest))
+        case ast.Extreme(values=(first, *rest), greatest=greatest):
+            found = lifted(first)
+            return (found.greatest if greatest else found.least)(*map(value, rest))
+        case ast.NullIf(value=inner, other=other):
+            return lifted(inner).null_if(value(other))
+        case ast.DatePart(part=part, column=ref):
+            return getattr(col(ref.column), part.value)()
     left, right = value(node.left), value(node.right)
     if not isinstance(left, Expression) and not isinstance(right, Expression):
         left = to_expression(left)
@@ -39,16 +59,23 @@ def lifted(node: ast.Value) -> Expression:
     return to_expression(value(node))
 
 
+def operand(node: ast.Value | ast.DateTrunc) -> Operand:
+    """What can be compared, grouped by or counted."""
+    return col(node.column.column).date_trunc(node.period.value) if isinstance(node, ast.DateTrunc) else lifted(node)
+
+
 def condition(node: ast.Condition) -> Condition:
     match node:
         case ast.Compare(order=order, left=left, right=ast.Constant(value=constant)):
-            found = ORDERS[order](lifted(left), constant)
+            found = ORDERS[order](operand(left), constant)
         case ast.Compare(order=order, left=left, right=right):
             found = ORDERS[order](lifted(left), value(right))
         case ast.OneOf(value=ref, among=among):
-            found = col(ref.column).is_in([each.value for each in among])
-        case ast.Missing(value=ref):
-            found = col(ref.column).is_null()
+            found = operand(ref).is_in([each.value for each in among])
+        case ast.Missing(value=inner):
+            found = operand(inner).is_null()
+        case ast.Like(value=ref, pattern=pattern):
+            found = col(ref.column).like(pattern)
         case ast.All(parts=parts):
             found = reduce(and_, map(condition, parts))
         case ast.Any(parts=parts):
@@ -66,7 +93,7 @@ def aggregate(node: ast.Aggregate) -> Any:
         case aggregates.CountUnits():
             return count_units()
         case aggregates.CountDistinct(value=inner):
-            return lifted(inner).count_distinct()
+            return operand(inner).count_distinct()
         case aggregates.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
         case aggregates.Quantile(value=inner, q=q):
@@ -87,5 +114,5 @@ def rebuilt(query: ast.Query) -> Select:
         built = built.where(condition(query.where))
     for group in query.groups:
         keys = None if group.keys is None else {group.name: group.keys}
-        built = built.group_by(keys=keys, **{group.name: lifted(group.value)})
+        built = built.group_by(keys=keys, **{group.name: operand(group.value)})
     return built

@@ -146,13 +146,14 @@ def test_the_guarantee_of_three_units_is_stated() -> None:
 def test_upper_bounds_are_rounded_up(error: int) -> None:
     plan = plan_workload(make_workload(WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=error)))
     text, epsilon = format_page(plan), plan.cost.epsilon.upper
-    [stated], [charged] = numbers(text, r"\*\*,"), numbers(text, " of the budget")
-    assert epsilon <= stated <= epsilon * 1.001
-    assert plan.charge <= charged <= plan.charge * Fraction(100_001, 100_000)
+    [stated], [share] = numbers(text, r"\*\*,"), numbers(text, "% of the budget")
+    assert epsilon <= stated <= epsilon * 1.01
+    assert 100 * plan.charge / plan.cost.limit <= share <= 100 * plan.charge / plan.cost.limit + 1
     times, certain = numbers(text, " times as likely")[0], numbers(text, "% certain")[0]
     assert exp(epsilon) <= times <= exp(epsilon) * 1.01
     assert 100 / (1 + exp(-epsilon)) <= certain <= 101 / (1 + exp(-epsilon))
-    assert epsilon <= numbers(str(plan.cost), r"\. Budget")[0]
+    assert f"charged as one plan, by the sum over its queries: ε = {format_up(epsilon, 3)}, " in text
+    assert f"Cost: ε = {format_up(epsilon, 3)}, " in str(plan.cost)
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), 0.1, 0.13261, 12_344.9, 2e-7, Fraction(10**9 + 1), 99.96, 1.0])
@@ -170,16 +171,16 @@ def test_a_cost_is_rounded_up_and_what_remains_down(thirds: int, currency: Pure 
     amount, digits = Fraction(thirds, 3), Fraction(101, 100)  # three digits are within 1%
     text = str(Cost(Bounds(0.0, thirds / 7), Fraction(thirds, 3 * 10**6), currency, amount, amount, 11 * amount))
     found = re.fullmatch(
-        r"Cost: ε = ([0-9.]+) at δ = ([0-9.]+e-[0-9])\. Budget: ([0-9]+)% spent, ε ([=≈]) ([0-9.]+) of [0-9.]+ remaining"
-        r"(?: \(ρ = ([0-9.]+) of [0-9.]+\))?\.",
+        r"Cost: ε = ([0-9.]+) at δ = ([0-9.]+e-[0-9]), 10% of the budget\. Budget: ε = ([0-9.]+) of [0-9.]+ remaining, "
+        r"([0-9]+)% spent(?: \(ρ = ([0-9.]+) of [0-9.]+, zCDP\))?\.",
         text,
     )
     assert found is not None
-    epsilon, delta, percent, sign, remaining_epsilon, remaining_rho = found.groups()
+    epsilon, delta, remaining_epsilon, percent, remaining_rho = found.groups()
     assert thirds / 7 <= float(epsilon) <= thirds / 7 * digits
     assert Fraction(thirds, 3 * 10**6) <= Fraction(delta) <= Fraction(thirds, 3 * 10**6) * digits
     assert percent == "91"  # 10/11
-    remaining = Fraction(remaining_epsilon if sign == "=" else remaining_rho)
+    remaining = Fraction(remaining_rho or remaining_epsilon)
     assert amount / digits <= remaining <= amount
 
 
@@ -210,4 +211,4 @@ def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
         assert f"δ = {format_up(first, 3)}" in pages[1]
         assert f"δ = {format_up(second, 3)}" not in pages[1]
         assert f"δ = {float(second):g}" not in pages[1]
-        assert numbers(pages[1], " of the budget") == [float(format_up(plans[0].charge, 6))]
+        assert f"ε = {format_up(plans[0].charge, 3)} at δ = {format_up(first, 3)}, " in pages[1]

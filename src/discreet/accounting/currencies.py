@@ -31,9 +31,11 @@ from discreet._numbers import (
     Number,
     ceil_float,
     check_probability,
+    decimal_up,
     floor_float,
     format_rational,
     format_up,
+    nearest_float,
     parse_rational,
     read_decimal,
     read_positive,
@@ -81,6 +83,8 @@ class Currency(ABC):
     """A name that can be typed, for error messages."""
     theorem: ClassVar[str]
     """The theorem that makes Σcost ≤ limit a filter."""
+    suits: ClassVar[str] = ""
+    """What an account in this currency is good for, in words; an account with a δ says so when it is opened."""
     json_key: ClassVar[str]
     """The key of a reported cost in JSON."""
     counts_epsilon: ClassVar[bool] = False
@@ -176,6 +180,7 @@ class Pure(Currency):
     family = example = "pure"
     symbol = "ε"
     theorem = "[RRUV16]"
+    suits = "a few queries, or a guarantee without δ"
     json_key = "epsilon"
     reported_symbol = "pure ε"
     counts_epsilon = True
@@ -212,6 +217,7 @@ class Zcdp(Currency):
     family = example = "zcdp"
     symbol = "ρ"
     theorem = "[WRRW23, Thm 1]"
+    suits = "many queries, many groups and partition selection"
     json_key = "rho"
     reported_symbol = "zCDP ρ"
 
@@ -244,6 +250,7 @@ class Gdp(Currency):
     family = example = "gdp"
     symbol = "μ²"
     theorem = "[ST22; KTH23]"
+    suits = "many queries with Gaussian noise only"
     json_key = "mu"
     reported_symbol = "GDP μ"
     prefers_gaussian = True  # ε-private noise costs −2Φ⁻¹(1/(1+e^ε)) in μ [DRS22], at which Gaussian noise is never larger
@@ -281,6 +288,7 @@ class Rdp(Currency):
     family = "rdp"
     example = "rdp(16)"
     theorem = "[FZ21; Lec21]"
+    suits = "training (DP-SGD) and other events whose divergence at one order is known"
     json_key = "divergence"
     reserved_delta_share = Fraction(0)
 
@@ -411,23 +419,66 @@ class Filter:
         return inf if rest <= 0 else self.currency.epsilon_at(self.limit, rest)
 
     def fitting_epsilon(self, delta: Fraction) -> Fraction:
-        """The largest ε that the remaining budget buys at the account's δ, to four digits, rounded down; 0 if none."""
-        if self.remaining <= 0:
-            return Fraction(0)
-        if self.currency.counts_epsilon:
-            return self.remaining
-        promised = self.currency.epsilon(self.remaining, delta)
-        found = round_down(to_rational(min(promised, MAX_PROPOSED_EPSILON)))  # `amount` inverts it up to rounding
-        while found > 0 and not self.can_pay(found, delta):
-            found -= digit_step(found, 4)
-        return found
+        """The largest short decimal ε that the remaining budget buys at the account's δ; 0 if none does.
 
-    def can_pay(self, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether the remaining budget covers a query at this ε."""
-        try:
-            return self.currency.amount(epsilon, delta) <= self.remaining
-        except BadParameter:
-            return True  # too small to buy anything
+        >>> create_budget(1, 1e-6).fitting_epsilon(Fraction(1, 10**6))
+        Fraction(1, 1)
+        >>> pure_filter(Fraction(2, 3)).fitting_epsilon(Fraction(0))
+        Fraction(3333, 5000)
+        """
+        return largest_epsilon(self.currency, self.remaining, delta)
+
+
+PROPOSED_DIGITS = (4, 8, 12)
+"""The digits of a proposed ε: more than the first only where no ε so short fits."""
+
+
+@lru_cache(maxsize=256)
+def largest_epsilon(currency: Currency, amount: Fraction, delta: Fraction) -> Fraction:
+    """The largest short decimal ε that costs at most an amount of an account at its δ; 0 if none does.
+
+    Every ε that is returned was tried: `currency.amount` of it, which is what a query at that ε is charged, is at most the
+    amount. An ε that a double holds as it is written, such as what remains of an account in pure ε, counts as short.
+    """
+    if amount <= 0:
+        return Fraction(0)
+    if currency.counts_epsilon:
+        return amount if Fraction(repr(nearest_float(amount))) == amount else round_down(amount)
+    promised = to_rational(min(currency.epsilon(amount, delta), MAX_PROPOSED_EPSILON))
+    for digits in PROPOSED_DIGITS:
+        step = digit_step(promised, digits)
+        above = -(-promised // step) * step  # `amount` inverts `epsilon` up to rounding, so it may be this one
+        for found in (above, above - step, above - 2 * step):
+            if found > 0 and 0 < amount_or_zero(currency, found, delta) <= amount:
+                return found
+    return Fraction(0)
+
+
+@lru_cache(maxsize=256)
+def smallest_epsilon(currency: Currency, amount: Fraction, delta: Fraction, digits: int = 3) -> Fraction | float:
+    """An ε of so many digits that an amount of an account promises at its δ, rounded up: what ε = 2 bought promises 2.
+
+    >>> smallest_epsilon(Zcdp(), Zcdp().amount(Fraction(2), Fraction(1, 10**9)), Fraction(1, 10**9))
+    Fraction(2, 1)
+    """
+    if amount <= 0:
+        return Fraction(0)
+    promised = currency.epsilon(amount, delta)
+    if not isfinite(promised):
+        return promised
+    exact = amount if currency.counts_epsilon else to_rational(promised)
+    step = digit_step(exact, digits)
+    below = exact // step * step
+    # An amount that ε buys promises that ε: `amount` is rounded down.
+    return below if exact == below or amount_or_zero(currency, below, delta) >= amount else below + step
+
+
+def amount_or_zero(currency: Currency, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """What an ε buys; 0 where it is too small to buy anything."""
+    try:
+        return currency.amount(epsilon, delta)
+    except BadParameter:
+        return Fraction(0)
 
 
 def create_budget(epsilon: Number, delta: Number, currency: Currency | None = None) -> Filter:
@@ -491,15 +542,16 @@ class CurrencyCost:
     symbol: str
     value: Bounds
     delta: Fraction
+    exact: Fraction | float  # the upper end: no double is 3/10
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values, costs rounded up; infinity is the string "inf"."""
-        ends = {"lower": to_json_number(self.value.lower), "upper": to_json_number(self.value.upper)}
-        return {self.json_key: ends if self.name == "epsilon" else ends["upper"], "delta": ceil_float(self.delta)}
+        ends = {"lower": to_json_number(self.value.lower), "upper": to_json_number(decimal_up(self.exact))}
+        return {self.json_key: ends if self.name == "epsilon" else ends["upper"], "delta": decimal_up(self.delta)}
 
     def __str__(self) -> str:
         beside = f" at δ = {format_up(self.delta, 3)}" if self.delta else ""
-        return f"{self.symbol} = {format_up(self.value.upper)}{beside}"
+        return f"{self.symbol} = {format_up(self.exact, 3)}{beside}"
 
 
 @lru_cache(maxsize=64)
@@ -512,12 +564,13 @@ def compare_costs(event: Event, delta: Fraction) -> tuple[CurrencyCost, ...]:
     ['pure ε = inf', 'zCDP ρ = 0.005', 'GDP μ = 0.1']
     """
     at = delta or DEFAULT_DELTA
-    found = [CurrencyCost("epsilon", "epsilon", "ε", certified_epsilon(event, at), at)]
+    epsilon = certified_epsilon(event, at)
+    found = [CurrencyCost("epsilon", "epsilon", "ε", epsilon, at, epsilon.upper)]
     for currency in COMPARED_CURRENCIES:
         amount, delta_cost = currency.cost(event)
         value = currency.reported_value(amount)
         bounds = Bounds(floor_float(value), ceil_float(value))
-        found.append(CurrencyCost(currency.name, currency.json_key, currency.reported_symbol, bounds, delta_cost))
+        found.append(CurrencyCost(currency.name, currency.json_key, currency.reported_symbol, bounds, delta_cost, value))
     return tuple(found)
 
 

@@ -63,16 +63,18 @@ def compute_spending(ledger: "Ledger", account: "AccountState") -> "Cost":
 
 def _to_dict(account: "AccountState", cost: "Cost") -> dict[str, Any]:
     from discreet._numbers import decimal_down
+    from discreet.accounting.cost import Budget
 
     budget = account.budget
     return {
         "account": account.name,
         "parent": account.parent.name if account.parent else None,
         "entries": account.debits,
-        "whose": account.privacy_unit or None,
+        "privacy_unit": account.privacy_unit or None,
         "limit": decimal_down(budget.limit),
-        "leak": {"limit": decimal_down(budget.delta_limit), "remaining": decimal_down(budget.delta_remaining)},
+        "delta": {"limit": decimal_down(budget.delta_limit), "remaining": decimal_down(budget.delta_remaining)},
         "cost": cost.to_dict(),
+        "budget": Budget.of(budget, account.delta).to_dict(),
     }
 
 
@@ -97,8 +99,7 @@ def _format_lines(account: "AccountState", cost: "Cost") -> list[str]:
 
 
 def _format_bar(account: "AccountState", width: int = 30) -> str:
-    from discreet._numbers import ceil_float
-
+    """A bar of what is spent, rounded up."""
     share = account.budget.spent / account.budget.limit
     full = min(width, -(-share.numerator * width // share.denominator))
-    return f"{'█' * full}{'░' * (width - full)} {ceil_float(100 * share):.1f}%"
+    return f"{'█' * full}{'░' * (width - full)}"

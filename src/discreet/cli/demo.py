@@ -3,6 +3,7 @@
 What is shown was paid for; the true numbers are not shown.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,10 +63,11 @@ def demo(
     console.print(Text(f"{ROWS:,} invented visits. {before}"))
     for column in quote.columns:
         noise = ", ".join(mechanism for _, mechanism in column.noises)
-        console.print(Text(f"> quote {COUNTS}\n  {column.column} ± {column.half_widths[0][1]:g}, {noise}. {quote.cost}"))
+        accuracy = f"{column.column} ± {column.half_widths[0][1]:g}, {noise}"
+        console.print(Text(f"> quote {COUNTS}\n  {accuracy}. Cost: {quote.cost.describe()}."))
     console.print(Text(f"  In every currency: {', '.join(map(str, quote.costs))}."))
-    for query, answer in zip((COUNTS, MEAN), answers, strict=True):
-        console.print(Text(f"> ask {query}", style="bold"))
+    for query, answer in zip((COUNTS, MEAN), (answers[0], replace(answers[1], notes=())), strict=True):
+        console.print(Text(f"> ask {query}", style="bold"))  # the notes of the second are those of the first
         console.print(answer)
         if answer.groups:
             print_chart(answer)

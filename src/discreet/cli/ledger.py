@@ -28,26 +28,33 @@ def ledger_open(
     json: Json = False,
 ) -> None:
     """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""
-    from discreet._numbers import format_down, format_up
-    from discreet.accounting.cost import describe_amount, format_at
+    from discreet._numbers import decimal_down, decimal_up, format_down, format_up
+    from discreet.accounting.cost import SHOWN_DIGITS, describe_amount, format_at
     from discreet.accounting.currencies import parse_currency
     from discreet.ledger import open_ledger
-    from discreet.ledger.account import AccountState
+    from discreet.ledger.account import AccountState, warn_of_unrelated
+    from discreet.query.currency_advice import explain_currency
 
     kept = None if currency is None else parse_currency(currency)
     guarantee = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
     AccountState.open(account, *guarantee, kept)  # refuses what is wrong before a file is made
-    opened = open_ledger(place, create=True).open_account(account, *guarantee, kept, parent).initial_state
-    budget, name = opened.budget, opened.budget.currency.name
+    created = open_ledger(place, create=True).open_account(account, *guarantee, kept, parent)
+    opened, budget = created.initial_state, created.initial_state.budget
+    warning = warn_of_unrelated(opened, created.list_unrelated())
+    notes = [*explain_currency(budget.currency, guarantee[0], opened.delta), *([] if warning is None else [warning])]
     if json:
-        limits = {"limit": float(budget.limit), "reserved": float(budget.delta_limit)}
-        print_json({"account": opened.name, "currency": name} | limits)
+        limits = {"limit": decimal_down(budget.limit), "reserved": decimal_down(budget.delta_limit)}
+        promise = {"epsilon": decimal_up(guarantee[0]), "delta": decimal_up(opened.delta)}
+        print_json({"account": opened.name, "currency": budget.currency.name} | limits | promise | {"notes": notes})
         return
     amount = "" if budget.currency.counts_epsilon else f" ({describe_amount(budget.currency, budget.limit)})"
-    promise = f"ε = {format_up(guarantee[0], 3)}{format_at(opened.delta)}{amount}"
-    print_line(f'Opened account "{opened.name}": {promise}. The budget cannot be changed.')
+    words = f"ε = {format_up(guarantee[0], SHOWN_DIGITS)}{format_at(opened.delta)}{amount}"
+    print_line(f'Opened account "{opened.name}": {words}. The budget cannot be changed.')
     if budget.delta_limit:
-        print_line(f"δ = {format_down(budget.delta_limit, 3)} is reserved for partition selection and claims.")
+        reserved = format_down(budget.delta_limit, SHOWN_DIGITS)
+        print_line(f"δ = {reserved} is reserved for partition selection and claims.")
+    for note in notes:
+        print_line(note)
 
 
 @ledger.command("check", epilog="Example: [bold]discreet ledger check hr.ledger --head head.json[/bold]")

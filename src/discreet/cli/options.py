@@ -198,7 +198,22 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
         raise BadParameter(
             "--bounds", repr(text), "not a column and its bounds", "write --bounds pay=0:200, or --bounds pay=auto"
         )
-    return name, parse_range(ends, "--bounds")
+    return name, _split_moments(ends) or parse_range(ends, "--bounds")
+
+
+def _split_moments(text: str) -> tuple[str, str] | None:
+    """Two dates or times with a colon between them, which a time has inside too; None if they are none.
+
+    >>> _split_moments("2024-01-01T12:00:2024-12-31")
+    ('2024-01-01T12:00', '2024-12-31')
+    """
+    from discreet.query.schema import Kind, parse_moment
+
+    for i, sign in enumerate(text):
+        ends = text[:i], text[i + 1 :]
+        if sign == ":" and all(end[4:5] == "-" and parse_moment(end, Kind.TIMESTAMP) for end in ends):
+            return ends
+    return None
 
 
 _PARSERS: dict[str, Callable[[str], tuple[str, Any]]] = {

@@ -183,7 +183,7 @@ def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
     ]
     counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)
     rows, cells = "" if first.size is None else f"{first.size:,}", "?" if first.cells is None else f"{first.cells:,}"
-    return [first.question, first.column, rows, *half_widths, f"{counts} of {cells}"]
+    return [first.query, first.column, rows, *half_widths, f"{counts} of {cells}"]
 
 
 def _print_outcome(published: "Publication") -> None:

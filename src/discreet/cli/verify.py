@@ -20,18 +20,26 @@ def verify(
     """Check the signature, the cost and the entry of a certificate. Exit code 1 if one of them is wrong."""
     from discreet.ledger import open_ledger
     from discreet.ledger import verify as verification
+    from discreet.ledger.certificate import certified_cost
     from discreet.ledger.keys import read_public_key
 
     public_key = None if key is None else read_public_key(key)
     opened = None if ledger is None else open_ledger(ledger)
-    verdict = verification.verify(read_json(release, "release"), public=public_key, ledger=opened)
+    document = read_json(release, "release")
+    verdict = verification.verify(document, public=public_key, ledger=opened)
+    cost = certified_cost(document) if verdict.is_valid else None
     if json:
         findings = [{"claim": finding.claim, "holds": finding.is_valid} for finding in verdict.claims]
-        print_json({"holds": verdict.is_valid, "findings": findings, "trusted": list(verdict.assumptions)})
+        print_json(
+            {"holds": verdict.is_valid, "findings": findings, "trusted": list(verdict.assumptions)}
+            | ({} if cost is None else {"cost": cost.to_dict()})
+        )
     else:
         print_line("proven:" if verdict.is_valid else "checked:")
         for finding in verdict.claims:
             print_line(f"  {'✓' if finding.is_valid else '✗'} {finding.claim}")
+        if cost is not None:
+            print_line(f"  · {cost}")
         print_line("trusted:")
         for assumption in verdict.assumptions:
             print_line(f"  · {assumption}")

@@ -4,23 +4,25 @@ An account is opened once, with a budget in one currency; neither can be changed
 of its children: a debit of a child is a debit of all its parents, or of none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import inf
+from math import inf, isfinite
 from typing import Protocol
 
-from discreet._numbers import Number, check_probability, read_decimal, to_rational
+from discreet._numbers import Number, check_probability, format_up, read_decimal, to_rational
+from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.currencies import (
     MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
     create_budget,
     round_up,
+    smallest_epsilon,
 )
 from discreet.accounting.curve import epsilon as certified
-from discreet.errors import BadParameter, BudgetExceeded
+from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
 from discreet.query.answer import Receipt
@@ -111,12 +113,47 @@ class AccountState:
     def suggest_epsilon(self, refused: BudgetExceeded) -> BudgetExceeded:
         """Return the same refusal with the largest ε that fits here and in every parent."""
         fitting = min(account.budget.fitting_epsilon(account.delta) for account in self.lineage)
-        return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=fitting)
+        return state_in_epsilon(refused, self.budget.currency, self.delta, fitting)
 
     @property
     def lineage(self) -> "tuple[AccountState, ...]":
         """The account, its parent, the parent of that, and so on."""
         return (self,) if self.parent is None else (self, *self.parent.lineage)
+
+
+MAX_LISTED_ACCOUNTS = 5
+"""How many accounts a warning names."""
+
+
+def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> str | None:
+    """Warn that accounts which no parent has in common add up, if they cover the same people; None if there are none.
+
+    A ledger knows names, budgets and privacy units, and neither rows nor people, so it cannot know whether they do. The sum
+    is that of the budgets, by basic composition: each account is (ε, δ)-private whatever is asked, in whatever order.
+    """
+    if not others:
+        return None
+    roots = [account.lineage[-1], *others]
+    epsilon = sum(Fraction(smallest_epsilon(each.budget.currency, each.budget.limit, each.delta)) for each in roots)
+    total = f"ε = {format_up(epsilon, SHOWN_DIGITS)}{format_at(sum((each.delta for each in roots), Fraction(0)))}"
+    names = ", ".join(f'"{each.name}"' for each in others[:MAX_LISTED_ACCOUNTS])
+    names += f" and {len(others) - MAX_LISTED_ACCOUNTS} more" if len(others) > MAX_LISTED_ACCOUNTS else ""
+    return (
+        f'Account "{account.name}" has no parent in common with {names}. If they cover the same people, their budgets add '
+        f"up to {total}. Accounts that are opened under a common parent share its budget."
+    )
+
+
+def state_in_epsilon(
+    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str | None = None
+) -> BudgetExceeded:
+    """Return a refusal that says what the cost and the rest are in ε at the account's δ."""
+    amount = refused.cost
+    epsilon = smallest_epsilon(currency, to_rational(amount), delta) if isfinite(amount) else inf
+    return BudgetExceeded(
+        refused.currency, cost=amount, remaining=refused.remaining, fitting_epsilon=fitting,
+        cost_epsilon=None if refused.currency == DELTA_CURRENCY else epsilon, hint=hint,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=1024)

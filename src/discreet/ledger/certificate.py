@@ -127,6 +127,16 @@ def compute_debit_cost(opened: AccountOpened, debit: Debit) -> Cost:
     return Cost(event, account.delta, budget.currency, debit.cost, remaining, budget.limit)
 
 
+def certified_cost(document: Any) -> Cost:
+    """Compute the cost of a certificate's answer from the events that its entries hold; `verify` says whether they are true.
+
+    Raises:
+        BadParameter: if the document is no certificate.
+    """
+    opened, debit, _ = read_entries(read_certificate(document))
+    return compute_debit_cost(opened, debit)
+
+
 def is_based_on(measurement: Mapping[str, Any], debit: Debit, earlier: Sequence[Debit]) -> bool:
     """Return whether these debits charged the same account, before this one, for all that decided what it measures."""
     charged = all(step.number < debit.number and step.account == debit.account for step in earlier)

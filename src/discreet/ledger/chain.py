@@ -134,6 +134,13 @@ class LedgerAccount:
         """The quarantine of the ledger, for all its accounts."""
         return LedgerQuarantine(self.store)
 
+    def list_unrelated(self, privacy_unit: str = "") -> tuple[AccountState, ...]:
+        """Return the accounts without a parent that this account is not under; with a privacy unit, those whose debits, or
+        whose children's, are about the same one. Only what the ledger itself holds is looked at."""
+        own, ledger = self.initial_state.lineage[-1].name, Ledger(self.store)
+        roots = [each for each in ledger.list_accounts() if each.parent is None and each.name != own]
+        return tuple(each for each in roots if privacy_unit in ("", each.privacy_unit))
+
     def check(self, event: Composition) -> None:
         """As in `Account`."""
         self.state.charge(event)

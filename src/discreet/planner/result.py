@@ -90,7 +90,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         return {
-            "question": str(self.task.query),
+            "query": str(self.task.query),
             "queries": self.task.queries,
             "neighbours": self.task.neighbours.definition,
             "confidence": float(self.task.confidence),

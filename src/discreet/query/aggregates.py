@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
-from discreet.query.ast import Aggregate, Bin, Ref, Value, format_number, format_value, quote_name
+from discreet.query.ast import Aggregate, DateTrunc, GroupValue, Ref, Value, format_number, format_value, quote_name
 from discreet.query.estimates import (
     AnswerColumn,
     Average,
@@ -39,13 +39,15 @@ from discreet.query.statistics import (
     build_quantile_tree,
     midpoint_of,
 )
-from discreet.query.validate import MAX_CONSTANT, check_edges, check_ref, check_value
+from discreet.query.validate import MAX_CONSTANT, check_edges, check_group_value, check_ref, check_value
 
 
 class _Count(Aggregate):
     """What counts have in common: one statistic, whose noisy value is the estimate."""
 
     __slots__ = ()
+    counted: ClassVar[str] = "rows"
+    """What is counted, for people."""
 
     def check(self, table: Table) -> None:
         """Accept: nothing but rows is looked at."""
@@ -66,7 +68,7 @@ class _Count(Aggregate):
         return (size / 10,)
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
-        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=True),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=True, unit=self.counted),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class CountValues(_Count):
     """COUNT(value): the rows where it is not NULL."""
 
     value: Value
+    counted: ClassVar[str] = "values"
 
     def to_sql(self, unit: str) -> str:
         return f"COUNT({format_value(self.value)})"
@@ -112,21 +115,22 @@ class CountUnits(_Count):
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column; it adds up if each unit is counted in one group only."""
-        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, is_additive=max_groups == 1, unit=f"distinct {table.unit}"),)
 
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct(_Count):
-    """COUNT(DISTINCT value) of what rows can be grouped by: a column that does not hold reals, or bins of one that does."""
+    """COUNT(DISTINCT value) of what rows can be grouped by: a column that does not hold reals, bins of one that does, or
+    parts of dates."""
 
-    value: Ref | Bin
+    value: GroupValue
 
     def to_sql(self, unit: str) -> str:
         return f"COUNT(DISTINCT {format_value(self.value)})"
 
     def check(self, table: Table) -> None:
         """Refuse reals: whether two of them are equal depends on the engine."""
-        check_ref(self.value, table) if isinstance(self.value, Ref) else check_value(self.value, table)
+        check_group_value(self.value, table)
         if isinstance(self.value, Ref) and table.columns[self.value.column].kind is Kind.REAL:
             name = self.value.column
             raise QueryRefused(f"`{name}` holds reals, which are not counted one by one", f"bin them: {name} // 10")
@@ -136,10 +140,10 @@ class CountDistinct(_Count):
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         """Return one column; it does not add up, because one value may occur in several groups."""
-        return (AnswerColumn(name, Fraction(0), is_count=True),)
+        return (AnswerColumn(name, Fraction(0), is_count=True, unit="distinct values"),)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
-        return () if isinstance(self.value, Ref) else (self.value,)
+        return () if isinstance(self.value, Ref | DateTrunc) else (self.value,)
 
 
 class _OfNumbers(Aggregate):
@@ -381,7 +385,7 @@ class Histogram(Aggregate):
         edges = [f"{nearest_float(edge):.12g}" for edge in self.edges]
         last = len(edges) - 2
         names = (f"{name}[{low},{high}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges)))
-        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True) for each in names)
+        return tuple(AnswerColumn(each, Fraction(0), is_count=True, is_additive=True, unit="rows") for each in names)
 
     def values_with_bounds(self) -> tuple[Value, ...]:
         return () if isinstance(self.value, Ref) else (self.value,)

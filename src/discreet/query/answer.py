@@ -17,16 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, check_confidence, format_down
+from discreet._numbers import Number, check_confidence, format_down, nearest_float
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
-from discreet.events import Composition, compose
+from discreet.events import Composition, ThresholdEvent, compose
+from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
+from discreet.query.ast import Ref, Value, format_value
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
+from discreet.query.grid import MAX_QUOTED, grid_range_of
 from discreet.query.postprocess import AnswerRows
 from discreet.query.schema import Key
 from discreet.query.statistics import CellCounts
@@ -189,9 +192,9 @@ class IntervalOptions:
 CLIPPED = "Each interval contains the clipped statistic"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """An answer: one row per group, each with its keys and its estimates."""
+    """An answer: one row per group, each with its keys and its estimates. `print`, a shell and a notebook show the table."""
 
     groups: tuple[str, ...]
     schema: tuple[AnswerColumn, ...]
@@ -204,6 +207,7 @@ class Answer:
     cost: Cost | None = None
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each statistic
     reference: Any = None  # where the account keeps it: a `record.LedgerReference`
+    notes: tuple[str, ...] = ()  # what was said when it was asked, beside what is recorded with it
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -223,6 +227,20 @@ class Answer:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def list_notes(self) -> list[str]:
+        """How many keys are shown, what an undeclared key had to reach, and what was said when it was asked.
+
+        All of it was known before any row was read, but for the number of keys that are shown. How many keys there are, and
+        what was clipped or dropped, is private.
+        """
+        if not self.groups:
+            return [*self.notes]
+        shown = f"{formats.count_things(len(self.rows), 'key')} shown"
+        events = [part for part, _ in self.event.parts if isinstance(part, ThresholdEvent)]
+        selections = [Threshold(event.scale, event.threshold) for event in events]
+        needed = [explain_threshold(selection, self.confidence) for selection in selections[:1]]
+        return ["; ".join([shown, *needed]) + ".", *self.notes]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
         return [
@@ -235,10 +253,14 @@ class Answer:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows, cost, explanation, and the pipeline that ran."""
-        cost = None if self.cost is None else self.cost.to_dict()
-        pipeline = list(self.pipeline)
-        return {"rows": self.to_dicts(), "cost": cost, "explanation": self.explanation, "pipeline": pipeline}
+        """Rows, cost, explanation, the pipeline that ran, and notes."""
+        return {
+            "rows": self.to_dicts(),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "explanation": self.explanation,
+            "pipeline": list(self.pipeline),
+            "notes": self.list_notes(),
+        }
 
     def to_json(self) -> str:
         """`to_dict` as JSON; dates in ISO form."""
@@ -322,6 +344,9 @@ class Answer:
     def __rich__(self) -> Any:
         return formats.render_rich_answer(self)
 
+    def __repr__(self) -> str:
+        return formats.render_text(formats.render_rich_answer(self, formats.MAX_PRINTED_ROWS))
+
     def _repr_html_(self) -> str:
         return formats.render_html_answer(self)
 
@@ -372,14 +397,50 @@ ADJUSTED_POLICY_NOTE = (
 
 
 def explain_sensitivity(bounded: BoundedQuery) -> str:
-    """Say in words what one unit can change."""
-    unit, rows = bounded.table.unit, "1 row" if bounded.max_rows == 1 else f"{bounded.max_rows} rows"
-    groups = f"at most {bounded.changed_groups} group{'s' * (bounded.changed_groups > 1)}"
+    """Say in words what one unit can change, and repeat the declared bounds and limits."""
+    unit, rows = bounded.table.unit, formats.count_things(bounded.max_rows, "row")
+    groups = f"at most {formats.count_things(bounded.changed_groups, 'group')}"
     if bounded.neighbours is Neighbours.ADD_REMOVE:
         change = f"Adding or removing one {unit} can change {f'{groups} by {rows} each' if bounded.query.groups else rows}"
     elif bounded.query.groups:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    explained = f"{change}; values are clipped to their declared bounds."
+    clipped = _list_bounds(bounded)
+    change += f"; values are clipped to their declared bounds: {', '.join(clipped)}." if clipped else "."
+    limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
+    limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
+    explained = f"{change} Limits: {', '.join(limits)}."
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
+
+
+def _list_bounds(bounded: BoundedQuery) -> list[str]:
+    """Return the expressions that the columns are computed from, each with the bounds that it is clipped to."""
+    values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
+    return [f"{_shorten(format_value(value))} to {_format_bounds(value, bounded)}" for value in values]
+
+
+def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
+    """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
+    declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
+    grid_range = grid_range_of(value, bounded.table)
+    ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
+    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
+def explain_threshold(selection: Threshold, confidence: float) -> str:
+    """Say what a key that is not declared must reach to be shown.
+
+    >>> explain_threshold(Threshold.for_epsilon(1, 1e-6, sensitivity=1), 0.95)
+    'a key needs about 15 units (partition selection), and one with 17 is shown with probability ≥ 95%'
+    """
+    share = max(Fraction(repr(float(confidence))), Fraction(1, 2))
+    enough = selection.error(share)
+    return (
+        f"a key needs about {selection.threshold:,} units (partition selection), and one with {enough:,.0f} is shown with "
+        f"probability ≥ {format_down(100 * share, 6)}%"
+    )

@@ -1,7 +1,7 @@
 """A query as a frozen value: aggregates, of which rows, per which group keys; and as SQL text for people to read.
 
 Expressions are total functions of a row. Nothing in this vocabulary can raise, divide by zero or depend on the order of
-rows.
+rows. `docs/asking.md` states the rule of each; `query.grid` has the range of each, `sql.expressions` its SQL.
 """
 
 from abc import ABC, abstractmethod
@@ -72,7 +72,105 @@ class Case:
     default: "Value | None"
 
 
-Value: TypeAlias = Ref | Number | Plus | Minus | Times | Bin | Case
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """value / divisor for a constant divisor that is not 0, rounded to the nearest step of its grid (ties go up)."""
+
+    value: "Value"
+    divisor: Fraction
+
+
+class Rounding(Enum):
+    """Which multiple a value is rounded to."""
+
+    NEAREST = "ROUND"  # ties go up, towards +∞: 2.5 becomes 3, and -2.5 becomes -2
+    DOWN = "FLOOR"
+    UP = "CEIL"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """value rounded to a multiple of 10^-digits. FLOOR and CEIL have 0 digits."""
+
+    value: "Value"
+    rounding: Rounding
+    digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Abs:
+    """|value|"""
+
+    value: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    """The first of these values that is not NULL; NULL if all are."""
+
+    values: "tuple[Value, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The greatest or the least of the values that are not NULL; NULL if all are."""
+
+    values: "tuple[Value, ...]"
+    greatest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullIf:
+    """NULL where value equals other, else value. A column is compared with a number before it is clipped."""
+
+    value: "Value"
+    other: "Value"
+
+
+class Part(Enum):
+    """A part of a date or time, in UTC: an integer."""
+
+    YEAR = "year"
+    QUARTER = "quarter"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    ISODOW = "isodow"  # the day of the week, Monday = 1 to Sunday = 7
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """A part of a column of dates or times, which are clipped to their bounds first."""
+
+    part: Part
+    column: Ref
+
+
+class Period(Enum):
+    """What a date or time is truncated to. A week begins on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+@dataclass(frozen=True, slots=True)
+class DateTrunc:
+    """The first day of the period that a date or time is in, after it was clipped to its bounds: a date, and no number."""
+
+    period: Period
+    column: Ref
+
+
+Value: TypeAlias = (
+    Ref | Number | Plus | Minus | Times | Bin | Case | Divide | Round | Abs | Coalesce | Extreme | NullIf | DatePart
+)
+"""A numeric expression."""
+
+GroupValue: TypeAlias = Ref | Bin | Round | DatePart | DateTrunc
+"""What rows can be grouped by, and of what distinct values can be counted."""
 
 
 class Order(Enum):
@@ -88,10 +186,11 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A column compared with a constant, or one numeric expression with another. Unknown if either is NULL."""
+    """A column, or a truncated one, compared with a constant; or one numeric expression with another. Unknown if either is
+    NULL."""
 
     order: Order
-    left: Value
+    left: "Value | DateTrunc"
     right: "Value | Constant"
 
 
@@ -104,17 +203,25 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The condition that a column's value is among these."""
+    """The condition that the value of a column, or of a numeric expression, is among these."""
 
-    value: Ref
+    value: "Value | DateTrunc"
     among: "tuple[Number | Constant, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The condition that a column's value is NULL (or NaN, which counts as NULL)."""
+    """The condition that a value is NULL (or NaN, which counts as NULL)."""
+
+    value: "Value | DateTrunc"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """The condition that a column's text matches a pattern: % is any text, _ any one character, the rest itself."""
 
     value: Ref
+    pattern: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +245,7 @@ class Not:
     part: "Condition"
 
 
-Condition: TypeAlias = Compare | OneOf | Missing | All | Any | Not
+Condition: TypeAlias = Compare | OneOf | Missing | Like | All | Any | Not
 
 
 class Aggregate(ABC):
@@ -193,10 +300,10 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What rows are grouped by: a column of the table, or a bin; and its name in the answer."""
+    """What rows are grouped by: a column of the table, a bin, or a part of a date; and its name in the answer."""
 
     name: str
-    value: "Ref | Bin"
+    value: GroupValue
     keys: tuple[Key, ...] | None = None  # given with the query; None: the declared ones, if there are any
 
 
@@ -264,7 +371,7 @@ def format_number(number: Fraction) -> str:
     return str(number.numerator) if number.denominator == 1 else f"{float(number)!r}"
 
 
-def format_value(value: Value) -> str:
+def format_value(value: Value | DateTrunc) -> str:
     """Return an expression as SQL."""
     match value:
         case Ref(column=column):
@@ -282,11 +389,27 @@ def format_value(value: Value) -> str:
         case Case(branches=branches, default=default):
             whens = " ".join(f"WHEN {_format_condition(c)} THEN {format_value(v)}" for c, v in branches)
             return f"CASE {whens}{'' if default is None else f' ELSE {format_value(default)}'} END"
+        case Divide(value=inner, divisor=divisor):
+            return f"({format_value(inner)} / {format_number(divisor)})"
+        case Round(value=inner, rounding=rounding, digits=digits):
+            return f"{rounding.value}({format_value(inner)}{f', {digits}' if digits else ''})"
+        case Abs(value=inner):
+            return f"ABS({format_value(inner)})"
+        case Coalesce(values=values):
+            return f"COALESCE({', '.join(map(format_value, values))})"
+        case Extreme(values=values, greatest=greatest):
+            return f"{'GREATEST' if greatest else 'LEAST'}({', '.join(map(format_value, values))})"
+        case NullIf(value=inner, other=other):
+            return f"NULLIF({format_value(inner)}, {format_value(other)})"
+        case DatePart(part=part, column=ref):
+            return f"EXTRACT({part.value.upper()} FROM {format_value(ref)})"
+        case DateTrunc(period=period, column=ref):
+            return f"DATE_TRUNC('{period.value}', {format_value(ref)})"
         case _:
             assert_never(value)
 
 
-def _format_constant(constant: "Value | Constant") -> str:
+def _format_constant(constant: Value | Constant) -> str:
     if not isinstance(constant, Constant):
         return format_value(constant)
     value = constant.value
@@ -301,6 +424,8 @@ def _format_condition(condition: Condition) -> str:
             return f"{format_value(ref)} IN ({', '.join(map(_format_constant, among))})"
         case Missing(value=ref):
             return f"{format_value(ref)} IS NULL"
+        case Like(value=ref, pattern=pattern):
+            return f"{format_value(ref)} LIKE {_format_constant(Constant(pattern))}"
         case All(parts=parts):
             return "(" + " AND ".join(map(_format_condition, parts)) + ")"
         case Any(parts=parts):

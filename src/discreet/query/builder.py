@@ -21,7 +21,16 @@ from discreet._numbers import Number, parse_rational, read_decimal
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.validate import MAX_BIN_WIDTH, MAX_CONSTANT, MAX_DEPTH, Scope, check_edges, compute_edges
+from discreet.query.validate import (
+    MAX_BIN_WIDTH,
+    MAX_CONSTANT,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    Scope,
+    check_edges,
+    check_size,
+    compute_edges,
+)
 
 
 def to_constant(value: Any) -> ast.Number | ast.Constant:
@@ -86,44 +95,10 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """A column, a number, or an expression of them."""
+class Operand:
+    """What can be compared: a numeric expression, or a truncated date."""
 
-    node: ast.Value
-
-    def __add__(self, other: Any) -> "Expression":
-        return Expression(ast.Plus(self.node, to_expression(other).node))
-
-    def __radd__(self, other: Any) -> "Expression":
-        return to_expression(other) + self
-
-    def __sub__(self, other: Any) -> "Expression":
-        return Expression(ast.Minus(self.node, to_expression(other).node))
-
-    def __rsub__(self, other: Any) -> "Expression":
-        return to_expression(other) - self
-
-    def __mul__(self, other: Any) -> "Expression":
-        return Expression(ast.Times(self.node, to_expression(other).node))
-
-    def __rmul__(self, other: Any) -> "Expression":
-        return to_expression(other) * self
-
-    def __neg__(self) -> "Expression":
-        return Expression(ast.Minus(ast.Number(Fraction(0)), self.node))
-
-    def __floordiv__(self, width: Any) -> "Expression":
-        if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width < MAX_BIN_WIDTH:
-            raise QueryRefused("The width of a bin is not an integer above 0", 'write col("age") // 10')
-        return Expression(ast.Bin(self.node, width))
-
-    def __truediv__(self, other: Any) -> NoReturn:
-        raise QueryRefused(
-            "A division is not supported, because it can fail on a row",
-            "divide the answers, multiply by a constant, or bin with // and an integer width",
-        )
-
-    __rtruediv__ = __truediv__
+    node: ast.Value | ast.DateTrunc
 
     def __lt__(self, other: Any) -> Condition:
         return self._compare(ast.Order.LESS, other)
@@ -155,7 +130,7 @@ class Expression:
         return Condition(ast.All(((self >= low).node, (self <= high).node)))
 
     def is_in(self, among: Iterable[Any]) -> Condition:
-        """Return the condition that a column's value is one of these constants."""
+        """Return the condition that the value is one of these constants."""
         if isinstance(among, str) or not isinstance(among, Iterable):
             raise QueryRefused(
                 f"is_in takes a list of constants, not a {type(among).__name__}", 'write col("dept").is_in(["a", "b"])'
@@ -163,15 +138,183 @@ class Expression:
         constants = tuple(to_constant(each) for each in among)
         if not constants:
             raise QueryRefused("is_in takes at least one constant", 'write col("dept").is_in(["a", "b"])')
-        return Condition(ast.OneOf(self._ref("is_in"), constants))
+        return Condition(ast.OneOf(self.node, constants))
 
     def is_null(self) -> Condition:
-        """Return the condition that a column's value is NULL."""
-        return Condition(ast.Missing(self._ref("is_null")))
+        """Return the condition that the value is NULL."""
+        return Condition(ast.Missing(self.node))
 
     def is_not_null(self) -> Condition:
-        """Return the condition that a column's value is not NULL."""
+        """Return the condition that the value is not NULL."""
         return ~self.is_null()
+
+    def count_distinct(self) -> aggregates.CountDistinct:
+        """Count the distinct values of a column, of bins of one, or of parts of dates.
+
+        >>> str(type(col("dept").count_distinct()).__name__)
+        'CountDistinct'
+        """
+        if not isinstance(self.node, ast.GroupValue):
+            raise QueryRefused(
+                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
+            )
+        return aggregates.CountDistinct(self.node)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TruncatedDate(Operand):
+    """The first day of a period, made by `Expression.date_trunc`: a date to group by, to count, or to compare."""
+
+    node: ast.DateTrunc
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression(Operand):
+    """A column, a number, or an expression of them."""
+
+    node: ast.Value
+
+    def __add__(self, other: Any) -> "Expression":
+        return Expression(ast.Plus(self.node, to_expression(other).node))
+
+    def __radd__(self, other: Any) -> "Expression":
+        return to_expression(other) + self
+
+    def __sub__(self, other: Any) -> "Expression":
+        return Expression(ast.Minus(self.node, to_expression(other).node))
+
+    def __rsub__(self, other: Any) -> "Expression":
+        return to_expression(other) - self
+
+    def __mul__(self, other: Any) -> "Expression":
+        return Expression(ast.Times(self.node, to_expression(other).node))
+
+    def __rmul__(self, other: Any) -> "Expression":
+        return to_expression(other) * self
+
+    def __neg__(self) -> "Expression":
+        return Expression(ast.Minus(ast.Number(Fraction(0)), self.node))
+
+    def __floordiv__(self, width: Any) -> "Expression":
+        if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width < MAX_BIN_WIDTH:
+            raise QueryRefused("The width of a bin is not an integer above 0", 'write col("age") // 10')
+        return Expression(ast.Bin(self.node, width))
+
+    def __truediv__(self, divisor: Any) -> "Expression":
+        if isinstance(divisor, Expression):
+            raise QueryRefused(
+                "A division by a column is not supported, because it can fail on a row",
+                "divide by a number, divide the answers, or bin with // and an integer width",
+            )
+        exact = to_number(divisor)
+        if exact == 0:
+            raise QueryRefused("A division by zero", "divide by a number that is not 0")
+        return Expression(ast.Divide(self.node, exact))
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        raise QueryRefused("A division by a column is not supported, because it can fail on a row", "divide the answers")
+
+    def __abs__(self) -> "Expression":
+        return Expression(ast.Abs(self.node))
+
+    def abs(self) -> "Expression":
+        """Return the distance from 0: ABS(x)."""
+        return abs(self)
+
+    def round(self, digits: int = 0) -> "Expression":
+        """Round to so many digits after the point, ties up: ROUND(x, digits). Negative digits round to tens, hundreds, ….
+
+        >>> ast.format_value(col("pay").round(-2).node)
+        'ROUND(pay, -2)'
+        """
+        if isinstance(digits, bool) or not isinstance(digits, int) or abs(digits) > MAX_DIGITS:
+            raise QueryRefused(f"round takes {-MAX_DIGITS} to {MAX_DIGITS} digits", 'write col("pay").round(2)')
+        return Expression(ast.Round(self.node, ast.Rounding.NEAREST, digits))
+
+    def floor(self) -> "Expression":
+        """Round down to an integer: FLOOR(x)."""
+        return Expression(ast.Round(self.node, ast.Rounding.DOWN))
+
+    def ceil(self) -> "Expression":
+        """Round up to an integer: CEIL(x)."""
+        return Expression(ast.Round(self.node, ast.Rounding.UP))
+
+    def coalesce(self, *others: Any) -> "Expression":
+        """Return the first that is not NULL, of this value and these: COALESCE(x, y, 0).
+
+        >>> ast.format_value(col("bonus").coalesce(0).node)
+        'COALESCE(bonus, 0)'
+        """
+        return Expression(ast.Coalesce(self._with(others, "coalesce")))
+
+    def greatest(self, *others: Any) -> "Expression":
+        """Return the greatest that is not NULL, of this value and these: GREATEST(x, y)."""
+        return Expression(ast.Extreme(self._with(others, "greatest"), greatest=True))
+
+    def least(self, *others: Any) -> "Expression":
+        """Return the least that is not NULL, of this value and these: LEAST(x, y)."""
+        return Expression(ast.Extreme(self._with(others, "least"), greatest=False))
+
+    def null_if(self, other: Any) -> "Expression":
+        """Return NULL where the value equals the other: NULLIF(x, -999)."""
+        return Expression(ast.NullIf(self.node, to_expression(other).node))
+
+    def _with(self, others: tuple[Any, ...], method: str) -> tuple[ast.Value, ...]:
+        if not others:
+            raise QueryRefused(f"{method} takes at least one other value", f'write col("pay").{method}(0)')
+        return (self.node, *(to_expression(each).node for each in others))
+
+    def year(self) -> "Expression":
+        """Return the year of a date or timestamp.
+
+        >>> ast.format_value(col("day").year().node)
+        'EXTRACT(YEAR FROM day)'
+        """
+        return self._part(ast.Part.YEAR)
+
+    def quarter(self) -> "Expression":
+        """Return the quarter of a date or timestamp, 1 to 4."""
+        return self._part(ast.Part.QUARTER)
+
+    def month(self) -> "Expression":
+        """Return the month of a date or timestamp, 1 to 12."""
+        return self._part(ast.Part.MONTH)
+
+    def day(self) -> "Expression":
+        """Return the day of the month of a date or timestamp, 1 to 31."""
+        return self._part(ast.Part.DAY)
+
+    def hour(self) -> "Expression":
+        """Return the hour of a timestamp in UTC, 0 to 23."""
+        return self._part(ast.Part.HOUR)
+
+    def isodow(self) -> "Expression":
+        """Return the day of the week of a date or timestamp, Monday = 1 to Sunday = 7."""
+        return self._part(ast.Part.ISODOW)
+
+    def _part(self, part: ast.Part) -> "Expression":
+        return Expression(ast.DatePart(part, self._ref(part.value)))
+
+    def date_trunc(self, period: str) -> "TruncatedDate":
+        """Return the first day of the day, week, month, quarter or year of a date: to group by, count or compare.
+
+        >>> ast.format_value(col("day").date_trunc("month").node)
+        "DATE_TRUNC('month', day)"
+        """
+        known = {each.value: each for each in ast.Period}
+        if period not in known:
+            raise QueryRefused(f"date_trunc takes a period, not {period!r}", f"use one of {', '.join(known)}")
+        return TruncatedDate(ast.DateTrunc(known[period], self._ref("date_trunc")))
+
+    def like(self, pattern: str) -> Condition:
+        """Return the condition that a text matches a pattern: % is any text, _ any one character.
+
+        >>> col("dept").like("s%").node
+        Like(value=Ref(column='dept'), pattern='s%')
+        """
+        if not isinstance(pattern, str):
+            raise QueryRefused(f"like takes a text, not a {type(pattern).__name__}", 'write col("dept").like("s%")')
+        return Condition(ast.Like(self._ref("like"), pattern))
 
     def _ref(self, method: str) -> ast.Ref:
         if not isinstance(self.node, ast.Ref):
@@ -212,18 +355,6 @@ class Expression:
     def count(self) -> aggregates.CountValues:
         """Count the rows where the value is not NULL."""
         return aggregates.CountValues(self.node)
-
-    def count_distinct(self) -> aggregates.CountDistinct:
-        """Count the distinct values of a column, or of bins of one.
-
-        >>> str(type(col("dept").count_distinct()).__name__)
-        'CountDistinct'
-        """
-        if not isinstance(self.node, ast.Ref | ast.Bin):
-            raise QueryRefused(
-                "only a column, or bins of one, have distinct values to count", "write col(…).count_distinct()"
-            )
-        return aggregates.CountDistinct(self.node)
 
     def sum(self) -> aggregates.Sum:
         """Add the values up."""
@@ -326,9 +457,9 @@ class Select:
         return replace(self, condition=combined)
 
     def group_by(
-        self, *columns: str | Expression, keys: Mapping[str, Sequence[Key]] | None = None, **named: Expression
+        self, *columns: str | Expression, keys: Mapping[str, Sequence[Key]] | None = None, **named: Operand
     ) -> "Select":
-        """Group the rows by columns and, under a name, by bins. `keys` lists public keys, by the name of their grouping."""
+        """Group the rows by columns and, under a name, by bins or parts of dates. `keys` lists public keys by grouping."""
         groups = [ast.Grouping(value.column.rpartition(".")[2], value) for value in map(_to_column, columns)]
         groups += [ast.Grouping(name, _to_group_value(value)) for name, value in named.items()]
         for name, listed in (keys or {}).items():
@@ -352,6 +483,7 @@ class Select:
 
     def to_query(self, table: Table) -> ast.Query:
         """Return the query about this table, with every name resolved."""
+        check_size((self.aggregates, self.condition, self.groups))
         scope = Scope(table)
         for join in self.joins:
             scope = scope.add_join(replace(join, here=_resolve_name(join.here, scope)))
@@ -440,15 +572,18 @@ def _resolve_name(name: str, scope: Scope) -> str:
     return found[0]
 
 
-def _to_group_value(value: object) -> ast.Ref | ast.Bin:
-    node = ast.Ref(value) if isinstance(value, str) else value.node if isinstance(value, Expression) else None
-    if not isinstance(node, ast.Ref | ast.Bin):
-        raise QueryRefused("Rows can be grouped by columns and bins only", 'write group_by("dept")')
+def _to_group_value(value: object) -> ast.GroupValue:
+    node = ast.Ref(value) if isinstance(value, str) else value.node if isinstance(value, Operand) else None
+    if not isinstance(node, ast.GroupValue):
+        raise QueryRefused(
+            "Rows can be grouped by columns, bins, integers and parts of dates only",
+            'write group_by("dept"), or group_by(year=col("day").year())',
+        )
     return node
 
 
 def _to_column(value: object) -> ast.Ref:
     node = _to_group_value(value)
     if not isinstance(node, ast.Ref):
-        raise QueryRefused("A bin that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
+        raise QueryRefused("An expression that is grouped by needs a name", 'write group_by(decade=col("age") // 10)')
     return node

@@ -30,13 +30,14 @@ from discreet._numbers import (
     sqrt_up,
 )
 from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import Currency, Filter
+from discreet.accounting.currencies import Currency, Filter, amount_or_zero
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise.laplace import check_sampler_scale
+from discreet.query import ast
 from discreet.query.aggregates import Quantile
-from discreet.query.contribution import BoundedQuery, check_work
+from discreet.query.contribution import BoundedQuery, check_work, grouping_keys
 from discreet.query.estimates import Noise, StatisticNoise
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
@@ -227,8 +228,11 @@ def check_drawable(measurement: Measurement) -> None:
 def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Fraction, delta: Fraction) -> Threshold:
     """Return noise and threshold on distinct units, at this cost and δ."""
     if delta <= 0:
-        keys = " and ".join(group.name for group in bounded.query.groups if group.keys is None)
-        declare = f"declare them (--keys {bounded.query.groups[0].name}=a,b,c)"
+        unknown = [group for group in bounded.query.groups if grouping_keys(group, bounded.table) is None]
+        keys, value = " and ".join(group.name for group in unknown), unknown[0].value
+        declare = f"declare them (--keys {unknown[0].name}=a,b,c)"
+        if isinstance(value, ast.DatePart | ast.DateTrunc):
+            declare = f"declare the bounds of the dates (--bounds {value.column.column}=2024-01-01:2024-12-31)"
         if not currency.spends_delta:
             reason = f"The keys of {keys} are not declared, and an account in {currency.family} has no δ to discover them"
             raise QueryRefused(reason, f"{declare}, or use an account in zcdp")
@@ -371,7 +375,7 @@ class Calibrator:
             raise make_least_epsilon_error(name, epsilon, least)
         # Each debit costs at least what `least_epsilon` buys in the account's currency; for a whole ε that is to compare the
         # two ε, because what ε buys grows with it.
-        if fraction < 1 and currency.amount(epsilon, self.delta) * fraction < smallest_amount(currency, least, self.delta):
+        if fraction < 1 and currency.amount(epsilon, self.delta) * fraction < amount_or_zero(currency, least, self.delta):
             raise BadParameter(
                 name,
                 format_down(epsilon, 6),
@@ -423,14 +427,6 @@ class Calibrator:
         amount, _ = self.budget.currency.cost(event)
         remaining = self.budget.remaining if remaining is None else remaining
         return Cost(event, self.delta, self.budget.currency, amount, remaining, self.budget.limit)
-
-
-def smallest_amount(currency: Currency, least: Fraction, delta: Fraction) -> Fraction:
-    """Return what the least ε of a debit buys in a currency; 0 where it is too small to buy anything."""
-    try:
-        return currency.amount(least, delta)
-    except BadParameter:
-        return Fraction(0)
 
 
 def make_least_epsilon_error(name: str, epsilon: Fraction, least: Fraction) -> BadParameter:

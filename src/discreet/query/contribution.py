@@ -18,16 +18,17 @@ vectors, both non-negative, has at most the squares of both.
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, product
+from itertools import chain, islice, product
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.aggregates import Quantile
+from discreet.query.dates import list_periods
 from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
 from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
-from discreet.query.validate import apply_joins, check_query
+from discreet.query.validate import apply_joins, check_query, kind_of
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
@@ -156,7 +157,7 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
     """Return every combination of the declared keys; None if the keys of some column are not declared."""
     choices: list[tuple[Key, ...]] = []
     for group in query.groups:
-        kind = table.columns[group.value.column].kind if isinstance(group.value, ast.Ref) else Kind.INTEGER
+        kind = kind_of(group.value, table)
         if any(key is not None and not accepts(kind, key) for key in group.keys or ()):
             raise QueryRefused(f"A key of `{group.name}` is not a {kind.value}", "list keys of the column's own kind")
         found = grouping_keys(group, table)
@@ -173,14 +174,24 @@ def known_keys(query: ast.Query, table: Table) -> tuple[tuple[Key, ...], ...] | 
 
 
 def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
-    """Return the keys of one grouping: given with the query, or declared; None if they are neither."""
-    value = group.value
+    """Return the keys of one grouping: given with the query, declared, or all that lie between declared bounds; None if
+    they are not known."""
     if group.keys:
         return group.keys
-    if isinstance(value, ast.Bin):
-        bins = grid_range_of(value, table)
-        return tuple(range(bins.lower, bins.upper + 1)) if bins.upper - bins.lower < MAX_KEYS else None
-    column = table.columns[value.column]
-    if column.kind is Kind.REAL:
-        raise QueryRefused(f"`{value.column}` holds reals, which cannot be group keys", f"bin them: {value.column} // 10")
-    return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys
+    match group.value:
+        case ast.Ref(column=name):
+            column = table.columns[name]
+            if column.kind is Kind.REAL:
+                raise QueryRefused(f"`{name}` holds reals, which cannot be group keys", f"bin them: {name} // 10")
+            return (False, True) if column.kind is Kind.BOOLEAN and column.keys is None else column.keys
+        case ast.DateTrunc(period=period, column=ref):
+            column = table.columns[ref.column]
+            starts = tuple(islice(list_periods(period, *column.moment_bounds), MAX_KEYS + 1)) if column.lower else ()
+            return starts if 0 < len(starts) <= MAX_KEYS else None
+        case ast.DatePart(part=ast.Part.YEAR, column=ref) if table.columns[ref.column].lower is None:
+            return None  # 9,999 years are no list of keys
+        case value:
+            integers = grid_range_of(value, table)
+            step = 10**-value.digits if isinstance(value, ast.Round) else 1
+            keys = range(integers.lower, integers.upper + 1, int(step))
+            return tuple(keys) if len(keys) <= MAX_KEYS else None

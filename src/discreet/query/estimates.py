@@ -80,6 +80,7 @@ class AnswerColumn:
     is_count: bool = False
     is_additive: bool = False  # whether the groups add up to the whole
     fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
+    unit: str = ""  # what is counted, for people
 
     @property
     def is_non_negative(self) -> bool:
@@ -140,10 +141,20 @@ def estimate_count(n: int, error: int) -> Estimate:
 def estimate_sum(n: int, error: int, grid_range: GridRange) -> Estimate:
     """Return a sum of n grid steps with its interval. It is reliable only on a side where sums of such values can lie."""
     possible = (n >= 0 or grid_range.lower < 0) and (n <= 0 or grid_range.upper > 0)
-    reliable, exponent = possible and is_close(n, n - error, n + error), grid_range.exponent
+    reliable = possible and is_close(n, n - error, n + error)
+    return Estimate(*to_numbers(n, n - error, n + error, grid_range.exponent), reliable)
+
+
+def to_numbers(value: int, lower: int, upper: int, exponent: int) -> tuple[float, float, float]:
+    """Return a value of the grid and the ends of its interval: integers where the grid has only integers, else doubles, of
+    which the ends are rounded outward. All values of such a statistic lie on the grid, so no end need lie between steps.
+
+    >>> to_numbers(40, 38, 41, 0), to_numbers(5, 4, 7, -1)
+    ((40, 38, 41), (2.5, 2.0, 3.5))
+    """
     if exponent >= 0:
-        return Estimate(n << exponent, (n - error) << exponent, (n + error) << exponent, reliable)
-    return Estimate(ldexp(n, exponent), to_double_below(n - error, exponent), to_double_above(n + error, exponent), reliable)
+        return value << exponent, lower << exponent, upper << exponent
+    return ldexp(value, exponent), to_double_below(lower, exponent), to_double_above(upper, exponent)
 
 
 def to_double_below(steps: int, exponent: int) -> float:
@@ -342,8 +353,8 @@ def _interpolate_crossing(ranks: Reals, cell: Ints) -> Reals:
 
 
 def estimate_quantiles(value: ast.Value, estimator: "QuantileEstimator", noisy: NoisyStatistics) -> Iterator[Estimate]:
-    """Yield one quantile per group: values in grid steps, from the first step of the first cell to the last step of the
-    last."""
+    """Yield one quantile per group: a value of the grid, from the first step of the first cell to the last step of the last.
+    A quantile of clipped values is one of them, so of whole numbers it is a whole number, and so are the interval's ends."""
     grid_range, tree = grid_range_of(value, noisy.table), estimator.tree
     width, noise, counts = cell_width_of(tree, grid_range), noisy.noises[tree], noisy.cell_counts[tree]
     found, sizes = estimator.locate(counts, noise, noisy.tail), estimator.sizes(counts).tolist()
@@ -353,6 +364,5 @@ def estimate_quantiles(value: ast.Value, estimator: "QuantileEstimator", noisy: 
     steps = (np.clip(ends, grid_range.lower, grid_range.upper).tolist() for ends in (values, lows, highs))
     for step, low, high, size, agree in zip(*steps, sizes, found.sides_agree.tolist(), strict=True):
         narrow = 4 * (high - low) <= grid_range.upper - grid_range.lower  # else it says little more than the bounds do
-        ends = to_double_below(low, grid_range.exponent), to_double_above(high, grid_range.exponent)
         reliable = agree and narrow and is_reliable_count(size, size_error) and is_close(step, low, high)
-        yield Estimate(ldexp(step, grid_range.exponent), *ends, reliable)
+        yield Estimate(*to_numbers(step, low, high, grid_range.exponent), reliable)

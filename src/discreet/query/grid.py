@@ -6,11 +6,14 @@ read.
 
 **Proof** that no row can make an expression overflow, raise or leave its range, by induction over the expression. A column
 is clipped to its declared bounds and rounded to its grid; a constant is one point. Sums, differences and products of
-integers in two ranges lie in the range that interval arithmetic gives; a CASE has one of its branches' values; a bin is
-⌊n·t/d⌋ with d > 0, which is defined for every n. Each result is refused unless it has fewer than 2⁵¹ steps, and each
-intermediate product unless it is below 2⁶², so 64-bit integers hold them all.
+integers in two ranges lie in the range that interval arithmetic gives; a CASE, COALESCE, GREATEST, LEAST and NULLIF have the
+value of one of their parts, or NULL; |n| is defined because |n| < 2⁵¹ lies far from −2⁶³. Bins, rounding and division are
+⌊(n·t + s)/d⌋ for constants t, s and d > 0, which is defined for every n and monotone in n, so the ends of the range decide.
+A part of a date lies in the range that `query.dates` derives from the bounds. Each result is refused unless it has fewer
+than 2⁵¹ steps, and each intermediate product unless it is below 2⁶², so 64-bit integers hold them all.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -18,6 +21,7 @@ from typing import assert_never
 
 from discreet.errors import QueryRefused
 from discreet.query import ast
+from discreet.query.dates import range_of_part
 from discreet.query.schema import Column, Kind, Table
 
 MAX_STEPS = 1 << 51
@@ -28,6 +32,8 @@ MAX_PRODUCT = 1 << 62
 
 REAL_BITS = 20  # a real column is cut into about a million steps over its bounds
 SMALLEST_REAL = Fraction(1, 1 << 900)  # scaling by the grid then stays far from the ends of a double's range
+QUOTIENT_BITS = 24  # a quotient by a constant that is not exact is cut into so many bits over its range
+MULTIPLE_BITS = 4  # a multiple of 0.01 that a value is rounded to is represented to within 1/16 of 0.01
 CONSTANT_BITS = 30  # a constant that is not a dyadic fraction is rounded to this many bits after the point
 
 MAX_QUOTED = 60  # characters of an expression in a message
@@ -97,16 +103,159 @@ def _compute_range(value: ast.Value, table: Table) -> GridRange:
             a, b = grid_range_of(left, table), grid_range_of(right, table)
             products = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
             return GridRange(min(products), max(products), a.exponent + b.exponent)
-        case ast.Bin(value=inner, width=width):
-            return _bin_range(grid_range_of(inner, table), width, inner)
+        case ast.Bin() | ast.Divide() | ast.Round():
+            divisions = floor_divisions_of(value, table)
+            return divisions[-1].result if divisions else grid_range_of(value.value, table)
         case ast.Case(branches=branches, default=default):
-            values = [branch for _, branch in branches] + ([] if default is None else [default])
-            ranges = [grid_range_of(each, table) for each in values]
-            finest = min(each.exponent for each in ranges)
-            ranges = [each.refine(finest) for each in ranges]
-            return GridRange(min(each.lower for each in ranges), max(each.upper for each in ranges), finest)
+            return _hull([branch for _, branch in branches] + ([] if default is None else [default]), table)
+        case ast.Abs(value=inner):
+            a = grid_range_of(inner, table)
+            return GridRange(max(a.lower, -a.upper, 0), a.magnitude, a.exponent)
+        case ast.Coalesce(values=values):
+            return _hull(reached_values(values), table)
+        case ast.Extreme(values=values, greatest=greatest):
+            return _extreme_range(values, greatest, table)
+        case ast.NullIf(value=ast.Ref() as ref, other=ast.Number()):
+            return grid_range_of(ref, table)
+        case ast.NullIf(value=inner, other=other):
+            return align(grid_range_of(inner, table), grid_range_of(other, table))[0]
+        case ast.DatePart(part=part, column=ref):
+            return GridRange(*range_of_part(part, table.columns[ref.column]))
         case _:
             assert_never(value)
+
+
+def _hull(values: Sequence[ast.Value], table: Table) -> GridRange:
+    """Return the range of something that is always one of these values, in the finest of their grids."""
+    ranges = [grid_range_of(each, table) for each in values]
+    finest = min(each.exponent for each in ranges)
+    ranges = [each.refine(finest) for each in ranges]
+    return GridRange(min(each.lower for each in ranges), max(each.upper for each in ranges), finest)
+
+
+def _extreme_range(values: tuple[ast.Value, ...], greatest: bool, table: Table) -> GridRange:
+    """Return the range of GREATEST or LEAST, which pass over NULL: a value that is never NULL bounds it on one side."""
+    hull = _hull(values, table)
+    present = [grid_range_of(each, table).refine(hull.exponent) for each in values if _is_never_null(each)]
+    if greatest:
+        return GridRange(max([hull.lower, *(each.lower for each in present)]), hull.upper, hull.exponent)
+    return GridRange(hull.lower, min([hull.upper, *(each.upper for each in present)]), hull.exponent)
+
+
+def reached_values(values: tuple[ast.Value, ...]) -> tuple[ast.Value, ...]:
+    """Return the values of COALESCE up to the first that is never NULL."""
+    first = next((i for i, each in enumerate(values) if _is_never_null(each)), len(values) - 1)
+    return values[: first + 1]
+
+
+def _is_never_null(value: ast.Value) -> bool:
+    match value:
+        case ast.Number():
+            return True
+        case ast.Coalesce(values=values) | ast.Extreme(values=values):
+            return any(map(_is_never_null, values))
+    return False
+
+
+# -- bins, rounding and division by a constant -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDivision:
+    """⌊(n·times + plus)/divisor⌋ for the steps n of `operand`; the divisor is above 0."""
+
+    operand: GridRange
+    times: int
+    plus: int
+    divisor: int
+    exponent: int  # of the result
+
+    @property
+    def result(self) -> GridRange:
+        """The range of the result: the function is monotone."""
+        lower, upper = sorted((steps * self.times + self.plus) // self.divisor for steps in self._ends)
+        return GridRange(lower, upper, self.exponent)
+
+    @property
+    def largest_integer(self) -> int:
+        """A bound on the integers that compute it."""
+        return max(abs(steps * self.times) for steps in self._ends) + self.plus + self.divisor
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        return self.operand.lower, self.operand.upper
+
+
+def floor_divisions_of(value: ast.Bin | ast.Divide | ast.Round, table: Table) -> tuple[FloorDivision, ...]:
+    """Return the divisions, one after the other, by which a bin, a quotient or a rounded value follows from its operand."""
+    inner = grid_range_of(value.value, table)
+    match value:
+        case ast.Bin(width=width):
+            found = [_divide_steps(inner, 1 / Fraction(width), 0, ast.Rounding.DOWN)]
+        case ast.Divide(divisor=divisor):
+            found = [_divide_by(inner, divisor, inner.exponent)]
+        case ast.Round(rounding=rounding, digits=digits):
+            found = _round_steps(inner, rounding, digits)
+        case _:
+            assert_never(value)
+    if max((each.largest_integer for each in found), default=0) >= MAX_PRODUCT:
+        if isinstance(value, ast.Bin):
+            raise QueryRefused(
+                f"The width of the bins of {_quote(value.value)} is far too small or too large",
+                "choose a width nearer to the bounds",
+            )
+        raise QueryRefused(
+            f"The expression {_quote(value)} needs integers of more than 62 bits",
+            "divide by a number of fewer digits, or round to fewer digits",
+        )
+    return tuple(found)
+
+
+def _divide_steps(operand: GridRange, factor: Fraction, exponent: int, rounding: ast.Rounding) -> FloorDivision:
+    """Return value·factor, rounded to steps of 2^exponent."""
+    ratio = factor * operand.grid / Fraction(2) ** exponent
+    divisor = ratio.denominator
+    plus = {ast.Rounding.DOWN: 0, ast.Rounding.NEAREST: divisor // 2, ast.Rounding.UP: divisor - 1}[rounding]
+    return FloorDivision(operand, ratio.numerator, plus, divisor, exponent)
+
+
+def _divide_by(operand: GridRange, divisor: Fraction, coarsest: int) -> FloorDivision:
+    """Return value/divisor to the nearest step of a grid, no coarser than 2^coarsest, that has 24 bits over the range.
+
+    A quotient by ±2^k, or by 1/n, is exact: its grid is as fine as it takes.
+    """
+    power = _log2(abs(divisor.numerator))
+    if power is not None:
+        return _divide_steps(operand, 1 / divisor, operand.exponent - power, ast.Rounding.NEAREST)
+    largest = max(operand.magnitude, 1) * operand.grid / abs(divisor)
+    exponent = min(coarsest, _bits(largest) - QUOTIENT_BITS)
+    return _divide_steps(operand, 1 / divisor, exponent, ast.Rounding.NEAREST)
+
+
+def _round_steps(operand: GridRange, rounding: ast.Rounding, digits: int) -> list[FloorDivision]:
+    """Return how many multiples of 10^-digits a value is, and then these multiples themselves."""
+    multiple = Fraction(10) ** -digits
+    if digits > 0 and (operand.grid / multiple).denominator == 1:  # each value is a multiple of it
+        return []
+    count = _divide_steps(operand, 1 / multiple, 0, rounding)
+    if digits == 0:
+        return [count]
+    if digits < 0:
+        return [count, FloorDivision(count.result, int(multiple), 0, 1, 0)]
+    return [count, _divide_by(count.result, 1 / multiple, _bits(multiple) - MULTIPLE_BITS)]
+
+
+def _log2(number: int) -> int | None:
+    """Return k where the number is 2^k; None elsewhere."""
+    return number.bit_length() - 1 if number & (number - 1) == 0 else None
+
+
+def _bits(number: Fraction) -> int:
+    """Return ⌊log₂ number⌋ or one more."""
+    return number.numerator.bit_length() - number.denominator.bit_length()
+
+
+# -- columns and constants -------------------------------------------------------------------------------------------------
 
 
 def column_grid_range(name: str, column: Column) -> GridRange:
@@ -116,23 +265,26 @@ def column_grid_range(name: str, column: Column) -> GridRange:
     if column.kind not in (Kind.INTEGER, Kind.REAL):
         raise QueryRefused(
             f"The column `{name}` holds a {column.kind.value}, which cannot be computed with",
-            "count it, group by it, or compare it with constants",
+            "take YEAR(…) or MONTH(…) of it, count it, or compare it with a constant"
+            if column.kind in (Kind.DATE, Kind.TIMESTAMP)
+            else "count it, group by it, or compare it with constants",
         )
-    if column.lower is None or column.upper is None:
+    if column.number_bounds is None:
         raise QueryRefused(
             f"The bounds of `{name}` are not declared, and clipping needs them",
             f"declare them, for example --bounds {name}=0:100; they are never taken from the data",
         )
+    lower, upper = column.number_bounds
     if column.kind is Kind.INTEGER:
-        if ceil(column.lower) > floor(column.upper):
+        if ceil(lower) > floor(upper):
             raise QueryRefused(f"No integer lies within the bounds of `{name}`", "declare wider bounds")
-        return GridRange(ceil(column.lower), floor(column.upper))
-    largest = max(abs(column.lower), abs(column.upper))
+        return GridRange(ceil(lower), floor(upper))
+    largest = max(abs(lower), abs(upper))
     if not SMALLEST_REAL <= largest <= 1 / SMALLEST_REAL:
         raise QueryRefused(f"The bounds of `{name}` are outside of what doubles can scale", "use another unit of measure")
-    exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - REAL_BITS
+    exponent = _bits(largest) - REAL_BITS
     grid = Fraction(2) ** exponent
-    return GridRange(floor(column.lower / grid), ceil(column.upper / grid), exponent)
+    return GridRange(floor(lower / grid), ceil(upper / grid), exponent)
 
 
 def _constant_range(constant: Fraction) -> GridRange:
@@ -141,22 +293,6 @@ def _constant_range(constant: Fraction) -> GridRange:
     exponent = -bits if constant.denominator == 1 << bits and bits <= CONSTANT_BITS else -CONSTANT_BITS
     steps = floor(constant / Fraction(2) ** exponent + Fraction(1, 2))
     return GridRange(steps, steps, exponent)
-
-
-def _bin_range(inner: GridRange, width: int | Fraction, value: ast.Value) -> GridRange:
-    """Return the range of ⌊value/width⌋, refused if the integers that compute it have no room."""
-    factor, divisor = bin_factors(inner, width)
-    if inner.magnitude * factor + divisor >= MAX_PRODUCT:
-        raise QueryRefused(
-            f"The width of the bins of {_quote(value)} is far too small or too large", "choose a width nearer to the bounds"
-        )
-    return GridRange(floor(inner.lower * inner.grid / width), floor(inner.upper * inner.grid / width))
-
-
-def bin_factors(inner: GridRange, width: int | Fraction) -> tuple[int, int]:
-    """Return (t, d) with ⌊n·2^exponent/width⌋ = ⌊n·t/d⌋."""
-    divisor = width / inner.grid
-    return divisor.denominator, divisor.numerator
 
 
 def align(a: GridRange, b: GridRange) -> tuple[GridRange, GridRange]:

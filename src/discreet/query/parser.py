@@ -8,7 +8,7 @@ file as text: names are looked up among the declared columns, and constants beco
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
@@ -18,18 +18,21 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
-from discreet.query.schema import Kind, PublicTable, Table, suggest_name
+from discreet.query.schema import Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
     MAX_BIN_WIDTH,
     MAX_CONSTANT,
+    MAX_DIGITS,
     Scope,
+    check_condition,
     check_edges,
+    check_size,
     check_types,
     compute_edges,
     suggest_table,
@@ -50,10 +53,30 @@ NUMERAL = re.compile(r"(?=\.?[0-9])[0-9]{0,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,3})
 DUCKDB = Dialect.get_or_raise("duckdb")
 SAMPLE_FUNCTIONS = ("VAR_SAMP", "VARIANCE_SAMP", "STDDEV_SAMP")
 """Functions that divide by n − 1. They are refused by name, so sqlglot must not take them for VARIANCE."""
-QUANTILES = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC")
+LOSSY_PARSERS = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "FLOOR", "CEIL")
 """Functions whose parsers in sqlglot's DuckDB lose the arguments that they do not expect."""
-FUNCTIONS = {name: build for name, build in DUCKDB.parser().FUNCTIONS.items() if name not in SAMPLE_FUNCTIONS}
-FUNCTION_PARSERS = {name: parse for name, parse in DUCKDB.parser().FUNCTION_PARSERS.items() if name not in QUANTILES}
+
+
+def _build_trunc(args: list[exp.Expr]) -> exp.Expr:
+    """Return DATE_TRUNC('month', column). sqlglot's own builder loses further arguments."""
+    if len(args) != 2:
+        return exp.Anonymous(this="DATE_TRUNC", expressions=args)
+    return exp.TimestampTrunc(this=args[1], unit=args[0])
+
+
+def _build_part(args: list[exp.Expr]) -> exp.Expr:
+    """Return DATE_PART('year', column), which is EXTRACT(year FROM column)."""
+    if len(args) != 2:
+        return exp.Anonymous(this="DATE_PART", expressions=args)
+    return exp.Extract(this=args[0], expression=args[1])
+
+
+FUNCTIONS = {
+    **{name: build for name, build in DUCKDB.parser().FUNCTIONS.items() if name not in SAMPLE_FUNCTIONS},
+    **dict.fromkeys(("DATE_TRUNC", "DATETRUNC"), _build_trunc),
+    **dict.fromkeys(("DATE_PART", "DATEPART"), _build_part),
+}
+FUNCTION_PARSERS = {name: parse for name, parse in DUCKDB.parser().FUNCTION_PARSERS.items() if name not in LOSSY_PARSERS}
 
 COMPARISONS: dict[type[exp.Expr], ast.Order] = {
     exp.EQ: ast.Order.EQUAL,
@@ -74,6 +97,31 @@ ARITHMETIC: dict[type[exp.Expr], type[ast.Plus | ast.Minus | ast.Times]] = {
     exp.Sub: ast.Minus,
     exp.Mul: ast.Times,
 }
+PARTS: dict[type[exp.Expr], ast.Part] = {
+    exp.Year: ast.Part.YEAR,
+    exp.Quarter: ast.Part.QUARTER,
+    exp.Month: ast.Part.MONTH,
+    exp.Day: ast.Part.DAY,
+    exp.DayOfMonth: ast.Part.DAY,
+    exp.Hour: ast.Part.HOUR,
+    exp.DayOfWeekIso: ast.Part.ISODOW,
+}
+"""Functions of a date that EXTRACT has too."""
+
+ROUNDINGS: dict[type[exp.Expr], ast.Rounding] = {
+    exp.Round: ast.Rounding.NEAREST,
+    exp.Floor: ast.Rounding.DOWN,
+    exp.Ceil: ast.Rounding.UP,
+}
+PERIODS = {period.value: period for period in ast.Period}
+PART_NAMES = {part.value: part for part in ast.Part}
+MOMENT_TYPES = {
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
+}
+"""Types that a constant may be written as: DATE '2024-12-31'. One with a time zone is none of them."""
+
 AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
     exp.Sum: aggregates.Sum,
     exp.Avg: aggregates.Mean,
@@ -116,7 +164,9 @@ def parse_sql(text: str, table: Table) -> ast.Query:
     hidden = [] if text.isprintable() else [each for each in text if category(each) in HIDDEN and each not in "\n\r\t"]
     if hidden:
         raise QueryRefused(f"The query holds the invisible character U+{ord(hidden[0]):04X}", "delete it")
-    return _Reader(Scope(table)).read_query(_parse_select(text))
+    query = _Reader(Scope(table)).read_query(_parse_select(text))
+    check_size(query)
+    return query
 
 
 def _parse_select(text: str) -> exp.Select:
@@ -154,7 +204,7 @@ def _parse_select(text: str) -> exp.Select:
         raise QueryRefused(
             "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
         )
-    statements[0].meta["text"] = text  # so that a refusal can quote it
+    statements[0].meta.update(text=text, tokens=tokens)  # so that a refusal can quote it
     return statements[0]
 
 
@@ -173,7 +223,7 @@ class _Reader:
         for join in select.args.get("joins") or ():
             self._read_join(join)
         groups = self._read_groups(select)
-        shown: list[ast.Ref | ast.Bin] = []
+        shown: list[ast.GroupValue] = []
         aggregates: dict[str, ast.Aggregate] = {}
         for item in select.expressions:
             node = item
@@ -181,7 +231,7 @@ class _Reader:
                 _allow_only(item, "this", "alias")
                 node = item.this
             is_aggregate = isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
-            value = self.read_aggregate(node) if is_aggregate else self.read_value(node)
+            value = self.read_aggregate(node) if is_aggregate else self._read_operand(node)
             if not is_aggregate and value not in groups:
                 raise _make_refusal(
                     node,
@@ -196,7 +246,7 @@ class _Reader:
                 )
             if value in shown:
                 raise _make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
-            if isinstance(value, ast.Ref | ast.Bin):
+            if isinstance(value, ast.GroupValue):
                 shown.append(value)
                 groups[value] = name
             elif isinstance(value, ast.Aggregate):
@@ -229,8 +279,8 @@ class _Reader:
             written = source.this.name or _quote(source.this.this)
             raise _make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
 
-    def _read_groups(self, select: exp.Select) -> dict[ast.Ref | ast.Bin, str]:
-        """Return what rows are grouped by, with the name of each: a column, a bin, or the alias of one."""
+    def _read_groups(self, select: exp.Select) -> dict[ast.GroupValue, str]:
+        """Return what rows are grouped by, with the name of each: a column, a bin, a part of a date, or an alias of one."""
         group = select.args.get("group")
         if group is None:
             return {}
@@ -238,15 +288,18 @@ class _Reader:
         if not group.expressions:
             raise _make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
-        groups: dict[ast.Ref | ast.Bin, str] = {}
+        groups: dict[ast.GroupValue, str] = {}
         for node in group.expressions:
             is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
-            value = self.read_value(aliases.get(node.name, node) if is_alias else node)
-            if not isinstance(value, ast.Ref | ast.Bin):
+            value = self._read_operand(aliases.get(node.name, node) if is_alias else node)
+            if not isinstance(value, ast.GroupValue):
                 raise _make_refusal(
-                    node, "Rows can be grouped by columns and bins only", "write GROUP BY column, or column // 10"
+                    node, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
                 )
-            groups[value] = node.name or node.sql()
+            if is_alias or isinstance(value, ast.Ref):
+                groups[value] = node.name
+            else:
+                groups[value] = node.sql() if isinstance(value, ast.Bin) else node.sql(dialect="duckdb").lower()
         return groups
 
     # -- joins: to a public table by its name, where one column equals another ---------------------------------------------
@@ -345,10 +398,10 @@ class _Reader:
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
-        values = [self.read_value(part) for part in node.this.expressions]
+        values = [self._read_operand(part) for part in node.this.expressions]
         if values == [ast.Ref(self.scope.table.unit)]:
             return aggregates.CountUnits()
-        if len(values) != 1 or not isinstance(values[0], ast.Ref | ast.Bin):
+        if len(values) != 1 or not isinstance(values[0], ast.GroupValue):
             raise _make_refusal(
                 node,
                 "COUNT(DISTINCT …) takes one column, or bins of one",
@@ -415,8 +468,39 @@ class _Reader:
                 return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
             case exp.Case():
                 return self._read_case(node, room)
+            case exp.Div():
+                _allow_only(node, "this", "expression", "typed", "safe")
+                return ast.Divide(self.read_value(node.this, room - 1), _read_divisor(node.expression))
+            case exp.Round() | exp.Floor() | exp.Ceil():
+                _allow_only(node, "this", *(["decimals"] if isinstance(node, exp.Round) else []))
+                digits = _read_digits(node.args.get("decimals"))
+                return ast.Round(self.read_value(node.this, room - 1), ROUNDINGS[type(node)], digits)
+            case exp.Abs():
+                _allow_only(node, "this")
+                return ast.Abs(self.read_value(node.this, room - 1))
+            case exp.Coalesce():
+                _allow_only(node, "this", "expressions")
+                return ast.Coalesce(self._read_values(node, room))
+            case exp.Greatest() | exp.Least():
+                _allow_only(node, "this", "expressions", "ignore_nulls")
+                return ast.Extreme(self._read_values(node, room), isinstance(node, exp.Greatest))
+            case exp.Nullif():
+                _allow_only(node, "this", "expression")
+                return ast.NullIf(self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1))
+            case exp.Extract():
+                _allow_only(node, "this", "expression")
+                return ast.DatePart(_read_part(node), self._read_moment_column(node, node.expression, room))
+            case exp.TimestampTrunc():
+                raise _make_refusal(
+                    node,
+                    f"`{_quote(node)}` is a date, where a number is expected",
+                    "group by it, count its distinct values, or compare it with a date",
+                )
+            case exp.Cast(this=exp.Literal()):
+                raise _make_refusal(node, f"`{_quote(node)}` stands where a column or a number is expected", DATE_HINT)
             case exp.Literal():
                 name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                name = node.this if NUMERAL.fullmatch(node.this) else name
                 raise _make_refusal(
                     node,
                     f"{_quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
@@ -428,7 +512,45 @@ class _Reader:
                     f"The aggregate `{_quote(node)}` stands inside of an expression",
                     "ask for the aggregate alone, and compute with the answer: post-processing is free",
                 )
+        if type(node) in PARTS:
+            _allow_only(node, "this")
+            return ast.DatePart(PARTS[type(node)], self._read_moment_column(node, node.this, room))
         raise _refuse_node(node, VALUES_HINT)
+
+    def _read_operand(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Value | ast.DateTrunc:
+        """Return what can be grouped by or compared with a constant: a value, or a truncated date."""
+        inner = _strip_parentheses(node)
+        if not isinstance(inner, exp.TimestampTrunc):
+            return self.read_value(node, room)
+        _allow_only(inner, "this", "unit")
+        written = inner.args["unit"].name.lower()
+        if written not in PERIODS:
+            raise _make_refusal(
+                inner, f"`{written}` is not a period that DATE_TRUNC knows", f"use one of {', '.join(PERIODS)}"
+            )
+        return ast.DateTrunc(PERIODS[written], self._read_moment_column(inner, inner.this, room))
+
+    def _read_values(self, node: exp.Expr, room: int) -> tuple[ast.Value, ...]:
+        """Return all arguments of COALESCE, GREATEST or LEAST."""
+        return tuple(self.read_value(part, room - 1) for part in (node.this, *node.expressions))
+
+    def _read_moment_column(self, node: exp.Expr, argument: exp.Expr, room: int) -> ast.Ref:
+        """Return the column of dates or timestamps that a function is taken of."""
+        inner = _strip_parentheses(argument)
+        if not isinstance(inner, exp.Column):
+            raise _make_refusal(
+                node, f"`{_quote(node)}` takes a column of dates, not `{_quote(inner)}`", "write YEAR(column)"
+            )
+        column = self.read_value(inner, room - 1)
+        assert isinstance(column, ast.Ref)
+        kind = self.scope.table.columns[column.column].kind
+        if kind not in (Kind.DATE, Kind.TIMESTAMP):
+            raise _make_refusal(
+                node,
+                f"`{_quote(node)}` takes a date or a timestamp, and the column `{column.column}` holds a {kind.value}",
+                "name a column of dates, or declare its kind in the policy",
+            )
+        return column
 
     def _read_column(self, node: exp.Column) -> ast.Ref:
         _allow_only(node, "this", "table")
@@ -489,19 +611,22 @@ class _Reader:
                         f"IS takes NULL only, not `{_quote(node.expression)}`",
                         "write column IS NULL, or column = value",
                     )
-                return ast.Missing(self._read_ref(node.this, room))
+                return ast.Missing(self._read_operand(node.this, room - 1))
             case exp.In():
                 _allow_only(node, "this", "expressions")
-                column = self._read_ref(node.this, room)
+                value = self._read_operand(node.this, room - 1)
                 if not node.expressions:
                     raise _make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
-                return ast.OneOf(column, tuple(self._read_constant(part, column) for part in node.expressions))
+                return ast.OneOf(value, tuple(self._read_constant(part, value) for part in node.expressions))
             case exp.Between():
                 _allow_only(node, "this", "low", "high")
-                low = self._read_comparison(ast.Order.AT_LEAST, node.this, node.args["low"], room)
-                return ast.All((low, self._read_comparison(ast.Order.AT_MOST, node.this, node.args["high"], room)))
+                return self._read_between(node, room)
+            case exp.Like():
+                _allow_only(node, "this", "expression", "negate")
+                like = self._read_like(node, room)
+                return ast.Not(like) if node.args.get("negate") else like
             case exp.Column():
-                column = self._read_ref(node, room)
+                column = self._read_column(node)
                 if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
                     raise _make_refusal(
                         node, f"The column `{column.column}` is not true or false", f"compare it: {_quote(node)} = …"
@@ -514,38 +639,84 @@ class _Reader:
             raise _make_refusal(node, f"`{_quote(node)}` is not a condition", "compare a column with it: column = …")
         raise _refuse_node(node, CONDITIONS_HINT)
 
-    def _read_ref(self, node: exp.Expr, room: int) -> ast.Ref:
-        value = self.read_value(node, room - 1)
-        if not isinstance(value, ast.Ref):
-            raise _make_refusal(node, "IS NULL and IN take a column, not an expression", "write column IS NULL")
-        return value
+    def _read_between(self, node: exp.Between, room: int) -> ast.Condition:
+        """Return low ≤ value AND value ≤ high. The value is read once: reading it twice would double with each nesting."""
+        inner = _strip_parentheses(node.this)
+        ends = [_strip_parentheses(node.args[name]) for name in ("low", "high")]
+        if _is_constant(inner):
+            low = self._read_comparison(ast.Order.AT_LEAST, inner, ends[0], room)
+            return ast.All((low, self._read_comparison(ast.Order.AT_MOST, inner, ends[1], room)))
+        value = self._read_operand(inner, room - 1)
+        least, most = (self._read_right(value, end, room) for end in ends)
+        return ast.All((ast.Compare(ast.Order.AT_LEAST, value, least), ast.Compare(ast.Order.AT_MOST, value, most)))
 
     def _read_comparison(self, order: ast.Order, left: exp.Expr, right: exp.Expr, room: int) -> ast.Compare:
         left, right = _strip_parentheses(left), _strip_parentheses(right)
-        if _is_constant(left):
+        if _is_constant(left) and _is_constant(right) and isinstance(left, exp.Literal) and left.is_string:
+            self.read_value(left)  # refuses it: a text in single quotes names no column
+        if _is_constant(left) or isinstance(right, exp.TimestampTrunc):
             order, left, right = MIRRORED_ORDERS.get(order, order), right, left
-        value = self.read_value(left, room - 1)
-        if isinstance(value, ast.Ref) and _is_constant(right):
-            return ast.Compare(order, value, self._read_constant(right, value))
-        return ast.Compare(order, value, self.read_value(right, room - 1))
+        value = self._read_operand(left, room - 1)
+        return ast.Compare(order, value, self._read_right(value, right, room))
 
-    def _read_constant(self, node: exp.Expr, column: ast.Ref) -> ast.Number | ast.Constant:
-        """Return a constant of the column's own kind: nothing is cast."""
-        kind = self.scope.table.columns[column.column].kind
+    def _read_right(self, left: ast.Value | ast.DateTrunc, node: exp.Expr, room: int) -> ast.Value | ast.Constant:
+        """Return what a value is compared with."""
+        if isinstance(left, ast.Ref | ast.DateTrunc) and _is_constant(node):
+            return self._read_constant(node, left)
+        if (
+            isinstance(left, ast.Ref)
+            and isinstance(node, exp.Column)
+            and not node.table
+            and not node.this.args.get("quoted")
+        ):
+            kind = self.scope.table.columns[left.column].kind
+            if kind is Kind.TEXT and not self.scope.find_columns(node.name, exact=False):
+                reason, hint = self.scope.explain_name(node.name, [])
+                raise _make_refusal(
+                    node, reason, f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
+                )
+        return self.read_value(node, room - 1)
+
+    def _read_like(self, node: exp.Like, room: int) -> ast.Like:
+        """Return column LIKE 'pattern'."""
+        column, pattern = _strip_parentheses(node.this), _strip_parentheses(node.expression)
+        if not isinstance(column, exp.Column):
+            raise _make_refusal(node, f"LIKE takes a column, not `{_quote(column)}`", LIKE_HINT)
+        value = self._read_column(column)
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise _make_refusal(pattern, f"LIKE takes a text in single quotes, not `{_quote(pattern)}`", LIKE_HINT)
+        _allow_only(pattern, "this", "is_string")
+        like = ast.Like(value, pattern.this)
+        try:
+            check_condition(like, self.scope.table)
+        except QueryRefused as refusal:
+            is_text = self.scope.table.columns[value.column].kind is Kind.TEXT
+            raise _make_refusal(pattern if is_text else column, refusal.reason, refusal.hint) from None
+        return like
+
+    def _read_constant(self, node: exp.Expr, value: ast.Value | ast.DateTrunc) -> ast.Number | ast.Constant:
+        """Return a constant of the value's own kind: nothing is cast."""
+        node = _strip_parentheses(node)
+        if not isinstance(value, ast.Ref | ast.DateTrunc):
+            return ast.Number(_read_number(node))
+        kind = self.scope.table.columns[value.column].kind if isinstance(value, ast.Ref) else Kind.DATE
         is_text = isinstance(node, exp.Literal) and node.is_string
         if kind in (Kind.INTEGER, Kind.REAL) and isinstance(node, exp.Neg | exp.Literal) and not is_text:
             return ast.Number(_read_number(node))
         if kind is Kind.BOOLEAN and isinstance(node, exp.Boolean):
             _allow_only(node, "this")
             return ast.Constant(bool(node.this))
-        if is_text and kind in (Kind.TEXT, Kind.DATE, Kind.TIMESTAMP):
+        if is_text and kind is Kind.TEXT:
             _allow_only(node, "this", "is_string")
-            moment = None if kind is Kind.TEXT else _read_moment(node.this, kind)
-            if kind is Kind.TEXT or moment is not None:
-                return ast.Constant(node.this if kind is Kind.TEXT else moment)
+            return ast.Constant(node.this)
+        if kind in (Kind.DATE, Kind.TIMESTAMP) and (is_text or isinstance(node, exp.Cast)):
+            moment = _read_moment(node, kind)
+            if moment is not None:
+                return ast.Constant(moment)
+        subject = f"The column `{value.column}`" if isinstance(value, ast.Ref) else f"`{ast.format_value(value)}`"
         raise _make_refusal(
             node,
-            f"The column `{column.column}` holds {kind.value} values, and `{_quote(node)}` is not one",
+            f"{subject} holds {kind.value} values, and `{_quote(node)}` is not one",
             f"write a constant such as {EXAMPLES[kind]}",
         )
 
@@ -591,8 +762,9 @@ def _read_numeral(node: exp.Expr | None) -> Fraction:
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """Return whether it is written as a constant: a number with or without a sign, a text, a truth value."""
-    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal | exp.Boolean | exp.Cast)
+    """Return whether it is written as a constant: a number with or without a sign, a text, a date, a truth value."""
+    inner = node.this if isinstance(node, exp.Neg | exp.Cast) else node
+    return isinstance(inner, exp.Literal) or isinstance(node, exp.Boolean)
 
 
 def _list_operands(node: exp.Expr) -> list[exp.Expr]:
@@ -623,13 +795,50 @@ def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
     return share
 
 
-def _read_moment(text: str, kind: Kind) -> date | datetime | None:
-    """Return a date, or a time without a time zone; None if the text is neither."""
-    try:
-        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
-    except ValueError:
+def _read_divisor(node: exp.Expr) -> Fraction:
+    inner = _strip_parentheses(node)
+    sign, numeral = (-1, inner.this) if isinstance(inner, exp.Neg) else (1, inner)
+    if not isinstance(numeral, exp.Literal) or numeral.is_string:
+        raise _make_refusal(
+            node, f"`/` divides by a constant only, not by `{_quote(inner)}`: a division can fail on a row", DIVISION_HINT
+        )
+    divisor = sign * _read_numeral(numeral)
+    if divisor == 0:
+        raise _make_refusal(node, "`/` divides by zero", "divide by a number that is not 0")
+    return divisor
+
+
+def _read_digits(node: exp.Expr | None) -> int:
+    digits = Fraction(0) if node is None else _read_number(node)
+    if digits.denominator != 1 or abs(digits) > MAX_DIGITS:
+        raise _make_refusal(node, f"ROUND takes {-MAX_DIGITS} to {MAX_DIGITS} digits", "write ROUND(x, 2)")
+    return int(digits)
+
+
+def _read_part(node: exp.Extract) -> ast.Part:
+    written = node.this.name.lower() if isinstance(node.this, exp.Var | exp.Literal | exp.Column) else ""
+    if written not in PART_NAMES:
+        known = ", ".join(part.value for part in ast.Part)
+        hint = DAY_OF_WEEK_HINT if written in ("dow", "dayofweek", "weekday") else f"use one of {known}"
+        raise _make_refusal(node, f"`{written or _quote(node.this)}` is not a part of a date that can be taken", hint)
+    return PART_NAMES[written]
+
+
+def _read_moment(node: exp.Expr, kind: Kind) -> date | None:
+    """Return a date or a time in UTC from 'text', DATE 'text' or TIMESTAMP 'text'; None if it is not of this kind."""
+    text, written_as = node, kind
+    if isinstance(node, exp.Cast):
+        _allow_only(node, "this", "to")
+        text, written_as = node.this, MOMENT_TYPES.get(node.to.this, Kind.TEXT)
+        if node.to.expressions or type(node) is not exp.Cast or written_as is Kind.TEXT:
+            return None
+    if not isinstance(text, exp.Literal) or not text.is_string:
         return None
-    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+    _allow_only(text, "this", "is_string")
+    moment = parse_moment(text.this, written_as)
+    if written_as is kind or moment is None:
+        return moment
+    return datetime.combine(moment, time.min) if kind is Kind.TIMESTAMP else None  # no time is cut off
 
 
 def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
@@ -645,31 +854,47 @@ def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
 FUNCTION_NAMES = [
     *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
     *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM"),
+    *("ROUND", "FLOOR", "CEIL", "CEILING", "ABS", "COALESCE", "IFNULL", "NVL", "GREATEST", "LEAST", "NULLIF"),
+    *("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW", "EXTRACT", "DATE_PART", "DATE_TRUNC"),
 ]
 AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
-VALUES_HINT = "use columns, numbers, +, -, *, // and CASE"
-CONDITIONS_HINT = "use comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT"
+VALUES_HINT = (
+    "use columns, numbers, +, -, *, / and // by a constant, CASE, ROUND, FLOOR, CEIL, ABS, COALESCE, GREATEST, LEAST, "
+    "NULLIF, YEAR and MONTH"
+)
+CONDITIONS_HINT = "use comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT"
+GROUPS_HINT = "write GROUP BY column, column // 10, YEAR(day) or DATE_TRUNC('month', day)"
+DIVISION_HINT = "divide by a number (x / 12), divide the answers, or bin with x // 10"
+LIKE_HINT = "write column LIKE 'a%', where % is any text and _ any one character"
+PART_HINT = "write EXTRACT(year FROM day), or one of YEAR, QUARTER, MONTH, DAY, HOUR and ISODOW"
+TRUNC_HINT = "write DATE_TRUNC('month', day), with one of day, week, month, quarter and year"
+DAY_OF_WEEK_HINT = "write ISODOW(day): Monday = 1 to Sunday = 7; engines number other days of the week differently"
 JOIN_HINT = "write JOIN cities ON people.city = cities.city, or JOIN cities USING (city)"
 COUNT_HINT = "count each value: SELECT x, COUNT(*) AS n FROM … GROUP BY x"
-DATE_HINT = "compare the column with dates: day BETWEEN '2024-01-01' AND '2024-12-31'"
+DATE_HINT = "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'"
 SUBQUERY_HINT = "ask two queries, or join a public table"
-TEXT_HINT = "compare the column with texts: dept = 'a', or dept IN ('a', 'b')"
+TEXT_HINT = "compare the column with texts: dept = 'a', dept IN ('a', 'b'), or dept LIKE 'a%'"
 INSTEAD = {
     name: hint
     for names, hint in {
-        "/": "divide the answers, multiply by a constant (x * 0.5), or bin with x // 10: a division can fail on a row",
         "% MOD": "bin with x // 10",
-        "^ ** POW POWER": "multiply: x * x",
-        "ABS": "write CASE WHEN x < 0 THEN -x ELSE x END",
-        "COALESCE IFNULL NVL": "write CASE WHEN x IS NULL THEN 0 ELSE x END",
-        "NULLIF": "write CASE WHEN x <> 0 THEN x END",
-        "IF": "write CASE WHEN … THEN … ELSE … END",
-        "LEAST GREATEST": "write CASE WHEN x < y THEN x ELSE y END",
-        "ROUND FLOOR CEIL CEILING TRUNC": "bin with x // 10, and round the answers",
-        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row",
+        "^ ** POW POWER": "write x * x",
+        "IF IIF NVL2 DECODE": "write CASE WHEN … THEN … ELSE … END",
+        "TRUNC TRUNCATE": "write FLOOR(x), or CEIL(x) where x is negative",
+        "ROUND_EVEN ROUNDBANKERS": "write ROUND(x, 2), where ties go up",
+        "SIGN": "write CASE WHEN x < 0 THEN -1 WHEN x > 0 THEN 1 ELSE 0 END",
+        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row; of a timestamp, write "
+        "DATE_TRUNC('day', at)",
+        "DATE TO_DATE DATE_ADD DATE_SUB": "write DATE '2024-12-31' for a constant, and DATE_TRUNC('day', at) for a column",
         "NULL": "write column IS NULL; a CASE without ELSE is NULL where no condition holds",
-        "INTERVAL EXTRACT YEAR MONTH DAY DATE_PART DATE_TRUNC CURRENT_DATE NOW": DATE_HINT,
-        "LIKE ILIKE GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE STARTS_WITH || LENGTH LOWER UPPER SUBSTRING": TEXT_HINT,
+        "INTERVAL CURRENT_DATE CURRENT_TIMESTAMP NOW TODAY DATE_DIFF DATEDIFF AGE EPOCH STRFTIME": DATE_HINT,
+        "DATE_PART DATEPART WEEK WEEKOFYEAR DAYOFYEAR MONTHNAME MINUTE SECOND": PART_HINT,
+        "DAYOFWEEK DAYOFWEEKISO DAYNAME WEEKDAY": DAY_OF_WEEK_HINT,
+        "DATE_TRUNC DATETRUNC LAST_DAY": TRUNC_HINT,
+        "ILIKE": "write LIKE, which tells capitals from small letters, or dept LIKE 'a%' OR dept LIKE 'A%'",
+        "ESCAPE": "leave ESCAPE out, and write _ for a character that is % or _ itself",
+        "GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE REGEXP_FULL_MATCH STARTS_WITH ENDS_WITH CONTAINS ^@ ~": LIKE_HINT,
+        "|| CONCAT LENGTH LEN LOWER UPPER SUBSTRING SUBSTR TRIM REPLACE": TEXT_HINT,
         "SUBQUERY EXISTS ANY ALL": SUBQUERY_HINT,
         "FILTER": "write WHERE …, or SUM(CASE WHEN … THEN 1 ELSE 0 END)",
         "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
@@ -705,9 +930,13 @@ CLAUSES = {
     "sample": ("A sample of the rows", "leave it out: every row can be counted"),
     "desc": ("DESC", "write ORDER BY column, and QUANTILE at 0.1 instead of 0.9"),
     "symmetric": ("SYMMETRIC", "write the smaller bound first"),
+    "decimals": ("A second argument of FLOOR or CEIL", "leave it out, or write ROUND(x, 2)"),
+    "truncate": ("A third argument of ROUND", "leave it out: ties go up"),
 }
 """Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
 
+TWO_ARGUMENTS = ("DATE_TRUNC", "DATETRUNC", "DATE_PART", "DATEPART")
+PARENTHESES = (TokenType.L_PAREN, TokenType.R_PAREN)
 SIGNS: dict[type[exp.Expr], str] = {
     **dict.fromkeys(COMPARISONS, "="),
     exp.Add: "+",
@@ -737,29 +966,36 @@ EXAMPLES = {
     Kind.REAL: "1.5",
     Kind.BOOLEAN: "TRUE",
     Kind.TEXT: "'a'",
-    Kind.DATE: "'2024-12-31'",
-    Kind.TIMESTAMP: "'2024-12-31 12:00:00'",
+    Kind.DATE: "DATE '2024-12-31'",
+    Kind.TIMESTAMP: "TIMESTAMP '2024-12-31 12:00:00', in UTC and without an offset",
 }
 """How a constant of each kind is written."""
 
 
 def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
-    """Return a refusal with the place of a node, or of the leftmost part of it that has one."""
-    parts = [] if node is None else [node] if "start" in node.meta else node.walk()
-    places = [part.meta for part in parts if "start" in part.meta]
-    if not places:
+    """Return a refusal with the place of a node's own word or sign, or of the leftmost part of it that has a place."""
+    if node is None:
         return QueryRefused(reason, hint)
-    place = min(places, key=lambda meta: meta["start"])
-    return QueryRefused(reason, hint, place["line"], place["col"] - (place["end"] - place["start"]))
+    own = _find_own_token(node)
+    place = None if own is None else (own.line, own.col, own.start, own.end)
+    place = place or _find_first_place(node)
+    if place is None:
+        return QueryRefused(reason, hint)
+    line, column, start, end = place
+    return QueryRefused(reason, hint, line, column - (end - start))
 
 
 def _refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
     """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
     written = _quote(node)
     instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
+    if instead is None and isinstance(node, exp.Func):
+        instead = INSTEAD.get(node.sql_name().upper())
     if instead is None and isinstance(node, exp.Anonymous):
         close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
         instead = f"did you mean {close[0]}?" if close else None
+    if isinstance(node, exp.Anonymous) and written.upper() in TWO_ARGUMENTS:
+        return _make_refusal(node, f"`{written}` takes two arguments, not {len(node.expressions)}", instead or hint)
     return _make_refusal(node, f"`{written}` is not supported", instead or hint)
 
 
@@ -767,13 +1003,57 @@ def _quote(node: exp.Expr) -> str:
     """Return what was written: a name, a constant, the name of a function, or a sign."""
     text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
     places = [part.meta for part in named if "start" in part.meta]
-    if type(node) in SIGNS:
-        return SIGNS[type(node)]
     if isinstance(node, exp.Boolean):
         return str(node.this).upper()
     if text and places:
         return _shorten(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
+    own = _find_own_token(node)
+    if text and own is not None and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return _shorten(text[own.start : max(own.end, node.this.meta["end"]) + 1])  # DATE '2024-12-31'
+    word = str(text[own.start : own.end + 1]) if text and own is not None else ""
+    if word and (type(node) not in SIGNS or word in INSTEAD):  # ** and ^ are the same to sqlglot
+        return _shorten(word)
+    if type(node) in SIGNS:
+        return SIGNS[type(node)]
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _find_first_place(node: exp.Expr) -> tuple[int, int, int, int] | None:
+    """Return line, column of the end, start and end of the leftmost part of a node that has a place."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    if not places:
+        return None
+    place = min(places, key=lambda meta: meta["start"])
+    return place["line"], place["col"], place["start"], place["end"]
+
+
+def _find_own_token(node: exp.Expr) -> Token | None:
+    """Return the word or sign that a node was written with, for the nodes whose place sqlglot does not keep: a sign between
+    two operands, the name before a parenthesis, or a word such as CURRENT_DATE."""
+    tokens: list[Token] = node.root().meta.get("tokens") or []
+    if not tokens or "start" in node.meta or isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Select):
+        return None
+    if isinstance(node, exp.Binary | exp.Escape | exp.Cast):
+        left = max((part.meta["end"] for part in node.this.walk() if "end" in part.meta), default=None)
+        after = [each for each in tokens if left is not None and each.start > left and each.token_type not in PARENTHESES]
+        if after and (not isinstance(node, exp.Cast) or after[0].token_type is TokenType.DCOLON):
+            return after[0]
+    first = _find_first_place(node)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and first is not None:
+        before = [each for each in tokens if each.end < first[2]]
+        if before and before[-1].token_type not in PARENTHESES:
+            return before[-1]
+    if first is None:
+        words = (node.key.upper(), node.sql_name() if isinstance(node, exp.Func) else "")
+        return next((each for each in tokens if each.text.upper() in words), None)
+    depth = 0
+    for i in range(len(tokens) - 1, 0, -1):
+        if tokens[i].start >= first[2]:
+            continue
+        depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[i].token_type, 0)
+        if depth < 0:
+            return tokens[i - 1] if isinstance(node, exp.Func) else None
+    return None
 
 
 def _shorten(text: str) -> str:

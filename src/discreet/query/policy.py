@@ -1,7 +1,7 @@
 """The policy: a table's declarations as TOML, which the steward writes and anyone may read.
 
-A column that is not listed cannot be queried. Bounds are decimals, read exactly; keys are texts, integers, truth values or
-dates.
+A column that is not listed cannot be queried. Bounds are decimals, read exactly, or dates and times; keys are texts,
+integers, truth values or dates.
 """
 
 import json
@@ -102,7 +102,7 @@ def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT) -> BadPa
 def _format_bounds(column: Column) -> list[str]:
     lines = []
     if column.lower is not None and column.upper is not None:
-        lines += [f"lower = {_format_number(column.lower, 'bounds')}", f"upper = {_format_number(column.upper, 'bounds')}"]
+        lines += [f"lower = {_format_bound(column.lower)}", f"upper = {_format_bound(column.upper)}"]
     if column.keys is not None:
         lines.append(f"keys = [{', '.join(_format_key(key) for key in column.keys if key is not None)}]")
         lines += ["null_key = true"] if None in column.keys else []
@@ -113,6 +113,8 @@ def _format_hints(column: Column) -> list[str]:
     hints = []
     if column.kind in (Kind.INTEGER, Kind.REAL) and column.lower is None:
         hints += ["# lower = 0     # values are clipped to the bounds; never take them from the data", "# upper = 100"]
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP) and column.lower is None:
+        hints += ["# lower = 2024-01-01     # years and months between the bounds are group keys", "# upper = 2024-12-31"]
     if column.kind is Kind.TEXT and column.keys is None:
         hints.append('# keys = ["a", "b"]     # every key that an answer may show')
     return hints
@@ -171,6 +173,10 @@ def _read_bool(fields: dict[str, Any], field: str) -> bool:
 def _format_string(text: str) -> str:
     """Return a basic string of TOML. JSON's strings are such, but for the character 127."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _format_bound(bound: Any) -> str:
+    return _format_number(bound, "bounds") if isinstance(bound, Fraction) else str(bound.isoformat())
 
 
 def _format_number(exact: Fraction, field: str) -> str:

@@ -5,22 +5,24 @@ private; so it is stated for a size that is given, or for a few.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from discreet import formats
-from discreet._numbers import check_confidence, format_down
+from discreet._numbers import check_confidence, format_down, format_up
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import CurrencyCost, compare_costs
 from discreet.events import Composition
-from discreet.query.answer import explain_sensitivity
+from discreet.query.answer import explain_sensitivity, explain_threshold
 from discreet.query.calibrate import ColumnAccuracy, Measurement, check_size
 
 DEFAULT_SIZES = (100, 1_000, 10_000)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Quote:
-    """What `Session.quote` returns."""
+    """What `Session.quote` returns. `print`, a shell and a notebook show it as a table."""
 
     query_text: str
     cost: Cost
@@ -39,7 +41,7 @@ class Quote:
     def to_dict(self) -> dict[str, Any]:
         """Return cost, noise and half-width per column as plain values."""
         return {
-            "question": self.query_text,
+            "query": self.query_text,
             "cost": self.cost.to_dict(),
             "costs": {each.name: each.to_dict() for each in self.costs},
             "confidence": float(self.confidence),
@@ -57,12 +59,20 @@ class Quote:
         header, lines = self._format_table()
         return formats.add_rich_notes(formats.make_rich_table(None, header, lines, left=2), self._footnotes())
 
+    def __repr__(self) -> str:
+        return formats.render_text(self.__rich__())
+
     def _repr_html_(self) -> str:
-        return formats.make_html_table(*self._format_table(), self._footnotes())
+        return formats.make_html_table(*self._format_table(), self._footnotes(), left=2)
 
     def _format_table(self) -> tuple[list[str], list[formats.TableRow]]:
         sized = any(size is not None for column in self.columns for size, _ in column.half_widths)
-        header = ["column", "noise", *(["size"] if sized else []), f"± at {format_down(float(self.confidence))}"]
+        header = [
+            "column",
+            "noise",
+            *(["size"] if sized else []),
+            f"± at {format_down(100 * Fraction(repr(float(self.confidence))), 6)}%",
+        ]
         return header, [line for column in self.columns for line in _format_lines(column, sized)]
 
     def _footnotes(self) -> list[str]:
@@ -89,15 +99,20 @@ def quote(
 
 
 def _explain_selection(measurement: Measurement, confidence: float) -> str | None:
-    selection = measurement.selection
-    if selection is None:
+    if measurement.selection is None:
         return None
-    enough = selection.error(confidence) if confidence >= 0.5 else float(selection.threshold)
-    return (
-        f"Keys are not declared (partition selection): a key is shown if its noisy number of units reaches "
-        f"{selection.threshold}; one with {enough:.0f} units is shown with probability at least "
-        f"{format_down(max(float(confidence), 0.5))}."
-    )
+    return f"Keys are not declared: {explain_threshold(measurement.selection, confidence)}."
+
+
+def _format_half_width(half_width: float, unit: str) -> str:
+    """Write a half-width with three digits, or all of a whole number, rounded up; a share in percent.
+
+    >>> _format_half_width(118.951, ""), _format_half_width(12345, ""), _format_half_width(0.123045, "of the rows")
+    ('119', '12,345', '12.4% of the rows')
+    """
+    if unit:
+        return f"{format_up(100 * half_width, 3)}% {unit}"
+    return f"{ceil(half_width):,}" if half_width >= 100 else format_up(half_width, 3)
 
 
 def _format_lines(accuracy: ColumnAccuracy, sized: bool) -> list[formats.TableRow]:
@@ -109,7 +124,7 @@ def _format_lines(accuracy: ColumnAccuracy, sized: bool) -> list[formats.TableRo
             [
                 *first,
                 *(["" if size is None else f"{size:,} rows"] if sized else []),
-                f"{half_width:,.6g} {accuracy.unit}".rstrip(),
+                _format_half_width(half_width, accuracy.unit),
             ]
         )
     return lines

@@ -148,14 +148,15 @@ def to_record(answer: Answer) -> dict[str, Any]:
     }
 
 
-def from_record(record: Mapping[str, Any], event: Composition) -> Answer:
-    """Return the answer that `to_record` wrote."""
+def from_record(record: Mapping[str, Any], event: Composition, columns: tuple[AnswerColumn, ...] = ()) -> Answer:
+    """Return the answer that `to_record` wrote, with what is recorded nowhere of its `columns`: what they count."""
     try:
         limits = [None if least is None else Fraction(least) for least in record["known_least"]]
         described = zip(record["columns"], limits, record["counted"], record["additive"], strict=True)
+        units = {each.name: each.unit for each in columns}
         return Answer(
             groups=tuple(record["groups"]),
-            schema=tuple(AnswerColumn(*column) for column in described),
+            schema=tuple(AnswerColumn(*column, unit=units.get(column[0], "")) for column in described),
             rows=tuple(
                 (tuple(map(key_from_json, keys)), tuple(Estimate(*each) for each in row)) for keys, row in record["rows"]
             ),

@@ -6,7 +6,7 @@ key that is not declared are dropped, and what a unit has beyond the contributio
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time
 from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
@@ -18,6 +18,9 @@ from discreet.errors import BadParameter
 
 Key: TypeAlias = str | int | bool | date | datetime | None
 """A group key. Reals are none: engines do not agree on their text."""
+
+BoundLike: TypeAlias = Number | str | date
+"""A bound as it is declared: a number, or a date or time, also as text."""
 
 
 class Kind(Enum):
@@ -61,6 +64,39 @@ def suggest_name(name: object, known: Iterable[str]) -> str:
     return f"use one of {', '.join(f'`{each}`' for each in names[:MAX_LISTED])}{rest}"
 
 
+def parse_moment(text: str, kind: Kind) -> date | None:
+    """Return a date, or a time without a time zone, that is written as in ISO 8601; None if the text is neither.
+
+    >>> parse_moment("2024-02-29", Kind.DATE), parse_moment("2024-02-29 12:30:00", Kind.DATE)
+    (datetime.date(2024, 2, 29), None)
+    """
+    try:
+        moment = date.fromisoformat(text) if kind is Kind.DATE else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if isinstance(moment, datetime) and moment.tzinfo is not None else moment
+
+
+def _to_number(bound: "BoundLike", name: str) -> Fraction:
+    if isinstance(bound, str | date):
+        raise BadParameter(name, str(bound), "not a number", "give an int, Fraction, Decimal or float")
+    return to_rational(bound, name)
+
+
+def _to_moment(bound: "BoundLike", kind: Kind, name: str) -> date:
+    """Return a bound of a column of dates or timestamps. An upper bound without a time is the end of that day."""
+    moment: object = bound
+    if isinstance(bound, str):
+        day = parse_moment(bound, Kind.DATE)
+        moment = parse_moment(bound, kind) if day is None else day
+    if isinstance(moment, date) and not isinstance(moment, datetime) and kind is Kind.TIMESTAMP:
+        moment = datetime.combine(moment, time.max if name == "upper" else time.min)
+    if not isinstance(moment, date) or not accepts(kind, moment):
+        example = "2024-12-31" if kind is Kind.DATE else "2024-12-31 or 2024-12-31T12:00:00, in UTC and without an offset"
+        raise BadParameter(name, str(bound), f"not a {kind.value}", f"write it as {example}")
+    return moment
+
+
 def accepts(kind: Kind, key: Key) -> bool:
     """Return whether a column of this kind can be compared with this constant without a cast, which may raise on a row."""
     match kind:
@@ -82,20 +118,44 @@ def accepts(kind: Kind, key: Key) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its kind, the bounds that its values are clipped to, and its declared keys."""
+    """One column: its kind, the bounds that its values are clipped to, and its declared keys.
+
+    Bounds of integers and reals are numbers; bounds of dates and timestamps are of the column's own kind.
+    """
 
     kind: Kind
-    lower: Fraction | None = None
-    upper: Fraction | None = None
+    lower: Fraction | date | None = None
+    upper: Fraction | date | None = None
     keys: tuple[Key, ...] | None = None
 
-    def with_bounds(self, lower: Number, upper: Number) -> "Column":
-        """Return the same column with declared bounds.
+    @property
+    def number_bounds(self) -> tuple[Fraction, Fraction] | None:
+        """The declared bounds of a column of numbers."""
+        if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction):
+            return self.lower, self.upper
+        return None
+
+    @property
+    def moment_bounds(self) -> tuple[date, date]:
+        """The bounds of a column of dates or timestamps: the declared ones, else the years 1 to 9999."""
+        if isinstance(self.lower, date) and isinstance(self.upper, date):
+            return self.lower, self.upper
+        return (datetime.min, datetime.max) if self.kind is Kind.TIMESTAMP else (date.min, date.max)
+
+    def with_bounds(self, lower: "BoundLike", upper: "BoundLike") -> "Column":
+        """Return the same column with declared bounds: numbers, or dates and times in UTC as ISO 8601 has them.
 
         >>> Column(Kind.INTEGER).with_bounds(18, 65).upper
         Fraction(65, 1)
+        >>> Column(Kind.TIMESTAMP).with_bounds("2024-01-01", "2024-12-31").upper
+        datetime.datetime(2024, 12, 31, 23, 59, 59, 999999)
         """
-        low, high = to_rational(lower, "lower"), to_rational(upper, "upper")
+        if self.kind in (Kind.DATE, Kind.TIMESTAMP):
+            first, last = _to_moment(lower, self.kind, "lower"), _to_moment(upper, self.kind, "upper")
+            if first > last:
+                raise BadParameter("lower", str(first), f"must not lie after upper = {last}", "give the earlier bound first")
+            return Column(self.kind, first, last, self.keys)
+        low, high = _to_number(lower, "lower"), _to_number(upper, "upper")
         if low >= high:
             raise BadParameter(
                 "lower",

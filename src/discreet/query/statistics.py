@@ -87,7 +87,7 @@ class DistinctCount(_Statistic):
     between 0 and r. Replacing X by Y moves it by (|A ∪ Y| − |A|) − (|A ∪ X| − |A|), a difference of two such numbers.
     """
 
-    value: ast.Ref | ast.Bin
+    value: ast.GroupValue
     adds_up_over_units: ClassVar[bool] = False  # two units may bring the same value
 
     @property

@@ -9,6 +9,7 @@ A quote is free, so its work must be bounded as well: by the length of the text 
 (`query.parser`), by the number of columns, and by the number of statistics that get noise (`query.contribution`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -29,9 +30,15 @@ from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_nam
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
 MAX_DEPTH = 66  # of values and conditions in each other
+MAX_NODES = 20_000  # values and conditions of a query, written out; columns and constants in them do not count
 MAX_CONSTANT = 10**15
 MAX_BIN_WIDTH = 1 << 31
 MAX_CELLS = 1000
+MAX_DIGITS = 15  # of ROUND
+MAX_PATTERN = 1000  # characters of LIKE
+MAX_WILDCARDS = 3
+"""Runs of % in a pattern: engines try all ways to divide a text between them, so each multiplies the time by its length."""
+
 INTERVAL_SUFFIXES = ("_lower", "_upper", "_reliable")
 """In a table, a column n of the answer has n_lower, n_upper and n_reliable beside it."""
 
@@ -138,8 +145,32 @@ def _check_matches_once(join: ast.Join, table: Table, public: PublicTable) -> No
 # -- the check of a query --------------------------------------------------------------------------------------------------
 
 
+def check_size(query: object) -> None:
+    """Refuse a query that is too long once it is written out.
+
+    x BETWEEN a AND b is two comparisons of one x, and so twice as long as x for an engine; nested, it doubles each time. The
+    parts are counted here without writing them out.
+    """
+    if _count_nodes(query, {}, 4 * MAX_DEPTH) > MAX_NODES:
+        raise QueryRefused("The query is too long once each BETWEEN is written as two comparisons", "nest fewer of them")
+
+
+def _count_nodes(part: object, counted: dict[int, int], room: int) -> int:
+    """Return how many nodes a part has; what is nested more than `room` deep is refused elsewhere."""
+    if room == 0 or isinstance(part, ast.Ref | ast.Number | ast.Constant):
+        return 0
+    if isinstance(part, tuple):
+        return sum(_count_nodes(each, counted, room - 1) for each in part)
+    if not is_dataclass(part):
+        return 0
+    if id(part) not in counted:
+        counted[id(part)] = 1 + sum(_count_nodes(getattr(part, each.name), counted, room - 1) for each in fields(part))
+    return counted[id(part)]
+
+
 def check_query(query: ast.Query, table: Table) -> None:
     """Refuse a query that is not a total function of every possible row of the table, which has the joined columns."""
+    check_size(query)
     if query.table != table.name:
         raise QueryRefused(f"The table `{query.table}` is not known", f"query `{table.name}`")
     if not query.aggregates:
@@ -163,7 +194,7 @@ def check_query(query: ast.Query, table: Table) -> None:
                 )
         aggregate.check(table)
     for group in query.groups:
-        check_ref(group.value, table) if isinstance(group.value, ast.Ref) else check_value(group.value, table)
+        check_group_value(group.value, table)
         if group.keys is not None and (not group.keys or len(set(group.keys)) < len(group.keys)):
             raise QueryRefused(f"The keys of `{group.name}` are empty or repeated", "list each key once")
     if len({group.value for group in query.groups}) < len(query.groups):
@@ -176,6 +207,41 @@ def check_ref(ref: ast.Ref, table: Table) -> None:
     """Refuse a column that is not declared."""
     if ref.column not in table.columns:
         raise QueryRefused(f"The column `{ref.column}` is not declared", suggest_name(ref.column, table.columns))
+
+
+def check_group_value(value: ast.GroupValue, table: Table) -> None:
+    """Refuse what rows cannot be grouped by."""
+    match value:
+        case ast.Ref():
+            check_ref(value, table)
+        case ast.DateTrunc(column=ref):
+            _check_moment(ref, table, "DATE_TRUNC")
+        case ast.Round(digits=digits) if digits > 0:
+            raise QueryRefused("Values with decimals cannot be group keys", "round to integers, or bin them: column // 10")
+        case _:
+            check_value(value, table)
+
+
+def kind_of(value: ast.Value | ast.DateTrunc, table: Table) -> Kind:
+    """Return what a checked expression is: a column's own kind, a date, or a number."""
+    match value:
+        case ast.Ref(column=name):
+            return table.columns[name].kind
+        case ast.DateTrunc():
+            return Kind.DATE
+    return Kind.INTEGER if grid_range_of(value, table).exponent >= 0 else Kind.REAL
+
+
+def _check_moment(ref: ast.Ref, table: Table, function: str) -> None:
+    """Refuse a column that does not hold dates or timestamps."""
+    check_ref(ref, table)
+    kind = table.columns[ref.column].kind
+    wanted = "timestamp" if function == "HOUR" else "date or a timestamp"
+    if kind is not Kind.TIMESTAMP and (kind is not Kind.DATE or function == "HOUR"):
+        raise QueryRefused(
+            f"{function} takes a {wanted}, and the column `{ref.column}` holds a {kind.value}",
+            f"name a column of dates; if `{ref.column}` holds dates, declare its kind in the policy",
+        )
 
 
 def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
@@ -201,6 +267,30 @@ def check_value(value: ast.Value, table: Table, room: int = MAX_DEPTH) -> None:
                 check_value(branch, table, room - 1)
             if default is not None:
                 check_value(default, table, room - 1)
+        case ast.Divide(value=inner, divisor=divisor):
+            _check_number(divisor)
+            if divisor == 0:
+                raise QueryRefused("A division by zero", "divide by a number that is not 0")
+            check_value(inner, table, room - 1)
+        case ast.Round(value=inner, rounding=rounding, digits=digits):
+            most = MAX_DIGITS if rounding is ast.Rounding.NEAREST else 0
+            if isinstance(digits, bool) or not isinstance(digits, int) or abs(digits) > most:
+                raise QueryRefused(
+                    f"{rounding.value} takes {f'{-most} to {most} digits' if most else 'no digits'}", "write ROUND(x, 2)"
+                )
+            check_value(inner, table, room - 1)
+        case ast.Abs(value=inner):
+            check_value(inner, table, room - 1)
+        case ast.Coalesce(values=values) | ast.Extreme(values=values):
+            _check_not_empty(values)
+            for each in values:
+                check_value(each, table, room - 1)
+        case ast.NullIf(value=inner, other=other):
+            check_value(inner, table, room - 1)
+            check_value(other, table, room - 1)
+            check_comparable(inner, other, table)
+        case ast.DatePart(part=part, column=ref):
+            _check_moment(ref, table, part.value.upper())
         case _:
             assert_never(value)
     grid_range_of(value, table)
@@ -211,22 +301,38 @@ def check_condition(condition: ast.Condition, table: Table, room: int = MAX_DEPT
     if room == 0:
         raise QueryRefused("The condition is nested too deeply", "simplify it")
     match condition:
-        case ast.Compare(left=ast.Ref() as ref, right=ast.Constant() | ast.Number() as constant):
-            _check_constant(ref, constant, table)
+        case ast.Compare(left=ast.Ref() | ast.DateTrunc() as left, right=ast.Constant() | ast.Number() as constant):
+            _check_constant(left, constant, table)
         case ast.Compare(left=left, right=right):
             if isinstance(right, ast.Constant):
                 raise QueryRefused(
                     f"An expression is compared with {_name_type(right.value)}", "compare that with a column alone"
                 )
+            if isinstance(left, ast.DateTrunc):
+                raise QueryRefused("A truncated date is compared with an expression", "compare it with a date")
             check_value(left, table, room - 1)
             check_value(right, table, room - 1)
             check_comparable(left, right, table)
-        case ast.OneOf(value=ref, among=among):
+        case ast.OneOf(value=left, among=among):
             _check_not_empty(among)
+            if not isinstance(left, ast.Ref | ast.DateTrunc):
+                check_value(left, table, room - 1)
             for constant in among:
-                _check_constant(ref, constant, table)
-        case ast.Missing(value=ref):
-            check_ref(ref, table)
+                if isinstance(left, ast.Ref | ast.DateTrunc):
+                    _check_constant(left, constant, table)
+                elif isinstance(constant, ast.Number):
+                    check_value(constant, table, room - 1)
+                    check_comparable(left, constant, table)
+                else:
+                    raise QueryRefused(
+                        f"An expression is compared with {_name_type(constant.value)}", "compare that with a column alone"
+                    )
+        case ast.Missing(value=inner):
+            check_group_value(inner, table) if isinstance(inner, ast.Ref | ast.DateTrunc) else check_value(
+                inner, table, room - 1
+            )
+        case ast.Like(value=ref, pattern=pattern):
+            _check_pattern(ref, pattern, table)
         case ast.All(parts=parts) | ast.Any(parts=parts):
             _check_not_empty(parts)
             for part in parts:
@@ -237,18 +343,40 @@ def check_condition(condition: ast.Condition, table: Table, room: int = MAX_DEPT
             assert_never(condition)
 
 
-def _check_constant(ref: ast.Ref, constant: ast.Number | ast.Constant, table: Table) -> None:
-    """Refuse a constant that is not of the column's own kind: nothing is cast."""
+def _check_pattern(ref: ast.Ref, pattern: str, table: Table) -> None:
+    """Refuse a pattern that engines do not agree on, or that takes them long."""
     check_ref(ref, table)
     kind = table.columns[ref.column].kind
+    if kind is not Kind.TEXT:
+        raise QueryRefused(
+            f"LIKE takes a text, and the column `{ref.column}` holds a {kind.value}", "compare it with =, < or BETWEEN"
+        )
+    if not isinstance(pattern, str) or not accepts(Kind.TEXT, pattern) or len(pattern) > MAX_PATTERN:
+        raise QueryRefused("A pattern of LIKE is not a text, or is too long", f"write at most {MAX_PATTERN:,} characters")
+    if "\\" in pattern:
+        raise QueryRefused(
+            "A pattern of LIKE holds a backslash, which engines read differently", "use _ for that one character"
+        )
+    if len(re.findall("%+", pattern)) > MAX_WILDCARDS:
+        raise QueryRefused(
+            f"A pattern of LIKE has more than {MAX_WILDCARDS} separate %, which takes long on long texts",
+            "use fewer, or several LIKE joined by AND",
+        )
+
+
+def _check_constant(value: ast.Ref | ast.DateTrunc, constant: ast.Number | ast.Constant, table: Table) -> None:
+    """Refuse a constant that is not of the column's own kind: nothing is cast."""
+    check_group_value(value, table)
+    kind = kind_of(value, table)
     if isinstance(constant, ast.Number):
         _check_number(constant.value)
         fits = kind in (Kind.INTEGER, Kind.REAL)
     else:
         fits = accepts(kind, constant.value)
     if not fits:
+        subject = f"The column `{value.column}` holds" if isinstance(value, ast.Ref) else f"`{ast.format_value(value)}` is"
         raise QueryRefused(
-            f"The column `{ref.column}` holds a {kind.value}, and is compared with {_name_type(constant.value)}",
+            f"{subject} a {kind.value}, and is compared with {_name_type(constant.value)}",
             f"compare it with a constant of kind {kind.value}",
         )
 
@@ -279,9 +407,7 @@ def compute_edges(value: ast.Value, width: Fraction, table: Table) -> tuple[Frac
     grid_range = grid_range_of(value, table)
     lower, upper = grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid
     if isinstance(value, ast.Ref):
-        column = table.columns[value.column]
-        if column.lower is not None and column.upper is not None:  # as they were declared, not rounded to the grid
-            lower, upper = column.lower, column.upper
+        lower, upper = table.columns[value.column].number_bounds or (lower, upper)  # as declared, not rounded to the grid
     first = floor(lower / width)
     last = max(ceil(upper / width), first + 1)
     if last - first > MAX_CELLS:

@@ -13,7 +13,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from math import floor
 from typing import TypeAlias
@@ -89,39 +89,26 @@ def read_bounds(measurement: Measurement, answer: Answer) -> tuple[Fraction, Fra
 def columns_without_bounds(query: ast.Query, table: Table) -> tuple[str, ...]:
     """Return the numeric columns without declared bounds that a query computes with."""
     values = [value for _, aggregate in query.aggregates for value in aggregate.values_with_bounds()]
-    values += [group.value for group in query.groups if not isinstance(group.value, ast.Ref)]
-    names = [name for value in values for name in _columns_in_value(value)]
-    names += [] if query.where is None else _columns_in_condition(query.where)
+    values += [group.value for group in query.groups if not isinstance(group.value, ast.Ref | ast.DateTrunc)]
+    names = [name for value in values for name in _columns_in(value)]
+    names += [] if query.where is None else _columns_in(query.where)
     numeric = {name for name, each in table.columns.items() if each.kind in (Kind.INTEGER, Kind.REAL) and each.lower is None}
     return tuple(name for name in dict.fromkeys(names) if name in numeric)
 
 
-def _columns_in_value(value: ast.Value) -> list[str]:
-    match value:
+def _columns_in(part: object) -> list[str]:
+    """Return the columns that a value or a condition computes with. A plain column that is compared with constants needs no
+    bounds."""
+    match part:
         case ast.Ref(column=name):
             return [name]
-        case ast.Number():
+        case ast.Compare(left=ast.Ref(), right=ast.Number() | ast.Constant()):
             return []
-        case ast.Bin(value=inner):
-            return _columns_in_value(inner)
-        case ast.Case(branches=branches, default=default):
-            names = [name for when, then in branches for name in (*_columns_in_condition(when), *_columns_in_value(then))]
-            return names if default is None else [*names, *_columns_in_value(default)]
-    return [*_columns_in_value(value.left), *_columns_in_value(value.right)]
-
-
-def _columns_in_condition(condition: ast.Condition) -> list[str]:
-    """A plain column that is compared with a constant needs no bounds."""
-    match condition:
-        case ast.Compare(left=ast.Ref(), right=ast.Number() | ast.Constant()) | ast.OneOf() | ast.Missing():
+        case ast.OneOf(value=ast.Ref()) | ast.Missing(value=ast.Ref()) | ast.Like():
             return []
-        case ast.Compare(left=left, right=right):
-            assert not isinstance(right, ast.Constant)
-            return [*_columns_in_value(left), *_columns_in_value(right)]
-        case ast.All(parts=parts) | ast.Any(parts=parts):
-            return [name for part in parts for name in _columns_in_condition(part)]
-        case ast.Not(part=part):
-            return _columns_in_condition(part)
+        case tuple():
+            return [name for each in part for name in _columns_in(each)]
+    return [name for each in fields(part) for name in _columns_in(getattr(part, each.name))] if is_dataclass(part) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ import msgspec
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
-from discreet.ledger.account import Account, CachedAnswer, steps_unpaid_error
+from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
@@ -128,7 +128,8 @@ class Job:
     def from_record(self, record: Mapping[str, Any]) -> tuple[Answer, ...]:
         """Return the answers that `to_record` wrote."""
         records = record["answers"] if self.is_workload else [record]
-        return tuple(from_record(each, m.event) for each, m in zip(records, self.measurements, strict=True))
+        pairs = zip(records, self.measurements, strict=True)
+        return tuple(from_record(each, m.event, m.bounded.columns) for each, m in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +315,7 @@ class Executor:
         fitting = refused.fitting_epsilon
         fitting = self.account.budget.fitting_epsilon(self.delta) if fitting is None else fitting
         allowed = fitting if fitting >= measurement.bounded.table.least_epsilon else Fraction(0)
-        return BudgetExceeded(refused.currency, cost=refused.cost, remaining=refused.remaining, fitting_epsilon=allowed)
+        return state_in_epsilon(refused, self.account.budget.currency, self.delta, allowed)
 
 
 def _report_share(options: RunOptions, share: float) -> RunOptions:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from discreet._numbers import Number
-    from discreet.query.schema import Key, Table
+    from discreet.query.schema import BoundLike, Key, Table
     from discreet.units import Neighbours
 
-    ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+    ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
 
 AUTO = "auto"
 """In place of bounds: discover them privately."""

@@ -7,7 +7,9 @@ covers that; such a policy says `adjusted_after_looking = true`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +106,14 @@ class _Checker:
     def _check_bounds(self, name: str, declared: Column) -> list[Check]:
         if declared.lower is None or declared.upper is None:
             return []
-        real = declared.kind is Kind.REAL
-        low, high = (double_literal(end) if real else int_literal(int(end)) for end in (declared.lower, declared.upper))
+        low, high = (_bound_literal(end, declared.kind) for end in (declared.lower, declared.upper))
         below, above = (
             exp.LT(this=self.lowering.lower_column(name), expression=low),
             exp.GT(this=self.lowering.lower_column(name), expression=high),
         )
         [[under, over]] = self._select(_count_where(below), _count_where(above))
-        bounds = f"bounds = {format_rational(declared.lower)} to {format_rational(declared.upper)}"
+        texts = (str(end) if isinstance(end, date) else format_rational(end) for end in (declared.lower, declared.upper))
+        bounds = f"bounds = {' to '.join(texts)}"
         found = f"{self._share(under)} are below and {self._share(over)} above; they are clipped"
         return [_check(name, bounds, found, int(under) + int(over))]
 
@@ -180,6 +182,12 @@ class _Checker:
 
 def _check(subject: str, declared: str, found: str, wrong: int) -> Check:
     return Check(subject, declared, found, Verdict.ACCURACY if wrong else Verdict.TRUE)
+
+
+def _bound_literal(bound: Fraction | date, kind: Kind) -> exp.Expr:
+    if isinstance(bound, date):
+        return key_literal(bound)
+    return double_literal(bound) if kind is Kind.REAL else int_literal(int(bound))
 
 
 def _count_where(condition: exp.Expr) -> exp.Expr:

@@ -10,13 +10,16 @@ from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
 
-from discreet._numbers import Bounds, Number
-from discreet.accounting.cost import Budget
+from discreet._numbers import Number
+from discreet.accounting.cost import Budget, Cost, Remaining
+from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
 from discreet.errors import BadParameter, QueryRefused
-from discreet.ledger.account import Account, validate_name
+from discreet.formats import count_things, make_html_notes
+from discreet.ledger.account import Account, validate_name, warn_of_unrelated
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.keys import SigningKey as SecretKey
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
@@ -25,6 +28,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
+from discreet.query.currency_advice import explain_currency
 from discreet.query.parser import QueryLike
 from discreet.query.quote import Quote, quote
 from discreet.query.record import LedgerReference
@@ -39,12 +43,21 @@ from discreet.session.discovery import (
 )
 from discreet.session.executor import Executor, RunOptions
 from discreet.session.source import Source
+from discreet.text import to_printable
 from discreet.units import Neighbours
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Session:
-    """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered."""
+    """What `connect` returns. Immutable, but for the account and `state`, which holds what was discovered. `print`, a shell
+    and a notebook show the source, what is declared about it, and the budget.
+
+    >>> from discreet.session.connect import connect
+    >>> connect("examples/people.csv", unit="id", unique=True, epsilon=1)
+    Session on people: privacy unit id (add or remove one unit), one row per id.
+    Budget: ε = 1 of 1 remaining, 0% spent.
+    Column types were inferred from the file. Declare them in a policy (`discreet policy init`).
+    """
 
     engine: Engine
     table: Table
@@ -73,17 +86,56 @@ class Session:
         for origin in source.engine.origins:
             quarantine.check(origin)
         source.validate()
+        notes = source.notes
+        if isinstance(account, LedgerAccount):
+            about = privacy_unit_of({"unit": source.table.unit, "neighbours": neighbours.definition})
+            warning = warn_of_unrelated(account.initial_state, account.list_unrelated(about))
+            notes += () if warning is None else (warning,)
         return cls(
-            source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
+            source.engine, source.table, account, delta, neighbours, notes, source.auto_bounds, quarantine,
             None if label is None else read_label(label),
         )  # fmt: skip
 
     @property
     def budget(self) -> Budget:
-        """The whole budget: the ε that it guarantees at δ, what is spent and what remains."""
+        """The account's budget: the ε that remains at δ, the share that is spent, and both in the account's currency."""
+        return Budget.of(self.account.budget, self.delta)
+
+    @property
+    def remaining(self) -> Remaining:
+        """What can still be spent: a query at this ε fits the account and every parent of it."""
+        if isinstance(self.account, LedgerAccount):
+            return Remaining.of([(each.budget, each.delta) for each in self.account.state.lineage])
+        return Remaining.of([(self.account.budget, self.delta)])
+
+    def _list_lines(self) -> list[str]:
+        table, unit = self.table, self.table.unit
+        groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
+        limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
+        return [
+            f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
+            str(self.budget),
+            *self._describe_parents(),
+            *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
+            *self.notes,
+        ]
+
+    def _describe_parents(self) -> list[str]:
+        if not isinstance(self.account, LedgerAccount) or self.account.initial_state.parent is None:
+            return []
+        names = " and ".join(f'"{each.name}"' for each in self.account.initial_state.lineage[1:])
+        return [f"Capped by {names}: {str(self.remaining)[0].lower()}{str(self.remaining)[1:]}"]
+
+    @property
+    def _opened_epsilon(self) -> Fraction:
         budget = self.account.budget
-        epsilon = budget.epsilon(self.delta)
-        return Budget(Bounds(epsilon, epsilon), self.delta, budget.currency, budget.spent, budget.remaining, budget.limit)
+        return largest_epsilon(budget.currency, budget.limit, self.delta)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(to_printable, self._list_lines()))
+
+    def _repr_html_(self) -> str:
+        return make_html_notes(self._list_lines())
 
     @property
     def calibrator(self) -> Calibrator:
@@ -119,7 +171,8 @@ class Session:
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit)
-        cost, notes = calibrator.cost_of(measurement.event), (*self.notes, *choice.notes)
+        cost = calibrator.cost_of(measurement.event)
+        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes)
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
     def ask(
@@ -167,8 +220,10 @@ class Session:
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights, rest)
         answer = self.executor.run(measurement, options, intervals, depends_on)
-        answer = replace(answer, explanation=" ".join((answer.explanation, *self.notes, *choice.notes)))
-        return combine_costs(self.calibrator, answer, steps) if steps else answer
+        explanation = " ".join((answer.explanation, *self.notes, *choice.notes))
+        if steps:
+            return combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
+        return replace(answer, explanation=explanation, notes=_explain_epsilon(answer.cost, choice.epsilon))
 
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
@@ -204,6 +259,12 @@ class Session:
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
             depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
         )  # fmt: skip
+
+
+def _explain_epsilon(cost: Cost | None, asked: Fraction) -> tuple[str, ...]:
+    """Say why the ε that is reported differs from the ε that was asked for, if it does."""
+    said = None if cost is None else cost.explain_epsilon(asked)
+    return () if said is None else (said,)
 
 
 def read_label(label: str) -> str:

@@ -19,17 +19,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet._numbers import Number
 from discreet.engines.base import Engine, about, owner_log
 from discreet.engines.registry import open_engine
 from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
-from discreet.query.schema import Column, Key, Kind, PublicTable, Table
+from discreet.query.schema import BoundLike, Column, Key, Kind, PublicTable, Table
 from discreet.session.options import AUTO, KeyText, SourceOptions
 
-ColumnBounds: TypeAlias = Mapping[str, tuple[Number, Number] | str] | str
+ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
 """Bounds by column; "auto" for a column, or for all numeric columns, discovers them privately."""
 
 VALIDATION_VERSION = 1
@@ -143,14 +142,14 @@ def _add_public_tables(engine: Engine, sources: Mapping[str, Any]) -> tuple[Engi
 
 def _parse_bounds(
     bounds: ColumnBounds | None, columns: Mapping[str, Column]
-) -> tuple[dict[str, tuple[Number, Number]], frozenset[str]]:
+) -> tuple[dict[str, tuple[BoundLike, BoundLike]], frozenset[str]]:
     """The declared bounds, and the columns with bounds to discover."""
     numeric = [name for name, column in columns.items() if column.kind in (Kind.INTEGER, Kind.REAL)]
     if isinstance(bounds, str):
         if bounds != AUTO:
             raise BadParameter("bounds", repr(bounds), "not bounds", 'give bounds={"pay": (0, 200)}, or bounds="auto"')
         return {}, frozenset(name for name in numeric if columns[name].lower is None)
-    declared: dict[str, tuple[Number, Number]] = {}
+    declared: dict[str, tuple[BoundLike, BoundLike]] = {}
     auto: list[str] = []
     for name, ends in _check_mapping(bounds, "bounds", 'bounds={"pay": (0, 200)}').items():
         if isinstance(ends, tuple | list) and len(ends) == 2:

@@ -50,6 +50,16 @@ def _hash(function: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda cells: exp.Anonymous(this="BIT_XOR", expressions=[exp.Anonymous(this=function, expressions=cells)])
 
 
+def _is_finite(moment: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="ISFINITE", expressions=[moment])
+
+
+def _truncate(period: str, day: exp.Expr) -> exp.Expr:
+    """DATE_TRUNC of a timestamp without time zone: of a date, PostgreSQL would make a timestamp with one."""
+    moment = exp.cast(day, exp.DType.TIMESTAMPNTZ)
+    return exp.cast(exp.Anonymous(this="DATE_TRUNC", expressions=[exp.Literal.string(period), moment]), exp.DType.DATE)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How one engine writes what engines write differently."""
@@ -66,6 +76,9 @@ class Dialect:
     recomputes: bool = False  # whether each aggregate over an expression computes it again
     fence: Callable[[exp.Select], exp.Select] = _offset_fence  # no condition from outside is evaluated inside
     digest: Callable[[list[exp.Expr]], exp.Expr] = _text_lengths  # one number for which every cell must be read
+    is_finite: Callable[[exp.Expr], exp.Expr] = _is_finite  # of a date or timestamp; not true of NULL
+    truncate: Callable[[str, exp.Expr], exp.Expr] = _truncate  # a date to the first day of its week, month, quarter or year
+    isodow: str = "ISODOW"  # the part of a date that is 1 on Monday and 7 on Sunday
     repartitions: bool = False  # whether to send the rows of each unit to one place before they are grouped
 
 
@@ -125,5 +138,8 @@ SPARK = Dialect(
     add=_spark_sum,
     fence=_counter_fence,
     digest=_hash("XXHASH64"),
+    is_finite=lambda x: exp.Not(this=exp.Is(this=x, expression=exp.Null())),  # Spark has no infinite dates
+    truncate=lambda period, day: exp.Anonymous(this="TRUNC", expressions=[day, exp.Literal.string(period)]),
+    isodow="DAYOFWEEK_ISO",
     repartitions=True,
 )

@@ -377,7 +377,7 @@ class Statement:
             known = grouping_keys(group, self.bounded.table)
             if known is None:
                 continue
-            if group.keys is None and isinstance(group.value, ast.Bin):  # every bin between the bounds is listed
+            if group.keys is None and not isinstance(group.value, ast.Ref):  # every key between the bounds is listed
                 conditions.append(exp.Not(this=exp.Is(this=exp.Paren(this=key.copy()), expression=exp.Null())))
                 continue
             present = [key_literal(each) for each in known if each is not None]

@@ -23,7 +23,7 @@ DEFAULT_SIZE = 1_000
 class ForecastRow:
     """One column of one query at one budget."""
 
-    question: str
+    query: str
     column: str
     half_width: float
     unit: str

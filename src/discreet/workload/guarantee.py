@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet._numbers import format_down, format_up, to_rational
 from discreet.accounting.basic import Point
-from discreet.accounting.cost import Cost
+from discreet.accounting.cost import SHOWN_DIGITS
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
@@ -47,7 +47,8 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
     return (
-        f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = {format_up(point.epsilon)}**"
+        f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = "
+        f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
         f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
         f"{format_markdown_code(table.name)}{label}."
     )
@@ -132,7 +133,9 @@ def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     unit, point = escape_markdown(plan.session.table.unit), _published_point(answers)
     three = group_privacy(point, 3)
     growth = ", and δ is multiplied by 1 + e^ε + … + e^((k−1)ε)" if point.delta else ""
-    figures = f"ε = {format_up(three.epsilon)}" + (f" and δ = {format_up(three.delta, 3)}" if point.delta else "")
+    figures = f"ε = {format_up(three.epsilon, SHOWN_DIGITS)}" + (
+        f" and δ = {format_up(three.delta, 3)}" if point.delta else ""
+    )
     nothing = " (which guarantees nothing)" if three.delta >= 1 else ""
     return (
         "## What is not protected\n\n"
@@ -188,7 +191,7 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     lines = [
         "## How it was made\n",
         f"All noise was fixed before the first row was read, and was charged as one plan, {how}: "
-        f"{_format_amount(answers.cost)} of the budget. It is drawn exactly, as integers.",
+        f"{answers.cost.describe_charge()}. It is drawn exactly, as integers.",
     ]
     if plan.is_raised:
         lines.append(explain_raised_epsilon(plan.session.table.least_epsilon))
@@ -217,8 +220,3 @@ def _explain_again(has_ledger: bool) -> str:
         "`python again.py FOLDER` publishes the plan once more into a new folder `again`, where FOLDER is the folder that "
         f"the paths in `plan.toml` are relative to. {noise}"
     )
-
-
-def _format_amount(cost: Cost) -> str:
-    """Write an amount with the symbol of its currency; an account in GDP adds up μ²."""
-    return f"{cost.currency.symbol} = {format_up(cost.amount, 6)}"

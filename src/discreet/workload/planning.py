@@ -29,7 +29,7 @@ from discreet._numbers import (
 )
 from discreet.accounting.conversions import epsilon_from_zcdp
 from discreet.accounting.cost import Cost, format_at
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, certified_epsilon
+from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, amount_or_zero, certified_epsilon
 from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
@@ -45,7 +45,6 @@ from discreet.query.calibrate import (
     check_drawable,
     explain_raised_epsilon,
     make_least_epsilon_error,
-    smallest_amount,
 )
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
@@ -458,7 +457,7 @@ def _find_least_cost(terms: ChargeTerms, column: WorkloadColumn | None, events: 
 
 def _raise_to_least_epsilon(plan: WorkloadPlan) -> WorkloadPlan:
     """Return the plan with so much less noise that its debit costs what the policy's least ε buys."""
-    floor = smallest_amount(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
+    floor = amount_or_zero(plan.terms.currency, plan.session.table.least_epsilon, plan.session.delta)
     if plan.charge >= floor:
         return plan
     return replace(

@@ -24,10 +24,12 @@ from typing import Any
 from uuid import uuid4
 
 from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
 from discreet.formats import missing_library_error, to_csv, write_parquet
 from discreet.ledger import open_ledger
+from discreet.ledger.account import state_in_epsilon
 from discreet.ledger.certificate import make_certificate, read_entries
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.keys import SigningKey, is_accepted_signer, load_key, resolve_key_path
@@ -99,8 +101,10 @@ def publish(
     if plan.assumed:
         raise BadParameter("plan", "for an assumed account", "its account is not open yet", "open it, and plan again")
     if not plan.fits:
-        hint, symbol = "raise budget.epsilon, or allow larger errors", plan.terms.currency.symbol
-        raise BudgetExceeded(symbol, cost=plan.charge, remaining=plan.terms.limit, hint=hint)
+        terms, hint = plan.terms, "raise budget.epsilon, or allow larger errors"
+        refused = BudgetExceeded(terms.currency.symbol, cost=plan.charge, remaining=terms.limit, hint=hint)
+        fitting = largest_epsilon(terms.currency, terms.limit, plan.session.delta)
+        raise state_in_epsilon(refused, terms.currency, plan.session.delta, fitting, hint)
     workload = plan.workload
     if fresh and (workload.ledger is None or workload.id is None):
         reason = "without an id a retry cannot be distinguished from a new publication"

@@ -26,6 +26,7 @@ from discreet.sql.dialects import SPARK
 from tests.support.conformance import find_differences, find_join_differences
 from tests.support.engine_differences import column_definitions, find_unexpected_kinds
 from tests.support.engine_sessions import DECLARED, count_by_dept, read_totals
+from tests.support.expression_laws import EXTREMES, find_wrong_extremes, find_wrong_keys, find_wrong_values
 from tests.support.failed_queries import COUNTS, FileLedger
 from tests.support.failed_queries import count_by_dept as retry_count
 from tests.support.parquet_files import MIXED_TYPES, write_two_files
@@ -33,7 +34,7 @@ from tests.support.replaying import AGGREGATES, replay_every_aggregate
 from tests.support.spark_session import GLOBAL_SCHEMA, count_jobs, open_world, run_spark
 from tests.support.spark_sources import check_sources
 
-MAX_JOBS = 150
+MAX_JOBS = 170
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -41,6 +42,7 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
     with run_spark(adaptive=False, warehouse=tmp_path / "warehouse") as session:
         check_totals(session)
         check_replay(session)
+        check_expressions(session)
         check_types(session)
         check_constants(session)
         check_saturation(session)
@@ -69,6 +71,15 @@ def check_replay(session: SparkSession) -> None:
     assert found.measurements == 2
     assert found.aggregates == AGGREGATES
     assert count_jobs(session) - before <= 20
+
+
+def check_expressions(session: SparkSession) -> None:
+    """Functions of values, of dates that Python cannot hold too, give every row the value of the oracle."""
+    assert find_wrong_values(partial(open_world, session)) == []
+    assert find_wrong_keys(partial(open_world, session), ["DATE_TRUNC('week', day)", "DATE_TRUNC('month', at)"]) == []
+    rows = ", ".join(f"({uid}L, DATE '{day}', TIMESTAMP_NTZ '{at}')" for uid, (day, at) in EXTREMES["spark"].items())
+    frame = session.sql(f"SELECT * FROM VALUES {rows} AS t(uid, day, at)").coalesce(1)
+    assert find_wrong_extremes(Spark.of(frame, "people")) == []
 
 
 def check_types(session: SparkSession) -> None:
