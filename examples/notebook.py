@@ -1,6 +1,7 @@
 """The course of docs/guide as a notebook beside this file: python examples/notebook.py
 
-One cell per piece of text and per block of code. It says what the pages say, and a test holds it to that.
+One cell per piece of text and per block of code. It says what the pages say, and a test holds it to that. What a page shows
+as text or picture, the notebook computes: outputs are left out, and each picture is a cell that draws the figure.
 """
 
 import json
@@ -13,8 +14,12 @@ HERE = Path(__file__).parent
 GUIDE = HERE.parent / "docs" / "guide"
 NOTEBOOK = HERE / "course.ipynb"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+OUTPUT = re.compile(r"^```text\n.*?^```\n", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"^!\[[^\]]*\]\(\.\./pictures/([\w-]+)\.png\)\n", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 ROOT = """import os
+
+from discreet.lab import FIGURES
 
 if os.path.exists("course.ipynb"):
     os.chdir("..")  # the pages name files from the root of the repository"""
@@ -25,9 +30,15 @@ def cells() -> Iterator[tuple[str, str]]:
     yield "markdown", _here((GUIDE / "index.md").read_text(encoding="utf-8"))
     yield "code", ROOT
     for page in sorted(GUIDE.glob("[0-9]-*.md")):
-        for i, piece in enumerate(BLOCK.split(page.read_text(encoding="utf-8"))):
-            if piece.strip():
-                yield ("code", piece.strip()) if i % 2 else ("markdown", _here(piece.strip()))
+        for i, piece in enumerate(BLOCK.split(OUTPUT.sub("", page.read_text(encoding="utf-8")))):
+            yield from [("code", piece.strip())] if i % 2 else _draw_pictures(piece)
+
+
+def _draw_pictures(text: str) -> Iterator[tuple[str, str]]:
+    """Text, with each picture as a cell that draws it."""
+    for i, piece in enumerate(PICTURE.split(text)):
+        if piece.strip():
+            yield ("code", f'FIGURES["{piece}"]') if i % 2 else ("markdown", _here(piece.strip()))
 
 
 def notebook() -> dict[str, Any]:

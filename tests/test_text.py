@@ -95,7 +95,7 @@ def test_no_error_says_more_than_words(kind: type[DiscreetError], text: str) -> 
         assert harmless(refused)
         assert refused.count("\n") == 2
         return
-    given = {name: text if parameter.annotation in (str, "str", object, "object") else 1
+    given = {name: text if parameter.annotation in (str, "str", object, "object", str | None) else 1
              for name, parameter in inspect.signature(kind).parameters.items()
              if parameter.kind is not parameter.VAR_POSITIONAL}  # fmt: skip
     message = str(kind(**given))

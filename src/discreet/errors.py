@@ -8,6 +8,7 @@ DiscreetError
 ├── BadEventEncoding      stored bytes that are no event, or none that this version knows
 ├── BudgetExceeded        the cost exceeds the remaining budget; nothing was charged
 ├── QueryRefused          a query that is not in the language or cannot be answered safely
+│   └── MissingDeclarations  what a query needs and that is not declared, all at once
 ├── PlanRefused           several problems of a plan.toml at once; one alone is raised as itself
 ├── SourceRefused         a source that cannot be opened
 │   └── SourceQuarantined a source on which a query failed; only its owner can lift that
@@ -19,7 +20,7 @@ The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
@@ -86,7 +87,7 @@ class TheoremNotApplicable(DiscreetError, ValueError):
 
     def __init__(self, theorem: str, hypothesis: str, hint: str) -> None:
         self.theorem, self.hypothesis, self.hint = theorem, hypothesis, hint
-        super().__init__(_to_sentences(f"{theorem} holds only if {hypothesis}", hint))
+        super().__init__(_to_sentences(f"{theorem} is proven only for {hypothesis}", hint))
 
 
 class BadValues(DiscreetError, TypeError, ValueError):
@@ -211,6 +212,24 @@ class PlanRefused(DiscreetError, ValueError):
         self.problems = tuple(problems)
         lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
         super().__init__(f"The plan has {len(problems)} problems:", *lines)
+
+
+class MissingDeclarations(QueryRefused, BadParameter):
+    """All that a query needs and that was not declared, with one command to fill in. No value of the data is in it.
+
+    `missing` are the names of the parameters, and `command` is what to fill in, at the words in capitals.
+    """
+
+    see = "docs/asking.md#all-that-is-missing"
+
+    def __init__(
+        self, problem: str, missing: tuple[str, ...], command: str, alternatives: Iterable[str] = (), details: object = None
+    ) -> None:
+        self.missing, self.command, self.details = missing, command, details
+        self.name, self.value = ", ".join(missing), "missing"
+        self.reason, self.hint, self.line, self.column = problem, "fill in the words in capitals", None, None
+        first = f"{problem.removesuffix('.')}. Fill in the words in capitals, from what you know and not from the data:"
+        DiscreetError.__init__(self, first, f"  {command}", *alternatives)
 
 
 class SourceRefused(DiscreetError):

@@ -112,7 +112,9 @@ LIBPQ_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 _FIRST_KEYWORD = re.compile(r"\s*(\w+)\s*=")
-_FILE_IN_PARTITION = re.compile(r"\s*\w+=[^\s']*\.(csv|tsv|parquet|duckdb|db)", re.IGNORECASE)
+_FILE_IN_PARTITION = re.compile(
+    r"\s*\w+=[^\s']*\.((csv|tsv)(\.gz|\.zst)?|(jsonl|ndjson)(\.gz)?|xlsx|arrow|feather|parquet|duckdb|db)", re.IGNORECASE
+)
 _PORTS = re.compile(r"[\d\s,]*")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
 

@@ -180,3 +180,18 @@ def test_best_order_is_infinite_where_every_order_is():
 
 def test_the_curve_is_the_divergence_at_each_order():
     assert [value for _, value in renyi_curve(GaussianEvent(Fraction(2), to_sensitivity(1)), [2, 8])] == [0.25, 1.0]
+
+
+def test_best_order_by_the_classic_conversion_of_facts():
+    """[N2]: 0.54274 at α = 44 for 500 Gaussians of σ = 200, by trying all orders from 2 to 100."""
+    event = GaussianEvent(Fraction(200), to_sensitivity(1)) * 500
+    best = find_best_order(event, 1e-5, range(2, 101), refine=0, classic=True)
+    tried = {order: order * 500 / 80_000 + log(1e5) / (order - 1) for order in range(2, 101)}
+    assert best.order == min(tried, key=tried.__getitem__) == 44
+    assert best.epsilon == pytest.approx(tried[44], rel=1e-12)
+    assert round(best.epsilon, 5) == 0.54274
+    assert str(best) == "ε = 0.5427 at α = 44", "the chosen order is printed"
+    improved = find_best_order(event, 1e-5, range(2, 101), refine=0)
+    assert improved.epsilon < best.epsilon
+    refined = find_best_order(event, 1e-5, classic=True)
+    assert conversions.epsilon_from_zcdp_classic(Fraction(500, 80_000), 1e-5) == pytest.approx(refined.epsilon, rel=1e-9)

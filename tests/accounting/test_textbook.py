@@ -4,15 +4,19 @@ from fractions import Fraction
 from math import comb, exp, inf, log, sqrt
 
 import mpmath as mp
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from discreet.accounting.basic import Point
-from discreet.accounting.divergences import LaplaceAt, max_divergence
+from discreet.accounting.divergences import GaussianAt, LaplaceAt, hockey_stick, max_divergence
+from discreet.accounting.pld.gaussian import normal_tail_up
 from discreet.accounting.textbook import (
     advanced_composition,
     advanced_composition_short,
+    bad_set_mass,
     group_privacy,
     optimal_composition,
     outcome_range,
@@ -181,3 +185,33 @@ def test_outcome_range_is_mutual(epsilon, probability):
 def test_outcome_range_of_an_enormous_epsilon():
     assert outcome_range(10**9, 0.5).lower == 0
     assert outcome_range(10**9, 0).upper == 0
+
+
+@pytest.mark.parametrize("distance", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0])
+def test_bad_set_of_named_laws_against_a_sum_over_a_grid(distance, epsilon):
+    """P(privacy loss > ε) by adding up the density wherever the log-ratio of the two densities exceeds ε."""
+    x = np.linspace(-40, 40, 800_001)
+    for family, density in ((GaussianAt, stats.norm.logpdf), (LaplaceAt, stats.laplace.logpdf)):
+        bad = density(x) - density(x - distance) > epsilon + 1e-12
+        true = np.exp(density(x))[bad].sum() * (x[1] - x[0])
+        found = bad_set_mass(family(0, 1), family(distance, 1), epsilon)
+        assert float(found) == pytest.approx(true, rel=2e-3, abs=1e-9)
+        assert hockey_stick(family(0, 1), family(distance, 1), epsilon).lower <= float(found), "the lemma"
+        if true > 1e-6:
+            twice = bad_set_mass(family(0, 1), family(2 * distance, 1), epsilon)
+            assert float(twice) != pytest.approx(true, rel=2e-3), "a mutant with another distance is noticed"
+
+
+def test_bad_set_of_named_laws_is_rounded_up_and_refuses_other_pairs():
+    for x in (-3.0, -0.1, 0.0, 0.3, 4.0, 20.0):
+        with mp.workdps(40):
+            assert normal_tail_up(Fraction(x)) >= mp.ncdf(-mp.mpf(x))
+        assert normal_tail_up(Fraction(x)) == pytest.approx(float(mp.ncdf(-x)), rel=1e-12)
+    assert normal_tail_up(Fraction(-100)) == 1
+    assert normal_tail_up(Fraction(100)) < 1e-300
+    with pytest.raises(BadParameter):
+        bad_set_mass(GaussianAt(0, 1), LaplaceAt(0, 1), 1)
+    with pytest.raises(BadParameter, match="negative"):
+        bad_set_mass(GaussianAt(0, 1), GaussianAt(1, 1), -1)
+    assert bad_set_mass(LaplaceAt(0, 1), LaplaceAt(1, 1), 1) == 0

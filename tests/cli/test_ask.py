@@ -100,6 +100,18 @@ def test_an_answer_can_be_post_processed(source: str, inside: Inside) -> None:
     assert shown["pipeline"][0].startswith("WITH kept AS (SELECT")
 
 
+def test_rows_are_ordered_and_selected_by_noisy_values(source: str, inside: Inside) -> None:
+    options = (*OPTIONS[:4], "--keys", "dept=a,b,c,x,y,z", "--epsilon", "1", "--json")
+    shown = json.loads(inside("ask", source, f"{SQL} ORDER BY n DESC LIMIT 3", *options)[1])
+    values = [row["n"]["value"] for row in shown["rows"]]
+    assert len(values) == 3
+    assert values == sorted(values, reverse=True)
+    assert "the 3 largest of 6 groups by noisy n" in shown["explanation"]
+    assert "All intervals together" in shown["explanation"]
+    quoted = json.loads(inside("quote", source, f"{SQL} ORDER BY SUM(pay)", *options)[1])
+    assert [column["column"] for column in quoted["columns"]][-1] == "sum(pay)"
+
+
 def test_a_pilot_needs_a_budget_that_was_fixed_beforehand(source: str, inside: Inside) -> None:
     question = ("ask", source, "SELECT AVG(pay) AS m FROM people", *OPTIONS, "--error", "5%", "--pilot", "0.5")
     code, out, err = inside(*question)

@@ -12,7 +12,7 @@ from typer.main import get_command
 from discreet import BadParameter, connect
 from discreet.cli import app
 from discreet.cli.options import parse_range, parse_source_options, parse_weight
-from discreet.session.options import SOURCE_OPTIONS, KeyText, SourceOptions
+from discreet.session.options import WRITTEN_OPTIONS, KeyText, SourceOptions
 from discreet.units import Neighbours
 from discreet.workload.spec import TOP_LEVEL_KEYS, Workload
 from tests.support.console import run
@@ -33,7 +33,7 @@ def test_every_source_option_is_a_parameter_of_connect_with_its_default() -> Non
 def test_every_source_option_is_a_flag(command: str) -> None:
     parameters = {each.name: each for each in get_command(app).commands[command].params}  # type: ignore[attr-defined]
     assert parameters["source"].param_type_name == "argument"
-    for name, spec in SOURCE_OPTIONS.items():
+    for name, spec in WRITTEN_OPTIONS.items():
         if name != "source":
             assert parameters[name].opts == [f"--{name.replace('_', '-')}"]
             assert parameters[name].multiple == (spec.kind is dict)
@@ -41,12 +41,12 @@ def test_every_source_option_is_a_flag(command: str) -> None:
 
 
 def test_every_source_option_is_a_key_of_a_plan() -> None:
-    assert SOURCE_OPTIONS.keys() <= TOP_LEVEL_KEYS
+    assert WRITTEN_OPTIONS.keys() <= TOP_LEVEL_KEYS
     assert issubclass(Workload, SourceOptions)
 
 
 def test_texts_become_values() -> None:
-    typed: dict[str, Any] = dict.fromkeys(OPTIONS) | {
+    typed: dict[str, Any] = dict.fromkeys(WRITTEN_OPTIONS) | {
         "source": "people.csv", "bounds": ["pay=0:200", "a=b=-1/2:1e3", "age=auto"], "keys": ["dept=a,b", "age=1"],
         "public": ["cities=c=d.csv"], "unique": False, "max_rows": 3, "neighbours": "replace",
     }  # fmt: skip
@@ -118,3 +118,32 @@ def test_a_plan_names_its_keys_and_no_flags(source: str, tmp_path: Path) -> None
     assert shown.returncode == 2
     assert 'unit="id"' in shown.stderr
     assert "--unit" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [
+        ('city="Paris, TX",Rome', ("Paris, TX", "Rome")),
+        ('city=Rome,"Paris, TX"', ("Rome", "Paris, TX")),
+        ('city="say ""hi""",x', ('say "hi"', "x")),
+        ("city=", ("",)),
+        ("city=a,,b", ("a", "", "b")),
+        ('city=5",6', ('5"', "6")),
+        ("city=a=b,c", ("a=b", "c")),
+    ],
+)
+def test_keys_with_commas_are_quoted(typed: str, keys: tuple[str, ...]) -> None:
+    assert parse_source_options({"source": "people.csv", "keys": [typed]}).keys == {"city": keys}
+
+
+@pytest.mark.parametrize("typed", ['city="Paris, TX', 'city="a"b,c'])
+def test_a_quote_that_is_not_closed_is_refused(typed: str) -> None:
+    with pytest.raises(BadParameter, match="--keys"):
+        parse_source_options({"source": "people.csv", "keys": [typed]})
+
+
+@pytest.mark.parametrize(
+    ("typed", "unit"), [("id", "id"), ("household,person", ("household", "person")), ("row", "row"), ('"a, b"', "a, b")]
+)
+def test_a_unit_may_be_several_columns(typed: str, unit: object) -> None:
+    assert parse_source_options({"source": "people.csv", "unit": typed}).unit == unit

@@ -23,6 +23,7 @@ QUERIES: dict[str, tuple[str, bool]] = {
         False,
     ),
     "variance": ("SELECT VARIANCE(age) AS v, AVG(price) AS m FROM people", False),
+    "correlation": ("SELECT dept, CORR(price, age * 2) AS r FROM people GROUP BY dept", False),
     "one row per unit": ("SELECT age // 10 AS decade, AVG(pay) AS m FROM people GROUP BY age // 10", True),
     "conditions": (
         "SELECT COUNT(*) AS n FROM people WHERE (dept = 'b''s' OR dept IS NULL) AND at >= '2024-01-01 12:00:00' AND "

@@ -1,6 +1,8 @@
 """What `discreet policy check` reports to the data owner, on every engine, and to no one else."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,9 @@ EXPECTED = {
     ("max_rows", "2 of 4 units have more than 1 row (at most 3); further rows in one group are dropped"),
     ("max_groups", "1 of 4 units are in more than 1 group of dept (at most 2); further groups are dropped"),
 }
+
+
+EXPECTED |= {("dept", "'A' (1 rows) looks like 'a'")}
 
 
 def found(checks: list[Check]) -> set[tuple[str, str]]:
@@ -164,3 +169,71 @@ def test_the_owners_commands_say_why_a_source_is_refused_and_the_analysts_do_not
     with pytest.raises(SourceRefused, match="For the data owner only") as refused:
         check_policy(source, policy, table="people")
     assert any(reason in line for line in refused.value.for_owner)
+
+
+# -- what else the owner may want to know ----------------------------------------------------------------------------------
+
+
+def visits(counts: dict[str, int]) -> pd.DataFrame:
+    """Rows of units with so many visits, each of them to another place."""
+    rows = [(unit, f"place{i}") for unit, n in counts.items() for i in range(n)]
+    return pd.DataFrame(rows, columns=["id", "place"])
+
+
+def test_other_limits_are_compared_by_the_rows_that_they_drop() -> None:
+    """Against a count in plain Python: a unit with n rows loses n − m of them, or as large a share of its groups."""
+    counts = {"a": 1, "b": 1, "c": 3, "d": 7, "e": 12}
+    columns = {"id": Column(Kind.TEXT), "place": Column(Kind.TEXT).with_keys(tuple(f"place{i}" for i in range(12)))}
+    checks = check_policy(visits(counts), Table("visits", "id", columns))
+    compared = {each.subject: each for each in checks if each.verdict is Verdict.COMPARISON}
+    total = sum(counts.values())
+    shares = {m: sum(max(0, n - m) for n in counts.values()) / total for m in (1, 2, 5, 10, 20)}
+    expected = ", ".join(f"{m} drops {100 * share:.3g}%" for m, share in shares.items()) + " of the rows"
+    assert {each.found for each in compared.values()} == {expected}
+    assert set(compared) == {"max_rows", "max_groups"}
+
+
+def test_no_limits_are_compared_where_none_drops_a_row() -> None:
+    checks = check_policy(visits({"a": 1, "b": 1}), Table("visits", "id", {"id": Column(Kind.TEXT)}))
+    assert not [each for each in checks if each.verdict is Verdict.COMPARISON]
+
+
+def test_misspelt_keys_are_found() -> None:
+    held = ["Male", "male", " MALE", "Femle", "female", "unknown", "x", None, "Male"]
+    frame = pd.DataFrame({"id": range(len(held)), "sex": held})
+    columns = {"id": Column(Kind.INTEGER), "sex": Column(Kind.TEXT).with_keys(("Male", "Female", "Other"))}
+    checks = check_policy(frame, Table("people", "id", columns, unique=True))
+    [spelling] = [each.found for each in checks if each.declared == "spelling of keys"]
+    looks = {"male": "Male", " MALE": "Male", "Femle": "Female", "female": "Female"}
+    assert set(spelling.split("; ")) == {f"{other!r} (1 rows) looks like {meant!r}" for other, meant in looks.items()}
+
+
+@pytest.mark.parametrize("unit", ["row", "(id, dept)"])
+def test_units_that_are_rows_or_several_columns_are_checked(unit: str, tmp_path: Path) -> None:
+    declared = Table("people", unit, {("nid" if unit == "row" and name == "id" else name): c for name, c in COLUMNS.items()})
+    frame = pd.DataFrame(ROWS, columns=list(declared.columns))
+    checks = {each.subject: each for each in check_policy(frame, declared, table="people")}
+    if unit == "row":
+        assert checks["unit"].verdict is Verdict.ASSUMED
+        assert checks["rows"].found == "0 rows (0%) have no unit and are dropped"
+        assert not {"unique", "max_rows", "max_groups"} & checks.keys()
+    else:
+        assert checks["rows"].found == "2 rows (25%) have no unit and are dropped"
+        claimed = check_policy(frame, Table("people", unit, COLUMNS, unique=True), table="people")
+        assert [each.found for each in claimed if each.verdict is Verdict.BROKEN] == [
+            "1 of 5 units have more than 1 row (at most 2)"
+        ]
+
+
+def test_the_report_warns_at_its_top_and_no_session_leads_to_it(tmp_path: Path) -> None:
+    source, policy = csv_file(tmp_path), tmp_path / "policy.toml"
+    policy.write_text(write_policy(POLICY))
+    done = run("policy", "check", str(source), str(policy))
+    assert done.stdout.startswith("For the data owner only: these are exact numbers about the data.")
+    report = json.loads(run("policy", "check", str(source), str(policy), "--json").stdout)
+    assert list(report)[:2] == ["owner_only", "warning"]
+    script = "import sys, discreet; discreet.connect; assert 'discreet.session.policy_check' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    import discreet
+
+    assert not [name for name in dir(discreet) if "check_policy" in name or "policy_check" in name]

@@ -30,7 +30,8 @@ COLUMNS = {"id": Column(Kind.INTEGER), "dept": Column(Kind.TEXT), "pay": Column(
 class ToyEngine:
     """Rows in a list of Python, and no SQL: exact integers come from the oracle."""
 
-    lasting = False
+    lasting = inferred = False
+    names = frozenset(COLUMNS)
 
     def __init__(self, source: str | Path, options: OpenOptions) -> None:
         self.identity, self.table = str(source), options.table or str(source).removeprefix("toy:")

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.engines.duckdb.cells import read_cell
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.duckdb.frames import read_cell
 from discreet.errors import BadParameter, SourceRefused
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
@@ -204,7 +204,7 @@ def test_an_odd_cell_changes_no_other(kind: Kind, cells: Any, zone: str, monkeyp
         read = []
         for frame in (typed, odd):
             engine = DuckDB.open(frame, "people", {"id": kind, "x": kind}, "id")
-            identity = "id" if engine.unit_identity is None else f'"{engine.unit_identity[1]}"'
+            identity = engine.identities["id"].unalias().sql("duckdb") if "id" in engine.identities else "id"
             query = f"SELECT x::VARCHAR, {identity}::VARCHAR FROM people"
             read.append(engine.connection.execute(query).fetchall()[: len(typed)])
         assert read[0] == read[1]

@@ -2,6 +2,7 @@
 however adaptive, spends more than the budget guarantees."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from discreet.accounting.curve import epsilon as certified
 from discreet.errors import BadParameter, BudgetExceeded
 from discreet.events import Claim, DiscreteLaplaceEvent, Event, GaussianEvent, ThresholdEvent, compose
 from discreet.ledger.account import AccountState
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.units import to_sensitivity
 
 CURRENCIES: list[Currency] = [Pure(), Zcdp(), Gdp(), Rdp(Fraction(16))]
@@ -162,3 +164,18 @@ def test_a_mutant_that_forgets_its_debits_exceeds_epsilon() -> None:
     correct = AccountState.open("hr", EPSILON, DELTA, Zcdp())
     mutant = Forgetful(correct.name, correct.budget, correct.delta)
     assert max(spend_adaptively(mutant, seed)[0] for seed in range(3)) > EPSILON
+
+
+@pytest.mark.parametrize("currency", CURRENCIES, ids=str)
+def test_a_refusal_leads_with_epsilon_and_what_it_proposes_fits(currency: Currency) -> None:
+    delta = Fraction(1, 10**6)
+    account, noise = AccountState.open("hr", 2, delta, currency), Gaussian if currency != Pure() else Laplace
+    with pytest.raises(BudgetExceeded) as refused:
+        account.charge(noise(Fraction(1, 4)).event(1))
+    found = re.match(r"This costs ε = ([0-9.]+), and ε = ([0-9.]+) remains", str(refused.value))
+    assert found is not None, str(refused.value)
+    cost, remaining = map(Fraction, found.groups())
+    assert remaining == 2 < cost
+    assert currency.amount(cost, delta) >= refused.value.cost, "the cost is rounded up"
+    assert ("ε" if currency == Pure() else f"({currency.symbol} = ") in str(refused.value)
+    assert str(refused.value).endswith("epsilon=2.0 would fit.")

@@ -8,9 +8,13 @@ import pytest
 from discreet import (
     BadParameter,
     Gaussian,
+    Sensitivity,
     TheoremNotApplicable,
     gaussian_delta,
+    renyi,
+    zcdp,
 )
+from discreet.units import counts, to_sensitivity
 
 
 def test_gaussian_classical_rules_and_the_exact_one() -> None:
@@ -49,3 +53,39 @@ def test_gaussian_targets_past_the_doubles_are_refused_or_met(epsilon, delta) ->
     except BadParameter:
         return
     assert gaussian_delta(1 / m.sigma, epsilon).upper <= delta
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3, counts(7), Sensitivity(l1=5, l2=2)], ids=str)
+def test_gaussian_for_rho_and_for_renyi_of_facts(sensitivity: Sensitivity | int) -> None:
+    """[N2]: σ² = Δ₂²/2ρ and σ² = Δ₂²α/2ε̄. The event costs at most that, and 1e-9 less noise costs more."""
+    for rho in (1e-5, 0.1, 2):
+        mechanism = Gaussian.for_rho(rho, sensitivity)
+        l2 = float(to_sensitivity(sensitivity).l2)
+        assert float(mechanism.sigma) == pytest.approx(l2 / sqrt(2 * rho), rel=1e-14)
+        assert zcdp(mechanism.event(sensitivity)) <= Fraction(str(rho))
+        assert zcdp(Gaussian(mechanism.sigma * (1 - Fraction(1, 10**9))).event(sensitivity)) > Fraction(str(rho))
+    for alpha, epsilon in ((2, 0.1), (20, 1), (1.5, 0.01)):
+        mechanism = Gaussian.for_renyi(alpha, epsilon, sensitivity)
+        assert float(mechanism.sigma) == pytest.approx(l2 * sqrt(alpha / (2 * epsilon)), rel=1e-14)
+        assert renyi(mechanism.event(sensitivity), alpha) <= Fraction(str(epsilon))
+        assert renyi(Gaussian(mechanism.sigma * (1 - Fraction(1, 10**9))).event(sensitivity), alpha) > Fraction(str(epsilon))
+
+
+def test_gaussian_for_rho_on_reals_pays_for_the_grid() -> None:
+    third = Fraction(1, 3)
+    for mechanism in (Gaussian.for_rho(0.1, third, reals=True), Gaussian.for_renyi(20, 2, third, reals=True)):
+        assert zcdp(mechanism.event(third, grid=mechanism.grid)) <= Fraction(1, 10)
+        assert mechanism.sigma > Gaussian.for_rho(0.1, third).sigma
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "1"])
+def test_gaussian_for_rho_and_for_renyi_refuse_what_is_impossible(wrong: object) -> None:
+    for build in (
+        lambda: Gaussian.for_rho(wrong, 1),  # type: ignore[arg-type]
+        lambda: Gaussian.for_renyi(20, wrong, 1),  # type: ignore[arg-type]
+        lambda: Gaussian.for_renyi(wrong, 1, 1),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(BadParameter):
+            build()
+    with pytest.raises(BadParameter, match="alpha is 1: must exceed 1"):
+        Gaussian.for_renyi(1, 1, 1)

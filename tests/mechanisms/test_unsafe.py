@@ -15,17 +15,42 @@ from discreet import (
     zcdp,
 )
 from discreet.mechanisms.unsafe import Catastrophe, FloatLaplace, NameAndShame
+from discreet.testing import seeded_bits
 
 SIGMAS = 7.5  # two-sided false alarm 6e-14 for each comparison
 
 
 def test_catastrophe_satisfies_epsilon_delta_and_is_terrible() -> None:
-    m = Catastrophe(Fraction(1, 10))
-    outs = [m.release(["anna", "bob"]) for _ in range(2000)]
-    assert all(out in ([], ["anna", "bob"]) for out in outs)
-    assert 60 < sum(map(bool, outs)) < 400  # 200 expected, 10 standard deviations
-    assert (m.event().epsilon, m.event().delta) == (0, Fraction(1, 10))
+    """With probability δ the data, otherwise q(x) + Lap(s/ε): an integer whose noise has the scale s/ε."""
+    m = Catastrophe(Fraction(1, 10), epsilon=Fraction(1, 2), sensitivity=3)
+    outs = [m.release(["anna", "bob"], seeded_bits(i)) for i in range(2000)]
+    disasters = [out for out in outs if isinstance(out, list)]
+    noisy = np.array([out for out in outs if not isinstance(out, list)])
+    assert all(out == ["anna", "bob"] for out in disasters)
+    assert 60 < len(disasters) < 400  # 200 expected, 10 standard deviations
+    assert noisy.dtype.kind == "i"
+    a = np.exp(-1 / 6)  # scale 3/(1/2)
+    deviation = sqrt(2 * a) / (1 - a)
+    assert abs(noisy.mean() - 2) < SIGMAS * deviation / sqrt(len(noisy))
+    assert abs(noisy.std() / deviation - 1) < SIGMAS * sqrt(5 / 4 / len(noisy)), "kurtosis 6"
+    assert (m.event().epsilon, m.event().delta) == (Fraction(1, 2), Fraction(1, 10))
     assert pure(m.event()) == zcdp(m.event()) == inf
+
+
+def test_the_claim_of_the_catastrophe_holds_and_no_smaller_one_does() -> None:
+    """All outputs of two neighbours, enumerated: the data, or a discrete Laplace count; tails beyond 60 scales left out."""
+    delta, epsilon = Fraction(1, 100), 0.5
+    a = np.exp(-epsilon)
+    reach = np.arange(-120, 121)
+    pmf = {size: (1 - a) / (1 + a) * a ** np.abs(reach - size) for size in (1, 2)}
+
+    def least_delta(first: int, second: int, eps: float) -> float:
+        counts = np.clip((1 - float(delta)) * (pmf[first] - np.exp(eps) * pmf[second]), 0, None).sum()
+        return float(delta) + counts  # the tables themselves are different outputs
+
+    for pair in ((1, 2), (2, 1)):
+        assert least_delta(*pair, epsilon) <= float(delta) * (1 + 1e-9)
+        assert least_delta(*pair, 0.9 * epsilon) > float(delta) * 1.5, "the mutant with (0, δ) or a smaller ε is refuted"
 
 
 def test_name_and_shame_exposes_n_delta() -> None:

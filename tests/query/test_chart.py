@@ -199,6 +199,8 @@ def test_titles_are_words() -> None:
     assert make_spec(ANSWERS["no key"], "heads")["title"]["text"] == "heads"
     together = replace(ANSWERS["no key"], intervals=replace(ANSWERS["no key"].intervals, simultaneous=True))
     assert "together" in make_spec(together)["title"]["subtitle"][0]
+    noted = make_spec(replace(ANSWERS["no key"], view_note="The intervals of selected rows are conditional."))
+    assert noted["title"]["subtitle"][1] == "The intervals of selected rows are conditional."
     tainted = make_spec(replace(ANSWERS["no key"], tainted=True))
     assert "never for publication" in " ".join(tainted["title"]["subtitle"])
 

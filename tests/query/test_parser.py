@@ -338,7 +338,7 @@ REFUSED = [
         "SELECT KURTOSIS(pay) AS a FROM people",
         8,
         "`KURTOSIS` is not supported",
-        "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM",
+        "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR",
     ),
     # patterns
     (
@@ -396,8 +396,19 @@ REFUSED = [
         "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
     ),
     # clauses
-    (f"{COUNT} ORDER BY n", 8, "ORDER BY is not supported", "sort the answer: post-processing is free"),
-    (f"{COUNT} HAVING COUNT(*) > 5", 8, "HAVING is not supported", "filter the answer: post-processing is free"),
+    (
+        f"{COUNT} ORDER BY pay",
+        43,
+        "ORDER BY names `pay`, which is no column of the answer",
+        "use one of `n`, or an aggregate such as COUNT(*)",
+    ),
+    (
+        f"{COUNT} HAVING pay > 5",
+        41,
+        "HAVING names `pay`, which is no column of the answer",
+        "use one of `n`, or an aggregate such as COUNT(*)",
+    ),
+    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer, not `0`", "write LIMIT 3"),
     ("SELECT COUNT(*) AS n FROM people AS p", 27, "An alias of a table is not supported", "write the table's own name"),
     (
         "SELECT dept, COUNT(*) AS n FROM people",
@@ -433,3 +444,10 @@ def test_operands_of_a_chain_are_one_list_from_left_to_right() -> None:
     ok, compare = ast.Compare(ast.Order.EQUAL, ast.Ref("ok"), ast.Constant(True)), ast.Compare
     one, two = (compare(ast.Order.MORE, ast.Ref("pay"), ast.Number(n)) for n in map(Fraction, (1, 2)))
     assert where == ast.All((ok, one, ast.All((ok, two)), ok))
+
+
+def test_nullif_takes_a_number_with_a_sign() -> None:
+    """It is one number, and so compared before clipping."""
+    for nullif in ("NULLIF(pay, -999)", "NULLIF(pay, (-999))"):
+        [(_, total)] = parse_sql(f"SELECT SUM({nullif}) AS s FROM people", STAFF).aggregates
+        assert total == aggregates.Sum(ast.NullIf(ast.Ref("pay"), ast.Number(Fraction(-999))))

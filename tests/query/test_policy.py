@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, QueryRefused, SourceRefused
 from discreet.query.policy import read_policy, write_policy
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import Column, Kind, Table, parse_unit
 from discreet.session.connect import connect
 from tests.support.people import BY_DEPARTMENT, people
 
@@ -125,3 +125,17 @@ def test_a_policy_must_fit_its_source(tmp_path: Path) -> None:
         connect(people(), policy=read_policy(POLICY.replace("columns.pay", "columns.salary")), epsilon=1)
     with pytest.raises(SourceRefused):
         connect(people(), policy=tmp_path / "none.toml", epsilon=1)
+
+
+@pytest.mark.parametrize("unit", ["id", "row", "(household, person)", '"row"', '("a, b", person)'])
+def test_a_unit_is_read_back_as_it_was_written(unit: str) -> None:
+    names = [*parse_unit(unit), "v"]
+    table = Table("people", unit, {name: Column(Kind.INTEGER) for name in names})
+    assert read_policy(write_policy(table)) == table
+    assert read_policy(write_policy(table, template=True)).unit_columns == parse_unit(unit)
+
+
+@pytest.mark.parametrize("unit", ["5", "[]", "[1]", '["id", ""]', '""', "true"])
+def test_another_unit_is_refused(unit: str) -> None:
+    with pytest.raises(BadParameter, match="unit"):
+        read_policy(f'table = "people"\nunit = {unit}\n[columns.id]\nkind = "integer"')

@@ -1,6 +1,7 @@
 """Post-processing: what adds up does, nothing moves further than it must, and the answer says what was done."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
@@ -9,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import BadParameter
-from discreet.query.answer import Answer
+from discreet.query.answer import Answer, ExactTotals, Receipt, release
+from discreet.query.estimates import Estimate
 from discreet.query.postprocess import apportion, project_to_total
 from discreet.testing import seeded_bits
-from tests.support.people import session
+from tests.support.chance import FALSE_POSITIVE, binomial_tail
+from tests.support.people import COUNTS, session
 
 COUNTED = "SELECT dept, COUNT(*) AS n, SUM(pay) AS cost, AVG(pay) AS mean FROM people GROUP BY dept"
 Project = Callable[[Sequence[Fraction], Fraction], list[Fraction]]
@@ -138,3 +141,90 @@ def test_keys_that_are_not_shown_are_no_part_of_the_total() -> None:
     assert "not shown are no part" in shown.consistent().explanation
     none = session(delta=1e-6, keys={}).ask("SELECT id, COUNT(*) AS n FROM people GROUP BY id", epsilon=1)
     assert len(none.consistent().integers()) == 0
+
+
+# -- shares of a total -----------------------------------------------------------------------------------------------------
+
+SHARED = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+SHARES = {"a": Fraction(60), "b": Fraction(30), "c": Fraction(10)}
+SHARE_DRAWS = 400
+
+
+def count_all_shares_held(shared: Callable[[Answer, Answer], Answer]) -> int:
+    """In how many draws all shares lie in their intervals."""
+    counted = session(epsilon=1000).calibrate(SHARED, epsilon=Fraction(1, 10))
+    summed = session(epsilon=1000).calibrate("SELECT COUNT(*) AS n FROM people", epsilon=Fraction(1, 10))
+    exact = ExactTotals([((COUNTS[key],), (key,)) for key in SHARES], {})
+    whole = ExactTotals([((1000,), ())], {})
+    bits, held = seeded_bits(31), 0
+    for _ in range(SHARE_DRAWS):
+        parts = release(counted, exact, Receipt(1, counted.event), bits=bits)
+        total = release(summed, whole, Receipt(2, summed.event), bits=bits)
+        rows = shared(parts, total).rows
+        held += all(row[0].lower <= SHARES[str(key)] <= row[0].upper for (key,), row in rows)
+    return held
+
+
+def is_held_often_enough(held: int, confidence: Fraction) -> bool:
+    return binomial_tail(SHARE_DRAWS - held - 1, SHARE_DRAWS, 1 - confidence) > FALSE_POSITIVE
+
+
+def divide_ends(answer: Answer, total: Answer) -> Answer:
+    """The mutant: each interval divided by the total as if that were exact, and as if each interval held for all."""
+    [(_, (whole,))] = total.rows
+    scaled = [(keys, (row[0].adjust(*(100 * x / whole.value for x in ends(row[0]))),)) for keys, row in answer.rows]
+    return replace(answer, rows=tuple(scaled))
+
+
+def ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.lower, estimate.upper
+
+
+def test_all_shares_hold_together_as_often_as_they_say() -> None:
+    assert is_held_often_enough(count_all_shares_held(lambda parts, _: parts.shares()), Fraction(19, 20))
+    assert is_held_often_enough(count_all_shares_held(lambda parts, total: parts.shares(total=total)), Fraction(9, 10))
+    assert not is_held_often_enough(count_all_shares_held(divide_ends), Fraction(19, 20))
+
+
+def test_shares_are_percentages_of_a_total_and_say_so() -> None:
+    asked = session(epsilon=20)
+    parts = asked.ask(COUNTED, epsilon=4)
+    shares = parts.shares()
+    assert shares.columns == ("n_percent", "cost_percent")
+    assert sum(row["n_percent"]["value"] for row in shares.to_dicts()) == pytest.approx(100)
+    assert shares.simultaneous
+    assert "shares of the sum over all declared keys" in shares.explanation
+    assert "All intervals together" in shares.explanation
+    total = asked.ask("SELECT COUNT(*) AS n FROM people", epsilon=4, confidence=0.99)
+    paid = parts.shares("n", total=total)
+    assert paid.confidence == 0.94  # the probabilities of a miss add up
+    assert paid.columns == ("n_percent",)
+    top = parts.shares("n").order_by("n_percent", descending=True).limit(1)
+    assert [keys for keys, _ in top.rows] == [("a",)]
+    empty = release(
+        measurement := session(epsilon=1000).calibrate(SHARED, epsilon=10),
+        ExactTotals([], {}),
+        Receipt(1, measurement.event),
+    )
+    assert all(0 <= row[0].lower <= row[0].value <= row[0].upper <= 100 for _, row in empty.shares().rows)
+
+
+def test_shares_are_refused_where_there_is_no_total() -> None:
+    asked = session(epsilon=20, delta=1e-6)
+    parts, unknown = asked.ask(COUNTED, epsilon=1), session(epsilon=20, delta=1e-6, keys={}).ask(SHARED, epsilon=4)
+    small = asked.ask("SELECT COUNT(*) AS n FROM people WHERE age < 0", epsilon=1)
+    cases: list[tuple[Callable[[], Answer], str]] = [
+        (lambda: unknown.shares(), "the keys were selected privately"),
+        (lambda: parts.shares("mean"), "its groups do not add up"),
+        (lambda: parts.limit(1).shares(), "rows that are left out are missing from the total"),
+        (lambda: parts.limit(1).consistent(), "rows that are left out are missing from the total"),
+        (lambda: small.shares(), "a share needs parts"),
+        (lambda: parts.shares("n", total=parts), "a total is one row"),
+        (lambda: parts.shares("n", total=small), "its interval reaches 0"),
+        (lambda: replace(parts, schema=tuple(replace(c, joint_margin=None) for c in parts.schema)).shares("n"), "together"),
+    ]
+    for wrong, message in cases:
+        with pytest.raises(BadParameter, match=message):
+            wrong()
+    total = asked.ask("SELECT COUNT(*) AS n FROM people", epsilon=4)
+    assert len(unknown.shares(total=total)) == len(unknown)

@@ -37,6 +37,8 @@ def test_a_quarter_finds_the_bounds_and_the_rest_answers(delta: float) -> None:
     assert cell.lower <= sum(50 + i % 101 for i in range(1000)) <= cell.upper
     again = asked.ask(SUM, epsilon=1, bits=seeded_bits(2))
     assert "found" not in again.explanation, "bounds are found once"
+    for each in (answer, again):
+        assert "values are clipped to their bounds: pay to [32, 256] (discovered)." in each.explanation
 
 
 def test_the_search_is_charged_before_it_looks() -> None:

@@ -118,7 +118,7 @@ def assert_not_refuted(mechanism: Any, claim: Claim, pairs: list[Any], samples: 
 AGGREGATES = {
     "COUNT(*)": "high", "COUNT(DISTINCT id)": "high", "COUNT(pay)": "high", "SUM(pay)": "high", "AVG(pay)": "low",
     "VARIANCE(pay)": "low", "STDDEV(pay)": "high", "MEDIAN(pay)": "high", "QUANTILE(pay, 0.9)": "low",
-    "HISTOGRAM(pay, 0, 50, 100, 200)": "high",
+    "HISTOGRAM(pay, 0, 50, 100, 200)": "high", "COVAR_POP(pay, id)": "high", "CORR(pay, id)": "low",
 }  # fmt: skip
 """Each aggregate, and at which end of the range one more person moves it."""
 GROUPS = 2_000
@@ -131,8 +131,8 @@ def open_session(extra: str, delta: Any, keys: tuple[str, ...]) -> Session:
     if extra:
         connection.execute("INSERT INTO people VALUES (9, '0', ?)", [200.0 if extra == "high" else 0.0])
     return connect(
-        connection, epsilon=1000, delta=delta, unit="id", table="people", bounds={"pay": (0, 200)}, keys={"dept": keys},
-        unique=True,
+        connection, epsilon=1000, delta=delta, unit="id", table="people", bounds={"pay": (0, 200), "id": (0, 9)},
+        keys={"dept": keys}, unique=True,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.support.mangled_queries import ONE_PERSON, PEOPLE, Opening
 from tests.support.observable_output import session_over
 from tests.support.oracle import reference
 from tests.support.random_joins import Public, in_python, joined_query, public
-from tests.support.random_tables import Answering, Moved, World, bounded, exactly, text, world
+from tests.support.random_tables import Answering, Declaring, Moved, World, as_it_is, bounded, exactly, text, world
 from tests.support.sensitivity_property import breaches, neighbour
 
 ARROW_TYPES = {
@@ -40,12 +40,12 @@ def answer_with(open_world: Opening) -> Answering:
     return answer
 
 
-def find_differences(open_world: Opening, seeds: range, each: int) -> list[tuple[int, str]]:
+def find_differences(open_world: Opening, seeds: range, each: int, declare: Declaring = as_it_is) -> list[tuple[int, str]]:
     """Return the queries on which the engine and the oracle disagree."""
     answer, found = answer_with(open_world), []
     for seed in seeds:
         rng = Random(seed)
-        table = world(rng)
+        table = declare(rng, world(rng))
         for _ in range(each):
             query, _ = bounded(rng, table)
             if answer(query, table) != reference(query, table.rows):
@@ -61,12 +61,12 @@ def to_arrow(known: Public) -> pyarrow.Table:
     return pyarrow.table(arrays)
 
 
-def find_join_differences(open_world: Opening, seeds: range, each: int) -> list[int]:
+def find_join_differences(open_world: Opening, seeds: range, each: int, declare: Declaring = as_it_is) -> list[int]:
     """Return the seeds at which the engine and a join in plain Python disagree."""
     found = []
     for seed in seeds:
         rng = Random(seed)
-        known, table = public(rng), world(rng)
+        known, table = public(rng), declare(rng, world(rng))
         engine, public_tables = open_world(table).with_public({"places": to_arrow(known)})
         table = replace(table, table=replace(table.table, public=public_tables))
         for _ in range(each):

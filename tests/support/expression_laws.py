@@ -165,7 +165,7 @@ VALUES = [
     *("GREATEST(age, 3)", "LEAST(age, 60)", "GREATEST(age, pay)", "LEAST(pay, fine, age)", "GREATEST(pay, NULLIF(age, 0), 0)"),
     *("GREATEST(age)", "LEAST(ok, pay)", "GREATEST(-5, LEAST(5, pay))", "LEAST(fine, 0.1)"),
     *("NULLIF(age, 0)", "NULLIF(wide, -999)", "NULLIF(age, -18)", "NULLIF(pay, 0)", "NULLIF(pay, 2.5)", "NULLIF(age, wide)"),
-    *("NULLIF(age + 1, 1)", "NULLIF(3, age)", "NULLIF(pay, fine)", "NULLIF(NULLIF(age, 0), 1)"),
+    *("NULLIF(age + 1, 1)", "NULLIF(3, age)", "NULLIF(pay, fine)", "NULLIF(NULLIF(age, 0), 1)", "NULLIF(ok, 1)", "NULLIF(ok, -1)", "NULLIF(age + 1, -1)", "NULLIF(pay, -2.5)", "NULLIF(age, 0.5)"),
     *("CASE WHEN pay IN (0.5, 1.5) THEN 1 ELSE 0 END", "CASE WHEN age + 1 IN (1, 2, 0.5) THEN 1 ELSE 0 END"),
     *("CASE WHEN age + pay IS NULL THEN 1 ELSE 0 END", "CASE WHEN NULLIF(age, 0) IS NOT NULL THEN 1 ELSE 2 END"),
     *("CASE WHEN ROUND(pay) BETWEEN 0 AND 2 THEN 1 ELSE 0 END", "CASE WHEN ABS(age) NOT IN (1, 2) THEN 1 END"),

@@ -14,8 +14,16 @@ from typing import Any
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Kind
-from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, RowCount, UnitCount, ValueCount
+from discreet.query.schema import Kind, Table
+from discreet.query.statistics import (
+    CellCounts,
+    CentredProduct,
+    CentredSum,
+    DistinctCount,
+    RowCount,
+    UnitCount,
+    ValueCount,
+)
 
 Row = Mapping[str, Any]
 Answer = dict[tuple[Any, ...], tuple[Any, ...]]
@@ -34,7 +42,17 @@ def text_of(value: Any) -> str:
         whole = value.strftime("%H:%M:%S")
         part = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
         return f"{value.date().isoformat()} {whole}{part}"
+    if isinstance(value, tuple):  # a unit of several columns
+        return "".join(f"{len(part)}:{part}" for part in map(text_of, value))
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def unit_of(table: Table, row: Row, place: int) -> Any:
+    """The privacy unit of the row at a place of a table."""
+    parts = tuple(row[name] for name in table.unit_columns)
+    if not parts:
+        return f"row {place}"
+    return None if None in parts else parts if len(parts) > 1 else parts[0]
 
 
 PARTS = {
@@ -224,13 +242,18 @@ class Oracle:
     def pairs(self, rows: Iterable[Row]) -> dict[Any, dict[tuple[Any, ...], list[Row]]]:
         query, known = self.bounded.query, None if self.bounded.keys is None else set(self.bounded.keys)
         units: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
-        for row in rows:
-            if row[self.table.unit] is None or (query.where is not None and self.holds(row, query.where) is not True):
+        for place, row in enumerate(rows):
+            unit = self.unit(row, place)
+            if unit is None or (query.where is not None and self.holds(row, query.where) is not True):
                 continue
             key = self.key(row)
             if key in known if known is not None else self.may_be_shown(key):
-                units.setdefault(row[self.table.unit], {}).setdefault(key, []).append(row)
+                units.setdefault(unit, {}).setdefault(key, []).append(row)
         return units
+
+    def unit(self, row: Row, place: int) -> Any:
+        """The privacy unit of a row; None if it has none."""
+        return unit_of(self.table, row, place)
 
     def may_be_shown(self, key: tuple[Any, ...]) -> bool:
         """Where some keys are unknown, the others must be listed all the same."""
@@ -264,6 +287,17 @@ class Oracle:
                 total += (int(steps) - measure.centre) ** measure.power
         return total
 
+    def products(self, rows: list[Row], measure: CentredProduct) -> list[int]:
+        """The products of distances, of the rows where both values are there."""
+        found = []
+        for row in rows:
+            pair = [self.value(row, side) for side in (measure.left, measure.right)]
+            if None not in pair:
+                grids = [grid_range_of(side, self.table).grid for side in (measure.left, measure.right)]
+                left, right = (int(value / grid) for value, grid in zip(pair, grids, strict=True) if value is not None)
+                found.append((left - measure.left_centre) * (right - measure.right_centre))
+        return found
+
     def share(self, rows: list[Row], measure: Any) -> Any:
         """What one unit adds to one total of one group."""
         match measure:
@@ -276,6 +310,9 @@ class Oracle:
                 return self.capped(n, n)
             case CentredSum(value=value):
                 return self.capped(self.added(rows, measure), sum(self.present(row, value) for row in rows))
+            case CentredProduct():
+                products = self.products(rows, measure)
+                return self.capped(sum(products), len(products))
 
     def cells(self, rows: list[Row], unit: Any, key: tuple[Any, ...], counts: CellCounts) -> dict[int, int]:
         """The cells that one unit's rows in one group fall into, at most r of them, in hash order."""

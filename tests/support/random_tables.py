@@ -16,10 +16,10 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.contribution import BoundedQuery, bound_contributions
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import ROW, Column, Kind, Table, format_unit
 from discreet.query.statistics import Statistic
 from discreet.units import Neighbours
-from tests.support.oracle import Row, reference
+from tests.support.oracle import Row, reference, unit_of
 
 TYPES = {
     "uid": "BIGINT", "age": "INTEGER", "wide": "BIGINT", "huge": "HUGEINT", "big": "UBIGINT", "pay": "DOUBLE",
@@ -114,14 +114,16 @@ class World:
     types: dict[str, str]
 
     def without(self, unit: Any) -> "World":
-        return replace(self, rows=tuple(row for row in self.rows if row["uid"] != unit))
+        kept = (row for i, row in enumerate(self.rows) if unit_of(self.table, row, i) != unit)
+        return replace(self, rows=tuple(kept))
 
     def plus(self, rows: list[Row]) -> "World":
         return replace(self, rows=(*self.rows, *rows))
 
     @property
     def units(self) -> list[Any]:
-        return list(dict.fromkeys(row["uid"] for row in self.rows if row["uid"] is not None))
+        units = (unit_of(self.table, row, i) for i, row in enumerate(self.rows))
+        return list(dict.fromkeys(unit for unit in units if unit is not None))
 
 
 def policy(rng: Random, *, unique: bool, text_units: bool) -> Table:
@@ -187,6 +189,28 @@ def world(rng: Random) -> World:
     )
 
 
+Declaring = Callable[[Random, World], World]
+"""Gives a table another privacy unit."""
+
+
+def as_it_is(rng: Random, table: World) -> World:
+    return table
+
+
+def with_row_units(rng: Random, table: World) -> World:
+    """The same rows, each of them one person."""
+    return replace(table, table=replace(table.table, unit=ROW))
+
+
+UNIT_COLUMNS = ("uid", "dept", "ok", "day", "age")
+
+
+def with_several_columns(rng: Random, table: World) -> World:
+    """The same rows, with a unit of two or three columns."""
+    unit = format_unit(rng.sample(UNIT_COLUMNS, rng.choice([2, 2, 3])))
+    return replace(table, table=replace(table.table, unit=unit, unique=False))
+
+
 # -- queries ---------------------------------------------------------------------------------------------------------------
 
 NUMERIC = ["age", "wide", "huge", "big", "pay", "small", "price", "ok"]
@@ -233,7 +257,7 @@ def function(rng: Random, depth: int) -> ast.Value:
         case 4:
             return ast.Extreme(several, rng.random() < 0.5)
         case 5:
-            return ast.NullIf(*several[:2])
+            return ast.NullIf(several[0], several[1] if rng.random() < 0.5 else ast.Number(rng.choice(NUMBERS)))
         case _:
             return date_part(rng)
 
@@ -301,7 +325,10 @@ def condition(rng: Random, depth: int = 2) -> ast.Condition:
 
 
 def aggregate(rng: Random) -> ast.Aggregate:
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
+    if kind == 10:
+        make = aggregates.Covariance if rng.random() < 0.5 else aggregates.Correlation
+        return make(value(rng, 1), value(rng, 1))
     if kind == 9:
         found = grouping(rng, 0).value
         return aggregates.CountUnits() if found == ast.Ref("uid") else aggregates.CountDistinct(found)
@@ -417,6 +444,10 @@ def written(node: Any) -> str:
             return f"COUNT(DISTINCT {written(inner)})"
         case aggregates.Variance(value=inner, root=root):
             return f"{'STDDEV' if root else 'VARIANCE'}({written(inner)})"
+        case aggregates.Covariance(left=left, right=right):
+            return f"COVAR_POP({written(left)}, {written(right)})"
+        case aggregates.Correlation(left=left, right=right):
+            return f"CORR({written(left)}, {written(right)})"
         case aggregates.Quantile(value=inner, q=q):
             return f"QUANTILE({written(inner)}, {decimal(q)})"
         case aggregates.Histogram(value=inner, edges=edges):

@@ -96,6 +96,10 @@ def aggregate(node: ast.Aggregate) -> Any:
             return operand(inner).count_distinct()
         case aggregates.Variance(value=inner, root=root):
             return lifted(inner).std() if root else lifted(inner).variance()
+        case aggregates.Covariance(left=left, right=right):
+            return lifted(left).covariance(value(right))
+        case aggregates.Correlation(left=left, right=right):
+            return lifted(left).correlation(value(right))
         case aggregates.Quantile(value=inner, q=q):
             named = {aggregates.MIN_QUANTILE: lifted(inner).min, aggregates.MAX_QUANTILE: lifted(inner).max}
             return named[q]() if q in named else lifted(inner).quantile(q)

@@ -16,13 +16,17 @@ from tests.support.mangled_queries import Opening
 from tests.support.random_tables import World, bounded, world
 from tests.support.sensitivity_property import neighbour
 
-AGGREGATES = {"CountRows", "CountUnits", "CountValues", "CountDistinct", "Sum", "Mean", "Variance", "Quantile", "Histogram"}
-PAY, PRICE = ast.Ref("pay"), ast.Ref("price")
+AGGREGATES = {
+    "CountRows", "CountUnits", "CountValues", "CountDistinct", "Sum", "Mean", "Variance", "Covariance", "Correlation",
+    "Quantile", "Histogram",
+}  # fmt: skip
+AGE, PAY, PRICE = ast.Ref("age"), ast.Ref("pay"), ast.Ref("price")
 EVERY_AGGREGATE: tuple[ast.Aggregate, ...] = (
     aggregates.CountRows(), aggregates.CountUnits(), aggregates.CountValues(PAY),
     aggregates.CountDistinct(ast.Ref("dept")), aggregates.Sum(PRICE),
     aggregates.Mean(PAY), aggregates.Variance(PAY),
-    aggregates.Variance(PRICE, root=True), aggregates.Quantile(PRICE, Fraction(1, 2)),
+    aggregates.Variance(PRICE, root=True), aggregates.Covariance(AGE, PRICE),
+    aggregates.Correlation(AGE, ast.Minus(ast.Ref("huge"), ast.Ref("ok"))), aggregates.Quantile(PRICE, Fraction(1, 2)),
     aggregates.Histogram(PAY, (Fraction(0), Fraction(1, 2), Fraction(100))),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from discreet.auditor.replay import find_exceeded_norms
 from discreet.query.contribution import BoundedQuery
 from discreet.query.statistics import CellCounts, Statistic
 from discreet.units import Neighbours, Sensitivity
-from tests.support.random_tables import Answering, World, bounded, person, world
+from tests.support.random_tables import Answering, Declaring, World, as_it_is, bounded, person, world
 
 Stated = Callable[[BoundedQuery, Statistic], Sensitivity]
 
@@ -25,7 +25,11 @@ def neighbour(rng: Random, place: World, relation: Neighbours) -> World | None:
     rest = place.without(unit)
     if relation is Neighbours.ADD_REMOVE:
         return rest
-    rows = person(rng, rng.choice([unit, "someone else" if isinstance(unit, str) else 999]), 12)
+    if place.table.unit_columns != ("uid",):
+        same = dict(zip(place.table.unit_columns, unit if isinstance(unit, tuple) else (), strict=True))
+        rows = [row | same for row in person(rng, place.rows[0]["uid"], 12)]
+    else:
+        rows = person(rng, rng.choice([unit, "someone else" if isinstance(unit, str) else 999]), 12)
     return rest.plus(rows[:1] if place.table.unique else rows)
 
 
@@ -54,13 +58,19 @@ def breaches(question: BoundedQuery, before: dict[Any, Any], after: dict[Any, An
 
 
 def broken(
-    answer: Answering, seeds: range, each: int, stated: Stated = as_stated, *, first: bool = False
+    answer: Answering,
+    seeds: range,
+    each: int,
+    stated: Stated = as_stated,
+    *,
+    first: bool = False,
+    declare: Declaring = as_it_is,
 ) -> list[tuple[int, str]]:
     """Every breach that these seeds show (or the first)."""
     found: list[tuple[int, str]] = []
     for seed in seeds:
         rng = Random(seed)
-        place = world(rng)
+        place = declare(rng, world(rng))
         relation = rng.choice(list(Neighbours))
         other = neighbour(rng, place, relation)
         if other is None:

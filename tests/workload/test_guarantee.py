@@ -16,6 +16,7 @@ from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Pure, Zcdp
 from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
+from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
 from discreet.workload.execution import execute_plan
@@ -212,3 +213,10 @@ def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
         assert f"δ = {format_up(second, 3)}" not in pages[1]
         assert f"δ = {float(second):g}" not in pages[1]
         assert f"ε = {format_up(plans[0].charge, 3)} at δ = {format_up(first, 3)}, " in pages[1]
+
+
+@pytest.mark.parametrize(("unit", "words"), [("row", "**row**"), (("id", "dept"), "**(id, dept)**"), (("id",), "**id**")])
+def test_the_page_names_the_unit(unit: Any, words: str) -> None:
+    text = format_page(plan_workload(make_workload(COUNTS, epsilon=1, unit=unit)))
+    assert f"for each {words} as a whole" in text
+    assert (ROW_UNIT_NOTE in text) == (unit == "row")

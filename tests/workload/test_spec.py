@@ -9,6 +9,7 @@ import pytest
 from discreet.errors import BadParameter, PlanRefused, SourceRefused
 from discreet.workload import WorkloadQuery, plan_workload, read_workload
 from discreet.workload.planning import read_plan
+from discreet.workload.spec import parse_workload
 from tests.support.workloads import HEADS, TOML, make_workload, write_plan
 
 
@@ -123,3 +124,16 @@ def test_a_public_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         make_workload(HEADS, public=public).open_session()
     with pytest.raises(SourceRefused, match=r"^source: "):
         make_workload(HEADS, source=str(tmp_path / "nobody.csv"), public={"cities": public["cities"]}).open_session()
+
+
+@pytest.mark.parametrize(("written", "unit"), [('"row"', "row"), ('["id", "dept"]', ["id", "dept"]), ('"id"', "id")])
+def test_a_unit_is_a_column_several_or_a_row(written: str, unit: object) -> None:
+    text = f'source = "people.csv"\nunit = {written}\n[budget]\nepsilon = 1\n[questions.n]\nsql = "SELECT 1"\nerror = 5'
+    assert parse_workload(text, Path()).unit == unit
+
+
+@pytest.mark.parametrize("written", ["5", "[]", '""', "true"])
+def test_another_unit_is_refused(written: str) -> None:
+    text = f'source = "people.csv"\nunit = {written}\n[budget]\nepsilon = 1\n[questions.n]\nsql = "SELECT 1"\nerror = 5'
+    with pytest.raises(BadParameter, match="neither a text nor a list of texts"):
+        parse_workload(text, Path())

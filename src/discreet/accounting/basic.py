@@ -53,7 +53,7 @@ class Point:
 
 
 def basic_composition(event: Event) -> Point:
-    """Σε and Σδ [DKMNN06, basic composition]; a mass of δ beside an ε-private core is (ε, δ)-private.
+    """Σε and Σδ [DKMMN06, basic composition]; a mass of δ beside an ε-private core is (ε, δ)-private.
 
     The last step is, for an outcome E, P(E) ≤ (1−δ)·P'(E) + δ ≤ e^ε·(1−δ)·Q'(E) + δ ≤ e^ε·Q(E) + δ.
 

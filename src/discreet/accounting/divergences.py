@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from discreet._numbers import Bounds, Number, ceil_float, check_positive, floor_float, to_rational
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, exp_neg_bounds, log_bounds
-from discreet.accounting.pld.gaussian import gaussian_delta
+from discreet.accounting.pld.gaussian import gaussian_delta, normal_tail_up
 from discreet.errors import BadParameter
 
 
@@ -85,6 +85,21 @@ def shift_hockey_stick(family: type, distance: Fraction, epsilon: Fraction) -> B
         return gaussian_delta(distance, epsilon)
     low, high = exp_neg_bounds((distance - epsilon) / 2)
     return _interval(1 - high, 1 - low)
+
+
+def shift_bad_set_mass(family: type, distance: Fraction, epsilon: Fraction) -> Fraction:
+    """P(privacy loss > ε), rounded up: the Gaussian's Φ(d/2 − ε/d); 1 − e^{−(d−ε)/2}/2 for Laplace noise while ε < d.
+
+    The loss of N(0, 1) against N(d, 1) is N(d²/2, d²). That of Laplace noise is d left of its centre and falls by 2 per
+    unit from there on, so it exceeds ε left of (d − ε)/2.
+    """
+    if epsilon < 0:
+        raise BadParameter("epsilon", epsilon, "must not be negative here", "give 0 or more")
+    if distance == 0 or (family is LaplaceAt and epsilon >= distance):
+        return Fraction(0)
+    if family is GaussianAt:
+        return Fraction(normal_tail_up(epsilon / distance - distance / 2))
+    return 1 - exp_neg_bounds((distance - epsilon) / 2)[0] / 2
 
 
 def _point(value: Fraction) -> Bounds:

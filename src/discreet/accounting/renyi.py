@@ -26,7 +26,7 @@ worst single pair bounds the average.
        B_α ≤ 1 + ½α(α−1)·q²(1−q)^{−α−1}·(e^{D_2} − 1); also B_α ≤ 1 + q·(e^{(α−1)D_α} − 1), as f is convex.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._numbers import Number, ceil_float, check_probability, to_rational
-from discreet.accounting.conversions import epsilon_from_rdp
+from discreet.accounting.conversions import epsilon_from_rdp, epsilon_from_rdp_classic
 from discreet.accounting.elementary import exp_neg_bounds, log_bounds, tanh_half_up
 from discreet.accounting.pure import amplify, pure, response_epsilon
 from discreet.accounting.rewrite import push_group
@@ -177,10 +177,17 @@ def _response(truth: Fraction, choices: int, order: Fraction) -> Fraction | floa
 
 @dataclass(frozen=True, slots=True)
 class BestOrder:
-    """The least ε found, and the order that gave it."""
+    """The least ε found, and the order that gave it.
+
+    >>> print(BestOrder(0.5427, 44))
+    ε = 0.5427 at α = 44
+    """
 
     epsilon: float
     order: float
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:.4g} at α = {self.order:.4g}"
 
 
 def renyi_curve(event: Event, orders: Iterable[Number] = ORDERS) -> Iterator[tuple[Number, float]]:
@@ -195,31 +202,38 @@ def renyi_curve(event: Event, orders: Iterable[Number] = ORDERS) -> Iterator[tup
         yield order, ceil_float(renyi(event, order))
 
 
-def find_best_order(event: Event, delta: Number, orders: Iterable[float] = ORDERS, refine: int = 24) -> BestOrder:
+def find_best_order(
+    event: Event, delta: Number, orders: Iterable[float] = ORDERS, refine: int = 24, *, classic: bool = False
+) -> BestOrder:
     """The smallest ε at δ over the orders, then by bisecting towards the best one; every ε tried is a valid one.
+
+    `classic` takes the textbooks' conversion ε̄ + ln(1/δ)/(α − 1) in place of the improved one.
 
     >>> from discreet.events import GaussianEvent
     >>> from discreet.units import to_sensitivity
     >>> best = find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * 500, 1e-5)
     >>> round(best.epsilon, 4), 30 < best.order < 60
     (0.4233, True)
+    >>> print(find_best_order(GaussianEvent(Fraction(200), to_sensitivity(1)) * 500, 1e-5, range(2, 101), 0, classic=True))
+    ε = 0.5427 at α = 44
     """
+    convert = epsilon_from_rdp_classic if classic else epsilon_from_rdp
     target = check_probability(delta, "delta")
     tried: dict[float, float] = {}
     for order in orders:
-        tried[order] = _epsilon(event, order, target)
+        tried[order] = _epsilon(event, order, target, convert)
         if len(tried) > PATIENCE and min(tried.values()) < min(list(tried.values())[-PATIENCE:]):
             break
     for _ in range(refine):
         for middle in _midpoints_near_best(tried):
-            tried[middle] = _epsilon(event, middle, target)
+            tried[middle] = _epsilon(event, middle, target, convert)
     order = min(tried, key=tried.__getitem__)
     return BestOrder(tried[order], order)
 
 
-def _epsilon(event: Event, order: float, delta: Fraction) -> float:
+def _epsilon(event: Event, order: float, delta: Fraction, convert: Callable[[Number, Number, Number], float]) -> float:
     divergence = renyi(event, order)
-    return inf if divergence == inf else epsilon_from_rdp(order, divergence, delta)
+    return inf if divergence == inf else convert(order, divergence, delta)
 
 
 def _midpoints_near_best(tried: dict[float, float]) -> list[float]:

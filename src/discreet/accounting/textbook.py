@@ -22,7 +22,14 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.accounting.basic import Point
-from discreet.accounting.divergences import Discrete, iterate_outcomes
+from discreet.accounting.divergences import (
+    Distribution,
+    GaussianAt,
+    LaplaceAt,
+    check_same_family,
+    iterate_outcomes,
+    shift_bad_set_mass,
+)
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, log_bounds, probability_of_any
 from discreet.accounting.rewrite import group_delta
 from discreet.errors import BadParameter, TheoremNotApplicable
@@ -84,7 +91,7 @@ def _find_smallest_epsilon(eps: Fraction, k: int, delta: Fraction) -> float:
 
 
 def sequential_composition(*points: Point) -> Point:
-    """Σε and Σδ, also when each mechanism is chosen after seeing the answers of those before [L12, B2; DKMNN06].
+    """Σε and Σδ, also when each mechanism is chosen after seeing the answers of those before [L12, B2; DKMMN06].
 
     >>> sequential_composition(Point(Fraction(1, 2), Fraction(0)), Point(Fraction(1), Fraction(1, 100)))
     Point(epsilon=Fraction(3, 2), delta=Fraction(1, 100))
@@ -111,8 +118,8 @@ def advanced_composition_short(epsilon: Number, k: int, delta: Number) -> Point:
 
     >>> advanced_composition_short(1, 500, 1e-5)
     Traceback (most recent call last):
-    discreet.errors.TheoremNotApplicable: the short form of advanced composition holds only if √k·(e^ε − 1) ≤ √(2·ln(1/δ)), \
-here 38.42 ≤ 4.8. Use `optimal_composition` or the certified curve: it gives ε = 311.768.
+    discreet.errors.TheoremNotApplicable: the short form of advanced composition is proven only for √k·(e^ε − 1) ≤ \
+√(2·ln(1/δ)), here 38.42 ≤ 4.8. Use `optimal_composition` or the certified curve: it gives ε = 311.768.
     """
     eps, times, slack = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     log_low, log_high = (-bound for bound in reversed(log_bounds(slack)))
@@ -180,7 +187,7 @@ def group_privacy(point: Point, size: int) -> Point:
     return Point(members * eps, group_delta(eps, to_rational(point.delta), members))
 
 
-def bad_set_mass(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
+def bad_set_mass(p: Distribution, q: Distribution, epsilon: Number) -> Fraction:
     """P(privacy loss > ε), rounded up: by the good/bad set lemma the pair is (ε, this)-private one way [B2, L12].
 
     Sufficient, not necessary (erratum 8 of [N1]): the least δ is the hockey-stick, which is smaller as soon as the bad set
@@ -188,7 +195,12 @@ def bad_set_mass(p: Discrete, q: Discrete, epsilon: Number) -> Fraction:
 
     >>> bad_set_mass([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], 1)
     Fraction(3, 4)
+    >>> from discreet.accounting.divergences import GaussianAt
+    >>> round(float(bad_set_mass(GaussianAt(1, 2), GaussianAt(0, 2), 1)), 6)
+    0.040059
     """
+    if isinstance(p, LaplaceAt | GaussianAt) or isinstance(q, LaplaceAt | GaussianAt):
+        return shift_bad_set_mass(*check_same_family(p, q), to_rational(epsilon, "epsilon"))
     threshold = exp_bounds(min(to_rational(epsilon, "epsilon"), Fraction(LARGEST_EXPONENT)))[0]
     return sum((a for a, b in iterate_outcomes(p, q) if a > threshold * b), Fraction(0))
 

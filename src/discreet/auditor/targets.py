@@ -271,7 +271,7 @@ CORRECT = [
         (([0] * 5, [1, 0, 0, 0, 0]),),
     ),
     Target("catastrophe as often as δ", SampledMechanism(_catastrophe(0.01)), (0, 0.01), ((3, 4),)),
-    Target("catastrophe, called", Catastrophe(0.02).release, (0, 0.02), ((["ann"], ["bob"]),)),
+    Target("catastrophe, called", Catastrophe(0.02).release, (1, 0.02), ((["ann"], ["ann", "bob"]),)),
     Target("Laplace on reals", Laplace(Fraction(21, 10)), 0.5, ((0.0, 1.0), (0.25, 1 / 3))),
 ]
 """An audit must refute none of these."""

@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that `discreet --help` is quick
 """
 
 import os
+import sys
 from io import TextIOWrapper
 
 import typer
@@ -44,6 +45,7 @@ def main() -> None:
         EngineFailed,
         LedgerCorrupted,
         LedgerUnavailable,
+        MissingDeclarations,
         SourceRefused,
     )
 
@@ -55,6 +57,10 @@ def main() -> None:
             owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:
+        if isinstance(mistake, MissingDeclarations):
+            from discreet.session.missing import to_shell
+
+            mistake = to_shell(mistake, sys.argv[1:])
         typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)
         codes = ((1, LedgerCorrupted), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerUnavailable))
         raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None
@@ -62,8 +68,6 @@ def main() -> None:
 
 def _escape_unencodable() -> None:
     """Print \\u03b5 where the terminal's encoding has no ε, so that an answer that was paid for is not lost."""
-    import sys
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")

@@ -12,7 +12,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, QueryRefused, SourceRefused
+from discreet.errors import (
+    BadParameter,
+    BudgetExceeded,
+    DiscreetError,
+    MissingDeclarations,
+    QueryRefused,
+    SourceRefused,
+)
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
     "Query data", "Manage budgets", "Compute costs", "Check claims", "Learn",
@@ -97,6 +104,8 @@ def spell_flags(mistake: DiscreetError, options: Collection[str]) -> DiscreetErr
     --bounds is 5: not bounds. Give --bounds pay=0:200.
     """
     match mistake:
+        case MissingDeclarations():  # `main` writes its command, with the words that were typed
+            return mistake
         case BadParameter():
             name = f"--{mistake.name.replace('_', '-')}" if mistake.name in options else mistake.name
             return type(mistake)(name, mistake.value, mistake.reason, _spell_hint(mistake.hint, options))

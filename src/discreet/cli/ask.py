@@ -156,7 +156,7 @@ def _check_additive(session: "Session", sql: str) -> None:
     from discreet.query.postprocess import check_additive
 
     outline = session.outline(sql)
-    check_additive(outline.query.groups, [column.is_additive for column in outline.columns])
+    check_additive(outline.query.groups, [column.is_additive for column in outline.columns], outline.query.view)
 
 
 def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> "tuple[IO[str], SigningKey] | None":

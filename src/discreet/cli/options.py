@@ -15,7 +15,7 @@ import typer
 
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter
-from discreet.session.options import AUTO, SOURCE_OPTIONS, KeyText, OptionSpec, SourceOptions
+from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
 LEDGER_PANEL = "Ledger"
@@ -111,7 +111,7 @@ def takes_source(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
 
     Without names, every source option becomes a flag. The command receives them as one `SourceOptions`.
     """
-    specs = {name: spec for name, spec in SOURCE_OPTIONS.items() if name == "source" or not names or name in names}
+    specs = {name: spec for name, spec in WRITTEN_OPTIONS.items() if name == "source" or not names or name in names}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -141,9 +141,11 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     """
     parsed: dict[str, Any] = {}
     for name, typed in texts.items():
-        if SOURCE_OPTIONS[name].kind is dict and typed is not None:
+        if WRITTEN_OPTIONS[name].kind is dict and typed is not None:
             parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
             parsed[name] = dict(map(parse, typed))
+        elif WRITTEN_OPTIONS[name].kind is list and typed is not None:
+            parsed[name] = parse_names(typed, _flag(name))
         else:
             parsed[name] = None if typed is False else typed
     return SourceOptions(**parsed)
@@ -154,7 +156,7 @@ def _make_parameter(name: str, spec: OptionSpec) -> inspect.Parameter:
     kind = inspect.Parameter.KEYWORD_ONLY
     if name == "source":
         return inspect.Parameter(name, kind, annotation=Annotated[str, typer.Argument(help=spec.help)])
-    typed: Any = list[str] if spec.kind is dict else spec.kind
+    typed: Any = list[str] if spec.kind is dict else str if spec.kind is list else spec.kind
     default = False if spec.kind is bool else _DEFAULTS[name]
     if default is None:
         typed = typed | None
@@ -172,6 +174,32 @@ def _flag(name: str) -> str:
 # Texts such as pay=0:200.
 
 
+def split_list(text: str, flag: str, example: str) -> list[str]:
+    """The texts between commas. One that holds a comma is in double quotes, as in a line of CSV; a double quote is doubled.
+
+    >>> split_list('"Paris, TX",Rome', "--keys", "dept=a,b"), split_list("", "--keys", "dept=a,b")
+    (['Paris, TX', 'Rome'], [''])
+    """
+    import csv
+
+    try:
+        [found] = csv.reader([text], strict=True) if text else [[""]]
+    except (csv.Error, ValueError):
+        reason = "not a list: a double quote is not closed, or something follows it"
+        raise BadParameter(flag, repr(text), reason, f"write {flag} {example}") from None
+    return found
+
+
+def parse_names(text: str, flag: str) -> str | tuple[str, ...]:
+    """One name, or several between commas.
+
+    >>> parse_names("id", "--unit"), parse_names("household,person", "--unit")
+    ('id', ('household', 'person'))
+    """
+    found = split_list(text, flag, "household,person")
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 def _split_pair(text: str, flag: str, what: str = "a name and a value", example: str = "name=value") -> tuple[str, str]:
     name, _, value = text.partition("=")
     if not name or not value:
@@ -187,7 +215,7 @@ def _parse_keys(text: str) -> tuple[str, tuple[KeyText, ...]]:
     name, equals, keys = text.partition("=")  # --keys dept= is the one empty key
     if not equals:
         raise BadParameter("--keys", repr(text), "not a column and its keys", "write --keys dept=a,b,c")
-    return name, tuple(map(KeyText, keys.split(",")))
+    return name, tuple(map(KeyText, split_list(keys, "--keys", f"'{name}=\"a, b\",c'")))
 
 
 def _parse_bounds(text: str) -> tuple[str, Any]:

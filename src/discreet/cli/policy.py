@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import ASKING, App, app
-from discreet.cli.options import Json, takes_source
+from discreet.cli.options import Json, parse_names, takes_source
 from discreet.cli.output import print_data, print_json, print_line, print_table
 from discreet.errors import BadParameter
-from discreet.session.options import SourceOptions
+from discreet.session.options import WRITTEN_OPTIONS, SourceOptions
 
 policy = App(no_args_is_help=True, help="Declare a table in a file.")
 app.add_typer(policy, name="policy", rich_help_panel=ASKING)
@@ -22,9 +22,7 @@ def policy_init(
     options: SourceOptions,
     unit: Annotated[
         str,
-        typer.Option(
-            prompt="Which column identifies a person", help="The column that identifies the privacy unit, such as a person."
-        ),
+        typer.Option(prompt="Which column identifies a person", help=WRITTEN_OPTIONS["unit"].help),
     ],
     out: Annotated[str, typer.Option(help="The file to write; - for the screen.")] = "policy.toml",
 ) -> None:
@@ -34,7 +32,7 @@ def policy_init(
     from discreet.session.source import open_source
 
     with explain_to_owner():
-        table = open_source(replace(options, unit=unit)).validate().table
+        table = open_source(replace(options, unit=parse_names(unit, "--unit"))).validate().table
     text = write_policy(table, template=True)
     if out == "-":
         print_data(text)
@@ -63,8 +61,8 @@ def policy_check(
     if json:
         print_json({"owner_only": True, "warning": WARNING, "checks": [each.to_dict() for each in checks]})
     else:
+        print_line(WARNING)
         rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
         print_table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
-        print_line(WARNING)
     if any(each.verdict is Verdict.BROKEN for each in checks):
         raise typer.Exit(1)

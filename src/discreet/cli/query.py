@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options import parse_weight
 from discreet.cli.output import parse_number
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
 from discreet.session.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -46,7 +46,34 @@ class QueryArguments:
     def open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
         """The session, and the cost of the query as `Session.ask` and `Session.quote` take it.
 
-        The budget is that of the ledger's account, or --budget, or exactly the cost of the query."""
+        The budget is that of the ledger's account, or --budget, or exactly the cost of the query. Where the unit or the ε is
+        missing, all that is missing is listed."""
+        try:
+            return self._open_session(options)
+        except BadParameter as refused:
+            raise self._list_missing(options, refused) from None
+
+    def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
+        """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""
+        if (refused.name, refused.value) not in {("unit", "missing"), ("--epsilon", "missing")}:
+            return refused
+        from discreet.query.schema import ROW
+        from discreet.session.connect import open_account
+        from discreet.session.missing import find_missing, make_error
+        from discreet.session.source import open_source
+
+        without_unit, without_cost = options.unit is None and options.policy is None, self.epsilon is self.error is None
+        try:
+            delta = parse_number(self.delta, "delta")
+            if self.ledger is not None:
+                delta = open_account(None, 0, None, self.ledger, self.account)[1]
+            opened = open_source(replace(options, unit=ROW) if without_unit else options)
+            found = find_missing(self.sql, opened.table, auto_bounds=opened.auto_bounds, discovers_keys=delta > 0)
+        except DiscreetError:
+            return refused
+        return make_error(replace(found, unit=without_unit, epsilon=without_cost), refused, options)
+
+    def _open_session(self, options: SourceOptions) -> "tuple[Session, dict[str, Any]]":
         from discreet.session.connect import open_account, open_session
 
         cost, delta = self.parse_cost(), parse_number(self.delta, "delta")

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -34,7 +34,7 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, PublicTable, Table
 from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import SOURCE, column, shorten_name
+from discreet.sql.expressions import SOURCE, column, encode_tuple, shorten_name
 from discreet.sql.histogram import lower_cell_counts
 from discreet.sql.totals import lower_totals
 from discreet.text import to_printable, to_printable_lines
@@ -58,6 +58,7 @@ class Engine(Protocol):
     """One table, wherever it is."""
 
     dialect: Dialect
+    inferred: bool  # whether the kinds of the columns were inferred from the values of a file
 
     @property
     def table(self) -> str:
@@ -77,6 +78,11 @@ class Engine(Protocol):
     @property
     def origins(self) -> tuple[str, ...]:
         """What a quarantine of this source is of, however the source was named: its files, or its identity."""
+        ...
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all columns of the source, also of those that are hidden or not declared."""
         ...
 
     @property
@@ -142,8 +148,8 @@ class Engine(Protocol):
         """The declared columns, for selects that the data owner runs."""
         ...
 
-    def build_owner_unit(self, table: Table) -> exp.Expr:
-        """The identity of a unit, in `build_owner_source`."""
+    def build_owner_unit(self, table: Table) -> exp.Expr | None:
+        """The identity of a unit, in `build_owner_source`; None where each row is a unit."""
         ...
 
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
@@ -155,6 +161,7 @@ class SqlEngine(ABC):
     """An engine that runs what `discreet.sql` writes."""
 
     dialect: Dialect
+    inferred = False
 
     def __init__(
         self,
@@ -166,6 +173,7 @@ class SqlEngine(ABC):
         identities: Mapping[str, exp.Expr] = MappingProxyType({}),
         lasting: bool = True,
         computed: bool = False,
+        names: Collection[str] = (),
     ) -> None:
         self.table, self.identity, self.lasting = table, identity, lasting
         self.relation = relation  # the table in a statement
@@ -175,6 +183,7 @@ class SqlEngine(ABC):
             for unit, each in identities.items()
         }
         self.computed = computed  # whether expressions of the owner's are evaluated whenever the table is read
+        self.names = frozenset({*readers, *names})  # of all columns, also of those that are hidden or not declared
         self.origins: tuple[str, ...] = (identity,)
         self.public: Mapping[str, str] = {}  # the names of the copies of public tables
 
@@ -227,16 +236,25 @@ class SqlEngine(ABC):
         )
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str]:
-        """The declared columns beside those of the joined public tables, and the column that identifies a unit."""
+    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
+        """The declared columns beside those of the joined public tables, and the column that identifies a unit; None where
+        each row is one."""
         joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
         own = {name: read for name, read in self.columns.items() if name in table.columns and name not in joined}
-        unit = table.unit
-        if (identity := self.identities.get(unit)) is not None:
+        unit = table.unit_columns[0] if table.unit_columns else None
+        if (identity := self._build_identity(table.unit_columns)) is not None:
             unit = identity.alias
             own[unit] = identity
         rows = self._select_rows(own)
         return (self._join_public_tables(rows, list(own), table, joins) if joins else rows), unit
+
+    def _build_identity(self, unit: tuple[str, ...]) -> exp.Expr | None:
+        """What identifies a unit; None if its one column, as it is read, does so. Of several columns it is a text that
+        differs where what identifies any of them does."""
+        if len(unit) < 2:
+            return self.identities.get(unit[0]) if unit else None
+        text = encode_tuple([self.identities.get(name, self.columns[name]).unalias() for name in unit], self.dialect)
+        return exp.alias_(text, shorten_name(identity_column(", ".join(unit), self.columns)), quoted=True)
 
     def _select_rows(self, columns: Mapping[str, exp.Expr]) -> exp.Expr:
         """The table with these columns. Behind a fence if they are computed: an engine would evaluate a condition of the
@@ -301,9 +319,10 @@ class SqlEngine(ABC):
         """The declared columns, for selects that the data owner runs."""
         return exp.alias_(self._build_source(table)[0], SOURCE, table=True, quoted=True)
 
-    def build_owner_unit(self, table: Table) -> exp.Expr:
-        """The identity of a unit, in `build_owner_source`."""
-        return column(shorten_name(self._build_source(table)[1]), SOURCE)
+    def build_owner_unit(self, table: Table) -> exp.Expr | None:
+        """The identity of a unit, in `build_owner_source`; None where each row is a unit."""
+        unit = self._build_source(table)[1]
+        return None if unit is None else column(shorten_name(unit), SOURCE)
 
     def run_for_owner(self, select: exp.Select) -> list[tuple[Any, ...]]:
         """Return exact rows, without noise: only the data owner may see them."""
@@ -344,6 +363,14 @@ def identity_column(unit: str, taken: Collection[str]) -> str:
     while name in taken:
         name += "'"
     return name
+
+
+def identity_columns(units: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+    """A name for the column of identities of each of these columns of a unit, no name twice."""
+    names: dict[str, str] = {}
+    for unit in units:
+        names[unit] = identity_column(unit, {*taken, *names.values()})
+    return names
 
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')

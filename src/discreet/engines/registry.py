@@ -5,7 +5,9 @@ imported when the first source needs it. To add an engine, write a package in `d
 and one `Dialect` in `discreet.sql.dialects`, and register it here, or elsewhere with `register_engine`.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +26,14 @@ class OpenOptions:
     table: str | None = None  # the table in it
     name: str | None = None  # what queries call a source that has no name of its own
     path: str | Path | None = None  # the files in a cluster
-    kinds: Mapping[str, Kind] | None = None  # what the columns of a CSV file or a frame hold
-    unit: str | None = None  # the column that identifies a unit
+    kinds: Mapping[str, Kind] | None = None  # what the columns of a file or frame without types of its own hold
+    unit: str | None = None  # the privacy unit in words
+    frame_name: str | None = None  # the owner's name for a frame, which the ledger knows it by
+
+    @property
+    def claimed_identity(self) -> str | None:
+        """The identity of a frame that its owner gave a name: it says whose claim it is."""
+        return None if self.frame_name is None else f"a frame that its owner names {json.dumps(self.frame_name)}"
 
 
 Opener: TypeAlias = Callable[[Any, OpenOptions], Engine]
@@ -81,7 +89,7 @@ def _load_spark() -> Opener:
 
     def open_spark(source: Any, options: OpenOptions) -> Engine:
         if not isinstance(source, str):
-            return Spark.of(source, options.table or options.name or "data")
+            return Spark.of(source, options.table or options.name or "data", options.claimed_identity)
         return Spark.connect(source, options.table, None if options.path is None else str(options.path), options.name)
 
     return open_spark
@@ -91,7 +99,8 @@ def _load_duckdb() -> Opener:
     from discreet.engines.duckdb.engine import DuckDB, name_of_glob
 
     def open_duckdb(source: Any, options: OpenOptions) -> Engine:
-        return DuckDB.open(source, options.table or name_of_glob(source) or options.name, options.kinds, options.unit)
+        table = options.table or name_of_glob(source) or options.name
+        return DuckDB.open(source, table, options.kinds, options.unit, claimed_identity=options.claimed_identity)
 
     return open_duckdb
 
@@ -127,6 +136,7 @@ def open_engine(
     path: str | Path | None = None,
     name: str | None = None,
     unit: str | None = None,
+    frame_name: str | None = None,
 ) -> Engine:
     """Open a source with the engine that accepts it; the other parameters are those of `OpenOptions`.
 
@@ -137,10 +147,29 @@ def open_engine(
     if path is not None and not (factory.takes_path and isinstance(source, str)):
         reason = "path= names files in a Spark cluster, and this source is none"
         raise BadParameter("path", repr(str(path)), reason, "give the file as the source itself")
+    if frame_name is not None:
+        if isinstance(source, str | Path) or type(source).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+            reason = "only a frame has no identity of its own, and this source is none"
+            raise BadParameter("name", repr(frame_name), reason, "leave name out; table= names a table")
+        table = _check_frame_name(frame_name, table)
     # Without the address, which may hold a password.
     subject = _describe_source(source) if factory is _DUCKDB else f"{factory.name}, {table or path or name}"
     with about(subject):
-        return factory.open(source, OpenOptions(table, name, path, kinds, unit))
+        return factory.open(source, OpenOptions(table, name, path, kinds, unit, frame_name))
+
+
+_FRAME_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+
+
+def _check_frame_name(name: str, table: str | None) -> str:
+    """Return the name that queries call a frame by: the one that its owner gave it."""
+    if not isinstance(name, str) or _FRAME_NAME.fullmatch(name) is None:
+        shown = repr(name[:40] if isinstance(name, str) else name)
+        hint = 'take a letter, then up to 62 letters, digits and underscores: name="visits_2026"'
+        raise BadParameter("name", shown, "not a name for a frame", hint)
+    if table is not None and table != name:
+        raise BadParameter("table", repr(table), f"the frame is named {name!r}, and queries call it so", "leave table out")
+    return name
 
 
 def _describe_source(source: Any) -> str:

@@ -24,6 +24,9 @@ from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quara
 from discreet.ledger.store import Store, Transaction, decode_stored, read_account
 from discreet.query.answer import Receipt
 
+MAX_COMPARED_ACCOUNTS = 100
+"""How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -136,10 +139,14 @@ class LedgerAccount:
 
     def list_unrelated(self, privacy_unit: str = "") -> tuple[AccountState, ...]:
         """Return the accounts without a parent that this account is not under; with a privacy unit, those whose debits, or
-        whose children's, are about the same one. Only what the ledger itself holds is looked at."""
-        own, ledger = self.initial_state.lineage[-1].name, Ledger(self.store)
-        roots = [each for each in ledger.list_accounts() if each.parent is None and each.name != own]
-        return tuple(each for each in roots if privacy_unit in ("", each.privacy_unit))
+        whose children's, are about the same one. Only what the ledger itself holds is looked at, and of a large ledger only
+        the first hundred accounts."""
+        own = self.initial_state.lineage[-1].name
+        with self.store.read_transaction() as transaction:
+            names = [name for name in transaction.list_account_names() if name != own][:MAX_COMPARED_ACCOUNTS]
+            openings = [opening for name in names if (opening := transaction.read_opening(name)) is not None]
+            roots = [read_account(transaction, opening.account) for opening in openings if opening.parent is None]
+        return tuple(each for each in roots if each is not None and privacy_unit in ("", each.privacy_unit))
 
     def check(self, event: Composition) -> None:
         """As in `Account`."""

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
+from discreet.ledger.waiting import locked_ledger_error, report_waiting
 from discreet.paths import is_unambiguous
 
 if TYPE_CHECKING:
     import psycopg
 
-LOCK_TIMEOUT = "120s"
+FIRST_WAIT_SECONDS = 1
+MAX_WAIT_SECONDS = 120
+"""A writer waits for others this long, and says so after the first second."""
 _MIGRATION = 0x646973637265  # an advisory lock: two processes that open an empty database do not both make the tables
+_WAIT_LONGER = f"SET LOCAL lock_timeout = '{MAX_WAIT_SECONDS}s'"
 _SETTINGS = (
     "SET synchronous_commit = on",  # not the default of the server or the user: a debit is on the disk when it is made
-    f"SET lock_timeout = '{LOCK_TIMEOUT}'",
+    f"SET lock_timeout = '{FIRST_WAIT_SECONDS}s'",
     "SET idle_in_transaction_session_timeout = '120s'",  # a client that died silently must not block the others
 )
 
@@ -69,8 +73,7 @@ class PostgresStore:
         with self._lock, self._translate_errors():
             connection = self._current_connection()
             try:
-                connection.execute(begin)
-                row = connection.execute(f"SELECT version FROM discreet_schema{lock}").fetchone()
+                row = self._begin(connection, begin, f"SELECT version FROM discreet_schema{lock}")
                 check_version(row, self.location)
                 yield SqlTransaction(_make_runner(connection), self.location)
                 connection.execute("COMMIT")
@@ -78,6 +81,18 @@ class PostgresStore:
                 with suppress(self._errors.Error):
                     connection.execute("ROLLBACK")
                 raise
+
+    def _begin(self, connection: "psycopg.Connection[Any]", begin: str, select: str) -> Any:
+        """Begin a transaction and return the row of this statement, which may have to wait for another writer."""
+        connection.execute(begin)
+        try:
+            return connection.execute(select).fetchone()
+        except self._errors.errors.LockNotAvailable:
+            connection.execute("ROLLBACK")
+            report_waiting(self.location)
+            connection.execute(begin)
+            connection.execute(_WAIT_LONGER)
+            return connection.execute(select).fetchone()
 
     def _current_connection(self) -> "psycopg.Connection[Any]":
         if self._connection is not None and self._owner != os.getpid():
@@ -107,6 +122,7 @@ class PostgresStore:
         elif not create:
             raise missing_ledger_error(self.location)
         with connection.transaction():
+            connection.execute(_WAIT_LONGER)
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION,))
             upgrade(_make_runner(connection), self.location, key="BIGINT PRIMARY KEY", bytes="BYTEA", create=create)
 
@@ -127,9 +143,7 @@ class PostgresStore:
             raise LedgerCorrupted(self.location, f"PostgreSQL reports: {_first_line(error)}") from error
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
             self._disconnect()
-            raise LedgerUnavailable(
-                self.location, "other processes have been writing to it for too long", "ask again with the same id"
-            ) from error
+            raise locked_ledger_error(self.location, MAX_WAIT_SECONDS) from error
         except self._errors.Error as error:
             self._disconnect()
             raise LedgerUnavailable(

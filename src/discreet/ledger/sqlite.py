@@ -16,11 +16,13 @@ from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
+from discreet.ledger.waiting import locked_ledger_error, report_waiting
 from discreet.paths import exists, resolve
 
-WAIT_SECONDS = 5.0
-MAX_TRIES = 24
-"""A writer waits for others this many times `WAIT_SECONDS`. Tries are counted, not timed: no clock is read."""
+WAIT_SECONDS = 1.0
+MAX_TRIES = 120
+"""A writer waits for others this many times `WAIT_SECONDS`, and says so after the first of them. Tries are counted, not
+timed: no clock is read."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
@@ -154,7 +156,9 @@ class SqliteStore:
             except sqlite3.OperationalError as error:
                 if _error_code(error) not in _BUSY or attempt == MAX_TRIES - 1:
                     raise
-                time.sleep(0.01 * attempt)
+                if attempt == 0:
+                    report_waiting(self.location)
+                time.sleep(min(0.01 * attempt, 0.2))
         raise AssertionError("unreachable")
 
     def _file_identity(self) -> tuple[int, int]:
@@ -191,9 +195,7 @@ class SqliteStore:
         if code in _CORRUPTED:
             return LedgerCorrupted(self.location, f"SQLite reports: {error}")
         if code in _BUSY:
-            return LedgerUnavailable(
-                self.location, "other processes have been writing to it for too long", "ask again with the same id"
-            )
+            return locked_ledger_error(self.location, round(WAIT_SECONDS * MAX_TRIES))
         reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))
         return LedgerUnavailable(self.location, f"{reason}, so nothing is shown", f"{hint}, then ask again with the same id")
 

@@ -73,6 +73,34 @@ class Gaussian:
             ratio = classical_ratio(eps, exact_delta, _CLASSICAL_FACTORS[rule])
         else:
             raise BadParameter("rule", repr(rule), "unknown", 'take "exact", "classical-1.25" or "classical-2"')
+        return cls._for_ratio(ratio, sensitivity, reals)
+
+    @classmethod
+    def for_rho(cls, rho: Number, sensitivity: Sensitivity | Number, *, reals: bool = False) -> "Gaussian":
+        """Return the ρ-zCDP mechanism with the least σ: σ² = Δ₂²/2ρ [BS16, Prop. 1.6; N2].
+
+        >>> Gaussian.for_rho(0.0000125, sensitivity=1)
+        Gaussian(sigma=200)
+        """
+        return cls._for_ratio(sqrt_up(1 / (2 * read_positive(rho, "rho"))), sensitivity, reals)
+
+    @classmethod
+    def for_renyi(
+        cls, alpha: Number, epsilon: Number, sensitivity: Sensitivity | Number, *, reals: bool = False
+    ) -> "Gaussian":
+        """Return the (α, ε̄)-RDP mechanism with the least σ: σ² = Δ₂²α/2ε̄ [Mir17, Prop. 7; N2].
+
+        >>> Gaussian.for_renyi(20, 0.1, sensitivity=1)
+        Gaussian(sigma=10)
+        """
+        order = read_positive(alpha, "alpha")
+        if order <= 1:
+            raise BadParameter("alpha", alpha, "must exceed 1", "give an order such as 20")
+        return cls._for_ratio(sqrt_up(order / (2 * read_positive(epsilon, "epsilon"))), sensitivity, reals)
+
+    @classmethod
+    def _for_ratio(cls, ratio: Fraction, sensitivity: Sensitivity | Number, reals: bool) -> "Gaussian":
+        """The σ that is at least `ratio` times l2; for reals a little more, due to the grid."""
         exact = to_sensitivity(sensitivity)
         return cls(fit_scale_to_grid(exact, L2, ratio) if reals else exact.l2 * ratio)
 
@@ -115,8 +143,8 @@ def classical_ratio(epsilon: Fraction, delta: Fraction, factor: Fraction) -> Fra
 
     >>> classical_ratio(Fraction(20), Fraction(1, 10**5), Fraction(5, 4))
     Traceback (most recent call last):
-    discreet.errors.TheoremNotApplicable: the classical Gaussian rule holds only if ε ≤ 1. Use rule="exact": at ε = 20, \
-δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3.
+    discreet.errors.TheoremNotApplicable: the classical Gaussian rule is proven only for ε ≤ 1. Use rule="exact": at \
+ε = 20, δ = 1e-5 the 1.25-formula really gives δ = 1.5e-3.
     """
     if epsilon > 1:
         raise TheoremNotApplicable(

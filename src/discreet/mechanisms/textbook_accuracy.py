@@ -6,6 +6,18 @@ The sources are the five texts [N1], [N2], [L12], [S4], [B2]; see docs/reference
 from math import exp, log, log1p, sqrt
 
 from discreet.accounting.pld.gaussian import gaussian_mu
+from discreet.errors import BadParameter
+
+
+def pct_error(exact: float, private: float) -> float:
+    """Return the relative error in per cent, 100·|exact − private|/|exact| [N2].
+
+    >>> pct_error(200, 194)
+    3.0
+    """
+    if exact == 0:
+        raise BadParameter("exact", 0, "nothing is relative to 0", "compare the absolute errors")
+    return 100 * abs(exact - private) / abs(exact)
 
 
 def laplace_tail(t: float) -> float:

@@ -1,8 +1,10 @@
 """Mechanisms that must not be used: for the lab, and as targets that the auditor must find.
 
-Catastrophe and name-and-shame satisfy (0, δ)-privacy and still publish records; float Laplace claims ε and breaks it.
+Catastrophe satisfies (ε, δ)-privacy, name-and-shame (0, δ)-privacy, and both publish records; float Laplace claims ε and
+breaks it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,27 +12,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, check_int, check_positive, read_probability
+from discreet._numbers import Number, check_int, check_positive, read_positive, read_probability
 from discreet.events import Claim
+from discreet.mechanisms.laplace import Laplace
 from discreet.noise import SYSTEM, Bits, bernoulli
+from discreet.units import Sensitivity, to_sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Catastrophe:
-    """Returns all the data with probability δ, else nothing: (0, δ)-private, and a disaster once in 1/δ releases."""
+    """Returns all the data with probability δ, otherwise q(x) + Lap(s/ε) [N1]: (ε, δ)-private, and a disaster.
+
+    The query is an integer function of the list, `len` unless another is given; s is its sensitivity.
+
+    >>> Catastrophe(1e-6, epsilon=1).event()
+    Claim(epsilon=Fraction(1, 1), delta=Fraction(1, 1000000))
+    """
 
     delta: Fraction
+    epsilon: Fraction
+    query: Callable[[list[Any]], int]
+    sensitivity: Sensitivity
 
-    def __init__(self, delta: Number) -> None:
+    def __init__(
+        self,
+        delta: Number,
+        epsilon: Number = 1,
+        query: Callable[[list[Any]], int] = len,
+        sensitivity: Sensitivity | Number = 1,
+    ) -> None:
         object.__setattr__(self, "delta", read_probability(delta, "delta"))
+        object.__setattr__(self, "epsilon", read_positive(epsilon, "epsilon"))
+        object.__setattr__(self, "query", query)
+        object.__setattr__(self, "sensitivity", to_sensitivity(sensitivity))
 
-    def release(self, values: list[Any], bits: Bits | None = None) -> list[Any]:
-        """Return the data, or an empty list."""
-        return list(values) if bernoulli(self.delta, 1, bits)[0] else []
+    def release(self, values: list[Any], bits: Bits | None = None) -> Any:
+        """Return the data as a list, or the noisy result of the query as an integer."""
+        if bernoulli(self.delta, 1, bits)[0]:
+            return list(values)
+        return Laplace.for_epsilon(self.epsilon, self.sensitivity).release(self.query(values), bits)
 
     def event(self) -> Claim:
-        """Return the claim (0, δ): the outcome "everything" has probability δ, and nothing else differs."""
-        return Claim(self.delta * 0, self.delta)
+        """Return the claim (ε, δ).
+
+        P(E) ≤ δ + (1−δ)·L(E) ≤ δ + (1−δ)·e^ε·L'(E) ≤ e^ε·P'(E) + δ, where L is the distribution of the noisy query.
+        """
+        return Claim(self.epsilon, self.delta)
 
     def expected_exposures(self, n: int) -> float:
         """Return how many of n records are published on average: nδ, all at once."""

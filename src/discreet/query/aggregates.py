@@ -18,6 +18,8 @@ from discreet.query.estimates import (
     Average,
     Estimate,
     NoisyStatistics,
+    PairAverage,
+    PairStatistics,
     PredictedError,
     QuantileEstimator,
     StatisticNoise,
@@ -26,9 +28,10 @@ from discreet.query.estimates import (
     estimate_sum,
 )
 from discreet.query.grid import grid_range_of
-from discreet.query.schema import Kind, Table
+from discreet.query.schema import ROW, Kind, Table, parse_unit
 from discreet.query.statistics import (
     CellCounts,
+    CentredProduct,
     CentredSum,
     DistinctCount,
     RowCount,
@@ -38,6 +41,7 @@ from discreet.query.statistics import (
     build_histogram,
     build_quantile_tree,
     midpoint_of,
+    pair_values,
 )
 from discreet.query.validate import MAX_CONSTANT, check_edges, check_group_value, check_ref, check_value
 
@@ -108,7 +112,7 @@ class CountUnits(_Count):
     """COUNT(DISTINCT unit)."""
 
     def to_sql(self, unit: str) -> str:
-        return f"COUNT(DISTINCT {quote_name(unit)})"
+        return f"COUNT(DISTINCT {', '.join(map(quote_name, parse_unit(unit) or (ROW,)))})"
 
     def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
         return (UnitCount(),)
@@ -168,8 +172,13 @@ class _OfNumbers(Aggregate):
         )
 
     def _declared_width(self, table: Table) -> Fraction:
-        grid_range = grid_range_of(self.value, table)
-        return max(grid_range.upper - grid_range.lower, 1) * grid_range.grid
+        return _range_width(self.value, table)
+
+
+def _range_width(value: Value, table: Table) -> Fraction:
+    """Return how wide the declared range is; at least a grid step."""
+    grid_range = grid_range_of(value, table)
+    return max(grid_range.upper - grid_range.lower, 1) * grid_range.grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +296,120 @@ class Variance(_OfNumbers):
 
     def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
         return (AnswerColumn(name, Fraction(0)),)
+
+
+class _OfPairs(Aggregate):
+    """What covariances and correlations have in common: two bounded numeric expressions, over the rows where neither is
+    NULL."""
+
+    __slots__ = ()
+    left: Value
+    right: Value
+    depends_on_size: ClassVar[bool] = True
+
+    def check(self, table: Table) -> None:
+        """Refuse expressions without bounds, without room for their results, or nested too deeply."""
+        for value in (self.left, self.right, *pair_values(self.left, self.right)):
+            check_value(value, table)
+
+    def values_with_bounds(self) -> tuple[Value, ...]:
+        return (self.left, self.right)
+
+    def row_count_error(self, noise: StatisticNoise) -> float | None:
+        *_, count = self._pair_statistics(noise.table)
+        return float(noise.error(count, len(self.statistics(noise.table))))
+
+    def _pair_statistics(self, table: Table) -> tuple[CentredSum, CentredSum, CentredProduct, ValueCount]:
+        left, right = pair_values(self.left, self.right)
+        x, y = midpoint_of(left, table), midpoint_of(right, table)
+        return CentredSum(left, x), CentredSum(right, y), CentredProduct(left, right, x, y), ValueCount(left)
+
+    def _average(self, table: Table) -> PairAverage:
+        return PairAverage(Average.of(self.left, table), Average.of(self.right, table))
+
+    def _greatest_covariance(self, table: Table) -> Fraction:
+        """Return a quarter of the product of the ranges."""
+        return _range_width(self.left, table) * _range_width(self.right, table) / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Covariance(_OfPairs):
+    """COVAR_POP(left, right): the population's covariance."""
+
+    left: Value
+    right: Value
+
+    def to_sql(self, unit: str) -> str:
+        return f"COVAR_POP({format_value(self.left)}, {format_value(self.right)})"
+
+    def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
+        return self._pair_statistics(table)
+
+    def estimate(self, noisy: NoisyStatistics) -> Iterator[tuple[Estimate, ...]]:
+        """Yield the covariance of the noisy moments, with every covariance that their errors allow."""
+        average, errors = self._average(noisy.table), self._errors(noisy)
+        moments = zip(*(noisy.scalars[each] for each in self._pair_statistics(noisy.table)), strict=True)
+        return ((average.estimate_covariance(PairStatistics(*found), errors),) for found in moments)
+
+    def predict(self, noise: StatisticNoise, sizes: tuple[int, ...]) -> PredictedError:
+        """Return the half-width over each size; a relative one is a share of the largest possible covariance."""
+        average, errors = self._average(noise.table), self._errors(noise)
+        half_widths = tuple((size, ceil_float(average.covariance_half_width(size, errors))) for size in sizes)
+        return PredictedError(half_widths, ((None, ceil_float(self._greatest_covariance(noise.table))),))
+
+    def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
+        """Return the limits of values that are spread evenly and move together: their covariance is R·S/12."""
+        greatest = ceil_float(self._greatest_covariance(table))
+        return (greatest / 30, greatest / 4)
+
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        return (AnswerColumn(name, -self._greatest_covariance(table)),)
+
+    def _errors(self, noise: StatisticNoise) -> PairStatistics:
+        """Return how far off each of the four statistics may be, all of them holding together."""
+        return PairStatistics(*(noise.error(each, 4) for each in self._pair_statistics(noise.table)))
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation(_OfPairs):
+    """CORR(left, right): Pearson's correlation, the covariance over the product of the standard deviations."""
+
+    left: Value
+    right: Value
+
+    def to_sql(self, unit: str) -> str:
+        return f"CORR({format_value(self.left)}, {format_value(self.right)})"
+
+    def statistics(self, table: Table) -> tuple[ScalarStatistic, ...]:
+        x, y, products, count = self._pair_statistics(table)
+        return x, y, products, count, CentredSum(x.value, x.centre, 2), CentredSum(y.value, y.centre, 2)
+
+    def estimate(self, noisy: NoisyStatistics) -> Iterator[tuple[Estimate, ...]]:
+        """Yield the correlation of the noisy moments, with every correlation that their errors allow."""
+        average, (errors, square_errors) = self._average(noisy.table), self._errors(noisy)
+        moments = zip(*(noisy.scalars[each] for each in self.statistics(noisy.table)), strict=True)
+        return (
+            (average.estimate_correlation(PairStatistics(x, y, products, n), errors, (xx, yy), square_errors),)
+            for x, y, products, n, xx, yy in moments
+        )
+
+    def predict(self, noise: StatisticNoise, sizes: tuple[int, ...]) -> PredictedError:
+        """Return the half-width over each size, if the values are spread evenly; a relative one is a share of 1."""
+        average, (errors, square_errors) = self._average(noise.table), self._errors(noise)
+        half_widths = tuple((size, average.correlation_half_width(size, errors, square_errors)) for size in sizes)
+        return PredictedError(half_widths, ((None, 1.0),), "if values are spread evenly")
+
+    def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
+        """Return the limits of a correlation of 1."""
+        return (1 / 10, 1 / 4)
+
+    def columns(self, name: str, table: Table, max_groups: int) -> tuple[AnswerColumn, ...]:
+        return (AnswerColumn(name, Fraction(-1)),)
+
+    def _errors(self, noise: StatisticNoise) -> tuple[PairStatistics, tuple[int, int]]:
+        """Return how far off each of the six statistics may be, all of them holding together."""
+        x, y, products, count, xx, yy = (noise.error(each, 6) for each in self.statistics(noise.table))
+        return PairStatistics(x, y, products, count), (xx, yy)
 
 
 MIN_QUANTILE, MAX_QUANTILE = Fraction(1, 100), Fraction(99, 100)

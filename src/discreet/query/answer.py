@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, check_confidence, format_down, nearest_float
+from discreet._numbers import Number, check_confidence, check_int, format_down, nearest_float
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
 from discreet.events import Composition, ThresholdEvent, compose
@@ -25,15 +25,17 @@ from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
-from discreet.query.ast import Ref, Value, format_value
+from discreet.query.ast import WHOLE_ANSWER, All, Ref, Value, View, format_value
+from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
 from discreet.query.grid import MAX_QUOTED, grid_range_of
 from discreet.query.postprocess import AnswerRows
-from discreet.query.schema import Key
+from discreet.query.schema import ROW_UNIT_NOTE, Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
+from discreet.query.view import select_rows
 from discreet.units import Neighbours
 from discreet.vega import Chart
 
@@ -175,10 +177,11 @@ class IntervalOptions:
             raise BadParameter("simultaneous", repr(self.simultaneous), "neither True nor False", "give one of them")
 
     def check(self, recorded: "IntervalOptions") -> None:
-        """Refuse if a recorded answer has other intervals."""
+        """Refuse if a recorded answer has intervals that promise less, or another confidence. Intervals that hold together
+        hold each on its own too."""
         for name in ("confidence", "simultaneous"):
             asked, found = getattr(self, name), getattr(recorded, name)
-            if abs(asked - found) > CONFIDENCE_TOLERANCE:
+            if abs(asked - found) > CONFIDENCE_TOLERANCE and found is not True:
                 hint = f"ask with {name}={found}, or pay again with fresh=True"
                 raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
 
@@ -190,6 +193,16 @@ class IntervalOptions:
 
 
 CLIPPED = "Each interval contains the clipped statistic"
+JOINT_NOTE = "Noisy values decided which rows are shown, so the intervals hold together over all rows of the whole answer."
+
+
+def explain_conditional(columns: Sequence[str]) -> str:
+    """Say that the intervals of selected rows promise nothing about these rows."""
+    return (
+        f"Noisy values decided which rows are shown: the intervals of {', '.join(columns)} are conditional on that, so they "
+        "miss more often than stated, and so do their marks of reliability. Intervals that hold for selected rows are "
+        "simultaneous ones (simultaneous=True, --simultaneous), which a recorded answer has if it was asked for them first."
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -208,6 +221,8 @@ class Answer:
     pipeline: tuple[str, ...] = ()  # what ran: the engine's statement, then the noise of each statistic
     reference: Any = None  # where the account keeps it: a `record.LedgerReference`
     notes: tuple[str, ...] = ()  # what was said when it was asked, beside what is recorded with it
+    view: View = WHOLE_ANSWER  # which rows and columns of the whole answer these are
+    view_note: str = ""  # what the view shows, and what that means for the intervals
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -338,6 +353,69 @@ class Answer:
         """
         return self._with_result(postprocess.make_consistent(self, total))
 
+    def having(self, condition: Condition) -> "Answer":
+        """Show the rows whose keys and noisy values meet a condition, `col("n") > 100`. Post-processing.
+
+        Intervals of rows that noisy values select hold together over the whole answer, or the answer says that they do not.
+        """
+        return self.apply_view(View(having=to_condition(condition).node))
+
+    def order_by(self, *columns: str, descending: bool = False, nulls_first: bool = False) -> "Answer":
+        """Sort the rows by keys and noisy values; rows that tie stay as they were. Post-processing."""
+        return self.apply_view(View(order_by=to_sort_keys(columns, descending, nulls_first)))
+
+    def limit(self, rows: int, offset: int = 0) -> "Answer":
+        """Show so many rows, after leaving out `offset` of them: `answer.order_by("n", descending=True).limit(3)`.
+
+        Post-processing. Intervals of rows that noisy values select hold together over the whole answer, or the answer says
+        that they do not.
+        """
+        return self.apply_view(View(limit=check_int(rows, "rows", 1), offset=check_int(offset, "offset", 0)))
+
+    def shares(self, *columns: str, total: "Answer | None" = None) -> "Answer":
+        """Counts and sums (or the named columns) as percentages of their total, in columns called n_percent.
+
+        The total is that of all declared keys, or a `total` that was asked for: an answer with one row, and with a column
+        of the same name. Post-processing: all intervals of the shares hold together, with the confidence that the result
+        states.
+        """
+        shares, confidence = postprocess.compute_shares(self, columns, total)
+        intervals = IntervalOptions(confidence, simultaneous=True)
+        explanation = shares.explanation.replace(self.intervals.explain(), intervals.explain())
+        return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
+
+    def apply_view(self, view: View) -> "Answer":
+        """Show the rows and columns of a view. `query.view` has the proof for the intervals of rows that noise selects."""
+        sorted_by = (*view.order_by, *self.view.order_by)
+        combined = replace(view, order_by=sorted_by) if view.limit is not None or view.offset else view
+        shown = select_rows(self.groups, self.columns, self.rows, combined, keys_selected=self.keys_selected)
+        selected = combined.selects_by_noise(self.groups)
+        whole = self._widen() if selected else self
+        kept = [i for i, name in enumerate(self.columns) if name not in view.hidden]
+        rows = tuple((keys, tuple(row[i] for i in kept)) for keys, row in (whole.rows[place] for place in shown.places))
+        conditional = [whole.columns[i] for i in kept if whole.schema[i].joint_margin is None]
+        notes = [shown.explanation] if shown.explanation else []
+        if selected:
+            notes.append(explain_conditional(conditional) if conditional else JOINT_NOTE)
+        havings = tuple(each for each in (self.view.having, view.having) if each is not None)
+        done = View(
+            havings[0] if len(havings) == 1 else All(havings) if havings else None, sorted_by,
+            self.view.limit if view.limit is None else view.limit, self.view.offset + view.offset,
+            (*self.view.hidden, *view.hidden),
+        )  # fmt: skip
+        schema = tuple(whole.schema[i] for i in kept)
+        explanation, note = " ".join((whole.explanation, *notes)), " ".join((*filter(None, [self.view_note]), *notes))
+        return replace(whole, rows=rows, schema=schema, explanation=explanation, view=done, view_note=note)
+
+    def _widen(self) -> "Answer":
+        """Return the answer with intervals that hold together, as far as that can be known from it."""
+        rows, schema = postprocess.widen_intervals(self)
+        if any(column.joint_margin is None for column in schema):
+            return replace(self, rows=rows, schema=schema)
+        intervals = replace(self.intervals, simultaneous=True)
+        explanation = self.explanation.replace(self.intervals.explain(), intervals.explain())
+        return replace(self, rows=rows, schema=schema, intervals=intervals, explanation=explanation)
+
     def _with_result(self, result: postprocess.PostprocessedAnswer) -> "Answer":
         return replace(self, rows=result.rows, schema=result.schema, explanation=result.explanation)
 
@@ -366,12 +444,12 @@ def release(
     bounded, source = measurement.bounded, SYSTEM if bits is None else bits
     intervals = IntervalOptions(confidence, simultaneous)
     keys, totals = select_partitions(measurement, exact.totals, source)
-    joint = max(1, len(keys)) * _count_intervals(bounded) if simultaneous else None
+    joint = _count_intervals(bounded, len(keys)) if simultaneous else None
     rows = []
     for chunk, noisy in add_noise(measurement, keys, totals, exact, source, intervals.confidence, joint):
         columns = [aggregate.estimate(noisy) for _, aggregate in bounded.query.aggregates]
         rows += [(key, tuple(chain(*row))) for key, *row in zip(chunk, *columns, strict=True)]
-    return Answer(
+    answer = Answer(
         groups=tuple(group.name for group in bounded.query.groups),
         schema=bounded.columns,
         rows=tuple(rows),
@@ -381,13 +459,43 @@ def release(
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
+    return add_joint_margins(answer, measurement)
 
 
-def _count_intervals(bounded: BoundedQuery) -> int:
-    """Return how many errors per group an answer leans on: one per scalar statistic, per cell of a histogram, per
+def _count_intervals(bounded: BoundedQuery, groups: int) -> int:
+    """Return how many errors an answer leans on: in each group one per scalar statistic, per cell of a histogram, per
     quantile."""
     quantiles = sum(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates)
-    return len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
+    per_group = len(bounded.scalars) + sum(c.cells for c in bounded.cell_counts if len(c.branching) == 1) + quantiles
+    return max(1, groups) * per_group
+
+
+def add_joint_margins(answer: Answer, measurement: Measurement) -> Answer:
+    """Return an answer whose columns know how much wider their intervals are where all of them hold together.
+
+    The noise decides that, for the columns whose one statistic is their estimate: counts, sums, cells of histograms. It is
+    not recorded, because the measurement is at hand whenever an answer is.
+    """
+    bounded, confidence = measurement.bounded, answer.confidence
+    alone = measurement.statistic_noise(confidence)
+    together = replace(alone, joint_intervals=_count_intervals(bounded, len(answer.rows)))
+    margins: list[Fraction | None] = []
+    for (name, aggregate), statistics in zip(bounded.query.aggregates, bounded.statistics_by_column, strict=True):
+        margin = Fraction(0) if answer.simultaneous else None
+        if not answer.simultaneous and not aggregate.depends_on_size:
+            [statistic] = statistics
+            margin = (together.error(statistic) - alone.error(statistic)) * statistic.step_size(bounded.table)
+        margins += [margin] * len(aggregate.columns(name, bounded.table, bounded.max_groups))
+    schema = tuple(replace(each, joint_margin=margin) for each, margin in zip(answer.schema, margins, strict=True))
+    return replace(answer, schema=schema)
+
+
+def measures_jointly(measurement: Measurement) -> bool:
+    """Return whether intervals must be simultaneous from the start: where noisy values select the rows that are shown, and
+    the intervals of some shown column cannot be widened afterwards."""
+    query = measurement.bounded.query
+    shown = [aggregate for name, aggregate in query.aggregates if name not in query.view.hidden]
+    return query.selects_by_noise and any(aggregate.depends_on_size for aggregate in shown)
 
 
 ADJUSTED_POLICY_NOTE = (
@@ -407,10 +515,11 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
     clipped = _list_bounds(bounded)
-    change += f"; values are clipped to their declared bounds: {', '.join(clipped)}." if clipped else "."
+    kind = "bounds" if bounded.table.discovered else "declared bounds"
+    change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
-    explained = f"{change} Limits: {', '.join(limits)}."
+    explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
 
 
@@ -425,7 +534,8 @@ def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
     declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
     grid_range = grid_range_of(value, bounded.table)
     ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
-    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]"
+    discovered = " (discovered)" if isinstance(value, Ref) and value.column in bounded.table.discovered else ""
+    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]{discovered}"
 
 
 def _shorten(text: str) -> str:

@@ -322,21 +322,82 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """A column of the answer that its rows are sorted by. NULL comes last unless `nulls_first`, in both directions."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which rows and columns of an answer are shown, and in which order: ORDER BY, LIMIT, OFFSET and HAVING.
+
+    A view is post-processing of the noisy answer. It is no part of what is measured, so that all views of the same query
+    have the same measurement, and all but the first are free. Names are those of the answer's columns, group keys included.
+    """
+
+    having: Condition | None = None  # of columns of the answer
+    order_by: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    hidden: tuple[str, ...] = ()  # aggregates that are measured, and used in HAVING or ORDER BY, but not shown
+
+    def drops_rows(self) -> bool:
+        """Return whether some rows may not be shown."""
+        return self.having is not None or self.limit is not None or self.offset > 0
+
+    def selects_by_noise(self, keys: "tuple[str, ...]") -> bool:
+        """Return whether noisy values decide which rows are shown. `keys` are the names of the group keys, which are not
+        noisy."""
+        cuts = self.limit is not None or self.offset > 0
+        used = {key.column for key in self.order_by} if cuts else set()
+        if self.having is not None:
+            used |= columns_in(self.having)
+        return not used <= set(keys)
+
+
+def columns_in(condition: Condition) -> set[str]:
+    """Return the columns that a HAVING compares."""
+    match condition:
+        case Compare(left=left, right=right):
+            return {side.column for side in (left, right) if isinstance(side, Ref)}
+        case OneOf(value=Ref(column=name)) | Missing(value=Ref(column=name)):
+            return {name}
+        case All(parts=parts) | Any(parts=parts):
+            return set[str]().union(*map(columns_in, parts))
+        case Not(part=part):
+            return columns_in(part)
+        case _:
+            return set()
+
+
+WHOLE_ANSWER = View()
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of a table."""
+    """What is asked of a table. All but the `view` is measured."""
 
     table: str
     aggregates: tuple[tuple[str, Aggregate], ...]
     where: Condition | None = None
     groups: tuple[Grouping, ...] = ()
     joins: tuple[Join, ...] = ()
+    view: View = WHOLE_ANSWER
+
+    @property
+    def selects_by_noise(self) -> bool:
+        """Whether noisy values decide which rows of the answer are shown."""
+        return self.view.selects_by_noise(tuple(group.name for group in self.groups))
 
 
 # -- a query as SQL text, which no engine sees -----------------------------------------------------------------------------
 
 
 def to_sql(query: Query, unit: str = "unit") -> str:
-    """Return a query as SQL about a table with this privacy unit.
+    """Return what a query measures as SQL about a table with this privacy unit: the query without its view.
 
     >>> from discreet.query.aggregates import CountRows
     >>> older = Compare(Order.AT_LEAST, Ref("age"), Number(Fraction(18)))
@@ -352,6 +413,22 @@ def to_sql(query: Query, unit: str = "unit") -> str:
     where = "" if query.where is None else f" WHERE {_format_condition(query.where)}"
     groups = f" GROUP BY {', '.join(format_value(group.value) for group in query.groups)}" if query.groups else ""
     return f"SELECT {', '.join(items)} FROM {quote_name(query.table)}{joins}{where}{groups}"
+
+
+def format_view(view: View) -> str:
+    """Return the clauses of a view as SQL, to stand after the query.
+
+    >>> format_view(View(order_by=(SortKey("n", descending=True),), limit=3))
+    ' ORDER BY n DESC LIMIT 3'
+    """
+    having = "" if view.having is None else f" HAVING {_format_condition(view.having)}"
+    keys = ", ".join(map(_format_sort_key, view.order_by))
+    limit = "" if view.limit is None else f" LIMIT {view.limit}"
+    return f"{having}{f' ORDER BY {keys}' if keys else ''}{limit}{f' OFFSET {view.offset}' if view.offset else ''}"
+
+
+def _format_sort_key(key: SortKey) -> str:
+    return f"{quote_name(key.column)}{' DESC' * key.descending}{' NULLS FIRST' * key.nulls_first}"
 
 
 def quote_name(name: str) -> str:

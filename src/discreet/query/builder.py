@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from discreet._numbers import Number, parse_rational, read_decimal
+from discreet._numbers import Number, check_int, parse_rational, read_decimal
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.schema import Key, Kind, Table, accepts
@@ -372,6 +372,22 @@ class Expression(Operand):
         """Compute the population standard deviation."""
         return aggregates.Variance(self.node, root=True)
 
+    def covariance(self, other: Any) -> aggregates.Covariance:
+        """Compute the population covariance with another value, over the rows where neither is NULL.
+
+        >>> col("age").covariance(col("pay")).to_sql("id")
+        'COVAR_POP(age, pay)'
+        """
+        return aggregates.Covariance(self.node, to_expression(other).node)
+
+    def correlation(self, other: Any) -> aggregates.Correlation:
+        """Compute the correlation with another value, between −1 and 1, over the rows where neither is NULL.
+
+        >>> col("age").correlation(col("pay")).to_sql("id")
+        'CORR(age, pay)'
+        """
+        return aggregates.Correlation(self.node, to_expression(other).node)
+
     def median(self) -> aggregates.Quantile:
         """Find the middle value."""
         return aggregates.Quantile(self.node, Fraction(1, 2))
@@ -423,6 +439,19 @@ def to_condition(condition: Any) -> Condition:
     )
 
 
+def to_sort_keys(columns: Sequence[str], descending: bool, nulls_first: bool) -> tuple[ast.SortKey, ...]:
+    """Return the keys that rows of an answer are sorted by."""
+    for column in columns:
+        if not isinstance(column, str):
+            raise QueryRefused(
+                f"order_by takes names of columns of the answer, not {type(column).__name__}",
+                'write order_by("n", descending=True), or order_by("total", total=col("pay").sum())',
+            )
+    if not isinstance(descending, bool) or not isinstance(nulls_first, bool):
+        raise QueryRefused("descending and nulls_first are True or False", 'write order_by("n", descending=True)')
+    return tuple(ast.SortKey(column, descending, nulls_first) for column in columns)
+
+
 def to_expression(value: Any) -> Expression:
     """Return an expression, or a number as one."""
     return value if isinstance(value, Expression) else Expression(ast.Number(to_number(value)))
@@ -439,6 +468,7 @@ class Select:
     condition: Condition | None = None
     groups: tuple[ast.Grouping, ...] = ()
     joins: tuple[ast.Join, ...] = ()
+    view: ast.View = ast.WHOLE_ANSWER
 
     def select(self, **aggregates: AggregateLike) -> "Select":
         """Add aggregates, each by the name of its column in the answer."""
@@ -481,6 +511,41 @@ class Select:
         here, there = ends
         return replace(self, joins=(*self.joins, ast.Join(table, here, there, left)))
 
+    def having(self, *conditions: Condition | Expression, **hidden: AggregateLike) -> "Select":
+        """Show only the rows of the answer where all these conditions hold. `col` names a column of the answer, a noisy
+        value or a group key; aggregates that are named here are measured, and not shown.
+
+        >>> query = select(n=count()).group_by("dept").having(col("pay") > 1000, pay=col("pay").sum())
+        >>> [name for name, _ in query.aggregates], query.view.hidden
+        (['n', 'pay'], ('pay',))
+        """
+        combined = None if self.view.having is None else Condition(self.view.having)
+        for condition in conditions:
+            combined = to_condition(condition) if combined is None else combined & condition
+        return self._hide(hidden, replace(self.view, having=None if combined is None else combined.node))
+
+    def order_by(
+        self, *columns: str, descending: bool = False, nulls_first: bool = False, **hidden: AggregateLike
+    ) -> "Select":
+        """Sort the rows of the answer by columns of it, noisy values or group keys, after those of an earlier `order_by`.
+        Aggregates that are named here are measured, and not shown. NULL comes last unless `nulls_first`.
+
+        >>> query = select(n=count()).group_by("dept").order_by("n", descending=True).order_by("dept").limit(3)
+        >>> ast.format_view(query.view)
+        ' ORDER BY n DESC, dept LIMIT 3'
+        """
+        keys = (*self.view.order_by, *to_sort_keys(columns, descending, nulls_first))
+        return self._hide(hidden, replace(self.view, order_by=keys))
+
+    def limit(self, rows: int, offset: int = 0) -> "Select":
+        """Show so many rows of the answer, after leaving out `offset` of them."""
+        view = replace(self.view, limit=check_int(rows, "rows", 1), offset=check_int(offset, "offset", 0))
+        return replace(self, view=view)
+
+    def _hide(self, aggregates: Mapping[str, AggregateLike], view: ast.View) -> "Select":
+        """Return the query with this view, and with aggregates that are measured for it alone."""
+        return replace(self.select(**aggregates), view=replace(view, hidden=(*view.hidden, *aggregates)))
+
     def to_query(self, table: Table) -> ast.Query:
         """Return the query about this table, with every name resolved."""
         check_size((self.aggregates, self.condition, self.groups))
@@ -490,7 +555,7 @@ class Select:
         where = None if self.condition is None else _resolve_names(self.condition.node, scope)
         aggregates = tuple((name, _resolve_aggregate(aggregate, scope)) for name, aggregate in self.aggregates)
         groups = tuple(replace(group, value=_resolve_names(group.value, scope)) for group in self.groups)
-        return ast.Query(table.name, aggregates, where, groups, scope.joins)
+        return ast.Query(table.name, aggregates, where, groups, scope.joins, self.view)
 
 
 def select(**aggregates: AggregateLike) -> Select:

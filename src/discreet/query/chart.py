@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from math import inf, isfinite
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet._numbers import format_down
@@ -69,7 +70,7 @@ def make_spec(answer: "Answer", title: str | None = None) -> Spec:
     series = split_series(answer.schema)
     shown, rows = series[:MAX_PANELS], _limit_rows(answer.groups, answer.rows, series)
     head = to_printable(title) if title is not None else _name_chart(answer.groups, series)
-    notes = [_describe_intervals(answer)]
+    notes = [_describe_intervals(answer), *wrap(to_printable(answer.view_note), MAX_TITLE)]
     if any(not estimate.reliable for _, row in rows for estimate in row):
         notes.append("Pale with a dashed outline: not reliable.")
     if len(rows) < len(answer.rows):

@@ -6,11 +6,16 @@ salted hash of itself and the group, which depends on no other unit.
 
 **Proof** of the sensitivity. Adding or removing one unit moves at most m groups, each statistic there by at most the most
 that one unit adds to one group (`max_contribution`: r for a count of rows or of distinct values, 1 for distinct units,
-r·(largest |value|) for a sum), and nothing else. A replaced unit takes its contributions away and brings others: the same
+r·(largest |value|) for a sum, r·(largest |x|·|y|) for a sum of products of two distances x and y, which is reached at a
+corner of their ranges), and nothing else. A replaced unit takes its contributions away and brings others: the same
 groups may then move by the whole range of a signed sum, or twice as many groups by one contribution each. Where
 contributions have one sign, as counts, squares and sums of values on one side of their centre do, a group moves by the
 difference of two numbers between 0 and the largest, so by at most the largest; and no more groups move than there are. One
 count over all rows so moves by one contribution, not by two.
+
+The proof needs that a unit's rows are found together, so that what identifies a unit must differ between units; of several
+columns it is an injective text of all of them (`sql/expressions.py: encode_tuple`). Where each row is a unit, adding or
+removing a unit adds or removes one row, so m = r = 1 without any bounding; a join to a public table keeps it one row.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of
 counts with sum r: squares add up to at most r², when all rows share a node. For a replaced unit the difference of two such
@@ -27,8 +32,17 @@ from discreet.query.dates import list_periods
 from discreet.query.estimates import AnswerColumn
 from discreet.query.grid import MAX_PRODUCT, GridRange, grid_range_of
 from discreet.query.schema import Key, Kind, Table, accepts
-from discreet.query.statistics import CellCounts, CentredSum, DistinctCount, ScalarStatistic, Statistic, UnitCount
+from discreet.query.statistics import (
+    CellCounts,
+    CentredProduct,
+    CentredSum,
+    DistinctCount,
+    ScalarStatistic,
+    Statistic,
+    UnitCount,
+)
 from discreet.query.validate import apply_joins, check_query, kind_of
+from discreet.query.view import check_view
 from discreet.units import Neighbours, Sensitivity
 
 MAX_KEYS = 1_000_000
@@ -109,15 +123,16 @@ class BoundedQuery:
         return tuple(chain(*by_name))
 
     def only(self, name: str) -> "BoundedQuery":
-        """Return the same query with one of its columns."""
+        """Return the same query with one of its columns, and without a view."""
         aggregates = tuple(column for column in self.query.aggregates if column[0] == name)
-        return replace(self, query=replace(self.query, aggregates=aggregates))
+        return replace(self, query=replace(self.query, aggregates=aggregates, view=ast.WHOLE_ANSWER))
 
 
 def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) -> BoundedQuery:
     """Decide what is computed exactly, and prove what one unit can do to it."""
     table = apply_joins(query.joins, table)
     check_query(query, table)
+    check_view(query, table)
     keys = known_keys(query, table)
     groups = 1 if not query.groups or table.unique else table.max_groups
     if keys is not None:
@@ -125,9 +140,11 @@ def bound_contributions(query: ast.Query, table: Table, neighbours: Neighbours) 
     bounded = BoundedQuery(query, table, neighbours, groups, 1 if table.unique else table.max_rows, keys)
     check_work(bounded)
     for statistic in bounded.statistics:
-        squares = isinstance(statistic, CentredSum) and statistic.power == 2
+        squares = isinstance(statistic, CentredProduct) or (isinstance(statistic, CentredSum) and statistic.power == 2)
         if squares and statistic.step_size(table) > MAX_SQUARED_STEP:
-            raise QueryRefused("Squares of these values leave what doubles can hold", "measure them in another unit")
+            raise QueryRefused(
+                "Squares or products of these values leave what doubles can hold", "measure them in another unit"
+            )
         if bounded.max_contribution(statistic) >= MAX_PRODUCT:
             raise QueryRefused("One unit can add more than 2^62 grid steps", "declare tighter bounds or fewer rows")
     return bounded

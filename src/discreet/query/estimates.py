@@ -27,10 +27,10 @@ that is allowed, however many cells there are. (A sequence of tests in a fixed o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, ldexp
+from math import isqrt, ldexp, sqrt
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,6 +81,10 @@ class AnswerColumn:
     is_additive: bool = False  # whether the groups add up to the whole
     fixed_total: Fraction | None = None  # the total that `make_consistent` made it add up to
     unit: str = ""  # what is counted, for people
+    joint_margin: Fraction | None = field(default=None, compare=False)
+    """How much further out the ends of its intervals lie where all intervals of the answer hold together: one number for all
+    groups of a count or sum, from the noise alone. None where it depends on the values. No record holds it: it follows from
+    the measurement."""
 
     @property
     def is_non_negative(self) -> bool:
@@ -209,16 +213,10 @@ class Average:
         self, total: int, squares: int, count: int, total_error: int, squares_error: int, count_error: int, *, root: bool
     ) -> Estimate:
         """Return E(x − c)² − (E(x − c))², at least 0 and at most a quarter of the range squared; or its root."""
-        fewest, most, n = (max(1, count + move) for move in (-count_error, count_error, 0))
-        mean = _ratio_bounds(total - total_error, total + total_error, fewest, most)
-        second = _ratio_bounds(squares - squares_error, squares + squares_error, fewest, most)
-        ends = [abs(end) for end in mean]
-        nearest = 0 if mean[0] <= 0 <= mean[1] else min(ends)
-        guess = ((squares << FRACTION_BITS) // n) - (((total << FRACTION_BITS) // n) ** 2 >> FRACTION_BITS)
-        low, high = second[0] - -(-(max(ends) ** 2) >> FRACTION_BITS), second[1] - (nearest**2 >> FRACTION_BITS)
-        greatest = -(-((self.upper - self.lower) ** 2 << FRACTION_BITS) // 4)
-        possible = low <= greatest and high >= 0  # else clamping makes a point of it that says nothing
-        low, guess, high = (min(max(x, 0), greatest) for x in (low, guess, high))
+        greatest = self.greatest_variance
+        found = self.bound_variance(total, squares, count, total_error, squares_error, count_error)
+        possible = found[0] <= greatest and found[2] >= 0  # else clamping makes a point of it that says nothing
+        low, guess, high = (min(max(x, 0), greatest) for x in found)
         reliable = possible and is_reliable_count(count, count_error) and 4 * (high - low) <= greatest
         fine = 2 * self.exponent - FRACTION_BITS
         if root:  # √(x/2^40) = √(x·2^40)/2^40
@@ -227,29 +225,153 @@ class Average:
         reliable = reliable and is_close(guess, low, high)
         return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
 
+    @property
+    def greatest_variance(self) -> int:
+        """A quarter of the range squared, in 2^-40 of a squared step, rounded up."""
+        return -(-((self.upper - self.lower) ** 2 << FRACTION_BITS) // 4)
+
+    def bound_variance(
+        self, total: int, squares: int, count: int, total_error: int, squares_error: int, count_error: int
+    ) -> tuple[int, int, int]:
+        """Return the least variance, the likeliest and the greatest that the errors allow, in 2^-40 of a squared step."""
+        fewest, most, n = (max(1, count + move) for move in (-count_error, count_error, 0))
+        mean = _ratio_bounds(total - total_error, total + total_error, fewest, most)
+        second = _ratio_bounds(squares - squares_error, squares + squares_error, fewest, most)
+        ends = [abs(end) for end in mean]
+        nearest = 0 if mean[0] <= 0 <= mean[1] else min(ends)
+        guess = ((squares << FRACTION_BITS) // n) - (((total << FRACTION_BITS) // n) ** 2 >> FRACTION_BITS)
+        return second[0] - -(-(max(ends) ** 2) >> FRACTION_BITS), guess, second[1] - (nearest**2 >> FRACTION_BITS)
+
     def mean_half_width(self, size: int, total_error: int, count_error: int) -> Fraction:
         """Return the half-width of a mean over a noisy count of `size`, for the worst mean: (e_sum + R/2·e_n)/(size −
         e_n)."""
-        return self._mean_half_width_steps(size, total_error, count_error) * self.grid
+        return self.mean_half_width_steps(size, total_error, count_error) * self.grid
 
     def variance_half_width(self, size: int, total_error: int, squares_error: int, count_error: int) -> Fraction:
         """Return the half-width of a variance: the error of E(x − c)², plus that of the squared mean."""
         most = Fraction((self.upper - self.lower) ** 2, 4)
         if size <= count_error:
             return most * self.grid**2
-        second = (squares_error + self._max_distance**2 * count_error) / Fraction(size - count_error)
-        mean = self._mean_half_width_steps(size, total_error, count_error)
-        return min(most, second + (2 * self._max_distance + mean) * mean) * self.grid**2
+        second = (squares_error + self.max_distance**2 * count_error) / Fraction(size - count_error)
+        mean = self.mean_half_width_steps(size, total_error, count_error)
+        return min(most, second + (2 * self.max_distance + mean) * mean) * self.grid**2
 
     @property
-    def _max_distance(self) -> int:
+    def max_distance(self) -> int:
+        """The largest distance of a value from the centre, in steps."""
         return max(self.upper - self.centre, self.centre - self.lower)
 
-    def _mean_half_width_steps(self, size: int, total_error: int, count_error: int) -> Fraction:
+    def mean_half_width_steps(self, size: int, total_error: int, count_error: int) -> Fraction:
+        """Return the half-width of a mean in steps, for the worst mean."""
         width = Fraction(self.upper - self.lower)
         if size <= count_error:
             return width
-        return min(width, Fraction(total_error + self._max_distance * count_error, size - count_error))
+        return min(width, Fraction(total_error + self.max_distance * count_error, size - count_error))
+
+
+class PairStatistics(NamedTuple):
+    """What a covariance is computed from, noisy, or the error of each: in steps, and in products of steps."""
+
+    left: int  # Σ(x − c)
+    right: int  # Σ(y − d)
+    products: int  # Σ(x − c)(y − d)
+    pairs: int  # how many
+
+
+@dataclass(frozen=True, slots=True)
+class PairAverage:
+    """Covariances and correlations of two values.
+
+    **Proof** of the interval of a correlation cov/√(v·w). If every statistic lies within its error, the covariance and the
+    variances v and w lie in their intervals. A positive covariance over a smaller root is larger, a negative one smaller:
+    so the ends of the intervals that lie furthest out give the ends of the quotient. Where a variance may be 0, nothing is
+    known but that a correlation lies between −1 and 1.
+    """
+
+    left: Average
+    right: Average
+
+    @property
+    def grid(self) -> Fraction:
+        """The product of the sizes of two steps."""
+        return self.left.grid * self.right.grid
+
+    def estimate_covariance(self, noisy: PairStatistics, errors: PairStatistics) -> Estimate:
+        """Return E(x − c)(y − d) − E(x − c)·E(y − d), no further from 0 than a quarter of the product of the ranges."""
+        widths = (self.left.upper - self.left.lower) * (self.right.upper - self.right.lower)
+        greatest, found = -(-(widths << FRACTION_BITS) // 4), _bound_covariance(noisy, errors)
+        possible = found[0] <= greatest and found[2] >= -greatest
+        low, guess, high = (min(max(x, -greatest), greatest) for x in found)
+        narrow = 4 * (high - low) <= 2 * greatest
+        reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
+        fine = self.left.exponent + self.right.exponent - FRACTION_BITS
+        return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
+
+    def estimate_correlation(
+        self, noisy: PairStatistics, errors: PairStatistics, squares: tuple[int, int], square_errors: tuple[int, int]
+    ) -> Estimate:
+        """Return the covariance over the root of the product of both variances, between −1 and 1."""
+        sides = zip((self.left, self.right), noisy[:2], squares, errors[:2], square_errors, strict=True)
+        v, w = (
+            [
+                min(max(x, 0), average.greatest_variance)
+                for x in average.bound_variance(total, square, noisy.pairs, error, square_error, errors.pairs)
+            ]
+            for average, total, square, error, square_error in sides
+        )
+        least, root, most = (isqrt(x * y) for x, y in zip(v, w, strict=True))
+        one, covariance = 1 << FRACTION_BITS, _bound_covariance(noisy, errors)
+        low = _correlation_below(covariance[0], least, most + 1)
+        high = -_correlation_below(-covariance[2], least, most + 1)
+        possible = low <= high and low <= one and high >= -one
+        guess = (covariance[1] << FRACTION_BITS) // root if root else 0
+        low, high = (min(max(end, -one), one) for end in (low, high))
+        guess = min(max(guess, low), high)
+        narrow = least > 0 and 4 * (high - low) <= 2 * one
+        reliable = possible and narrow and is_reliable_count(noisy.pairs, errors.pairs) and is_close(guess, low, high)
+        fine = -FRACTION_BITS
+        return Estimate(ldexp(guess, fine), to_double_below(low, fine), to_double_above(high, fine), reliable)
+
+    def covariance_half_width(self, size: int, errors: PairStatistics) -> Fraction:
+        """Return the half-width of a covariance over a noisy count of `size`, for the worst averages."""
+        most = Fraction((self.left.upper - self.left.lower) * (self.right.upper - self.right.lower), 4)
+        if size <= errors.pairs:
+            return most * self.grid
+        x, y = self.left.max_distance, self.right.max_distance
+        second = (errors.products + x * y * errors.pairs) / Fraction(size - errors.pairs)
+        mean_x = self.left.mean_half_width_steps(size, errors.left, errors.pairs)
+        mean_y = self.right.mean_half_width_steps(size, errors.right, errors.pairs)
+        return min(most, second + x * mean_y + y * mean_x + mean_x * mean_y) * self.grid
+
+    def correlation_half_width(self, size: int, errors: PairStatistics, square_errors: tuple[int, int]) -> float:
+        """Return the half-width of a correlation over a noisy count of `size`, of values that are spread evenly over their
+        ranges. For other values it depends on how large their variances are, which is private."""
+        even, smallest = 1.0, 1.0
+        for average, error, square_error in zip((self.left, self.right), errors[:2], square_errors, strict=True):
+            variance = Fraction((average.upper - average.lower) ** 2, 12) * average.grid**2
+            half = average.variance_half_width(size, error, square_error, errors.pairs)
+            even, smallest = even * float(variance), smallest * float(max(variance - half, Fraction(0)))
+        if smallest == 0:
+            return 1.0
+        return min(1.0, (sqrt(even) + float(self.covariance_half_width(size, errors))) / sqrt(smallest) - 1)
+
+
+def _bound_covariance(noisy: PairStatistics, errors: PairStatistics) -> tuple[int, int, int]:
+    """Return the least covariance, the likeliest and the greatest that the errors allow, in 2^-40 of a product of steps."""
+    fewest, most, n = (max(1, noisy.pairs + move) for move in (-errors.pairs, errors.pairs, 0))
+    x, y, second = (
+        _ratio_bounds(total - error, total + error, fewest, most) for total, error in zip(noisy[:3], errors[:3], strict=True)
+    )
+    corners = [a * b for a in x for b in y]
+    means = ((noisy.left << FRACTION_BITS) // n) * ((noisy.right << FRACTION_BITS) // n) >> FRACTION_BITS
+    guess = (noisy.products << FRACTION_BITS) // n - means
+    return second[0] - -(-max(corners) >> FRACTION_BITS), guess, second[1] - (min(corners) >> FRACTION_BITS)
+
+
+def _correlation_below(covariance: int, least: int, most: int) -> int:
+    """Return the least covariance/√(v·w) for a root between `least` and `most`, in 2^-40, rounded down."""
+    root = most if covariance > 0 else least
+    return (covariance << FRACTION_BITS) // root if root else -(1 << FRACTION_BITS)
 
 
 def _ratio_bounds(low: int, high: int, fewest: int, most: int) -> tuple[int, int]:

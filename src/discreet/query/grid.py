@@ -115,10 +115,9 @@ def _compute_range(value: ast.Value, table: Table) -> GridRange:
             return _hull(reached_values(values), table)
         case ast.Extreme(values=values, greatest=greatest):
             return _extreme_range(values, greatest, table)
-        case ast.NullIf(value=ast.Ref() as ref, other=ast.Number()):
-            return grid_range_of(ref, table)
         case ast.NullIf(value=inner, other=other):
-            return align(grid_range_of(inner, table), grid_range_of(other, table))[0]
+            found, compared = grid_range_of(inner, table), grid_range_of(other, table)
+            return found if is_compared_unclipped(value, table) else align(found, compared)[0]
         case ast.DatePart(part=part, column=ref):
             return GridRange(*range_of_part(part, table.columns[ref.column]))
         case _:
@@ -146,6 +145,15 @@ def reached_values(values: tuple[ast.Value, ...]) -> tuple[ast.Value, ...]:
     """Return the values of COALESCE up to the first that is never NULL."""
     first = next((i for i, each in enumerate(values) if _is_never_null(each)), len(values) - 1)
     return values[: first + 1]
+
+
+def is_compared_unclipped(value: ast.NullIf, table: Table) -> bool:
+    """Return whether NULLIF compares a plain column of numbers with a number: as it is, so that a code can be removed that
+    lies outside of the bounds."""
+    match value:
+        case ast.NullIf(value=ast.Ref(column=name), other=ast.Number()):
+            return table.columns[name].kind in (Kind.INTEGER, Kind.REAL)
+    return False
 
 
 def _is_never_null(value: ast.Value) -> bool:

@@ -7,7 +7,7 @@ file as text: names are looked up among the declared columns, and constants beco
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from fractions import Fraction
@@ -24,7 +24,7 @@ from sqlglot.tokens import Tokenizer
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
-from discreet.query.schema import Kind, PublicTable, Table, parse_moment, suggest_name
+from discreet.query.schema import ROW, Column, Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
     MAX_BIN_WIDTH,
     MAX_CONSTANT,
@@ -37,6 +37,7 @@ from discreet.query.validate import (
     compute_edges,
     suggest_table,
 )
+from discreet.query.view import list_column_kinds
 
 QueryLike: TypeAlias = str | Select | ast.Query
 """A query as SQL text, as it is built in Python, or as it is."""
@@ -135,6 +136,12 @@ AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value], ast.Aggregate]] = {
 }
 """Aggregates of one value."""
 
+PAIR_AGGREGATES: dict[type[exp.Expr], Callable[[ast.Value, ast.Value], ast.Aggregate]] = {
+    exp.CovarPop: aggregates.Covariance,
+    exp.Corr: aggregates.Correlation,
+}
+"""Aggregates of two values."""
+
 
 def read_query(query: QueryLike, table: Table) -> ast.Query:
     """Return a query in any form as a `Query` about this table. `check_query` says whether it can be answered."""
@@ -202,7 +209,8 @@ def _parse_select(text: str) -> exp.Select:
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         raise QueryRefused(
-            "The text is not one SELECT statement", "write SELECT … FROM … [WHERE …] [GROUP BY …], without comments"
+            "The text is not one SELECT statement",
+            "write SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT …], without comments",
         )
     statements[0].meta.update(text=text, tokens=tokens)  # so that a refusal can quote it
     return statements[0]
@@ -218,20 +226,21 @@ class _Reader:
 
     def read_query(self, select: exp.Select) -> ast.Query:
         """Return the query of a statement."""
-        _allow_only(select, "expressions", "from_", "joins", "where", "group")
+        _allow_only(select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
         self._check_source(select)
         for join in select.args.get("joins") or ():
             self._read_join(join)
         groups = self._read_groups(select)
         shown: list[ast.GroupValue] = []
         aggregates: dict[str, ast.Aggregate] = {}
+        names: list[str] = []  # of the columns in the order of SELECT
         for item in select.expressions:
             node = item
             if isinstance(item, exp.Alias):
                 _allow_only(item, "this", "alias")
                 node = item.this
-            is_aggregate = isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
-            value = self.read_aggregate(node) if is_aggregate else self._read_operand(node)
+            is_aggregate = _is_aggregate(node)
+            value = self.read_aggregate(node) if is_aggregate else self.read_operand(node)
             if not is_aggregate and value not in groups:
                 raise _make_refusal(
                     node,
@@ -246,6 +255,7 @@ class _Reader:
                 )
             if value in shown:
                 raise _make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
+            names.append(name)
             if isinstance(value, ast.GroupValue):
                 shown.append(value)
                 groups[value] = name
@@ -258,13 +268,15 @@ class _Reader:
         where = select.args.get("where")
         if where is not None:
             _allow_only(where, "this")
-        return ast.Query(
+        measured = ast.Query(
             self.scope.table.name,
             tuple(aggregates.items()),
             None if where is None else self.read_condition(where.this),
             tuple(ast.Grouping(groups[value], value) for value in dict.fromkeys((*shown, *groups))),
             self.scope.joins,
         )
+        has_view = any(select.args.get(clause) for clause in ("having", "order", "limit", "offset"))
+        return _ViewReader(self, measured, names).read_view(select) if has_view else measured
 
     def _check_source(self, select: exp.Select) -> None:
         """Refuse a statement that is not about the table."""
@@ -291,7 +303,7 @@ class _Reader:
         groups: dict[ast.GroupValue, str] = {}
         for node in group.expressions:
             is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
-            value = self._read_operand(aliases.get(node.name, node) if is_alias else node)
+            value = self.read_operand(aliases.get(node.name, node) if is_alias else node)
             if not isinstance(value, ast.GroupValue):
                 raise _make_refusal(
                     node, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
@@ -373,6 +385,10 @@ class _Reader:
         if type(node) in AGGREGATES:
             _allow_only(node, "this")
             return AGGREGATES[type(node)](self.read_value(node.this))
+        if type(node) in PAIR_AGGREGATES:
+            _allow_only(node, "this", "expression")
+            left, right = self.read_value(node.this), self.read_value(node.expression)
+            return PAIR_AGGREGATES[type(node)](left, right)
         match node:
             case exp.Count(this=exp.Star()):
                 _allow_only(node, "this", "big_int")
@@ -398,8 +414,10 @@ class _Reader:
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
         _allow_only(node.this, "expressions")
-        values = [self._read_operand(part) for part in node.this.expressions]
-        if values == [ast.Ref(self.scope.table.unit)]:
+        if not self.scope.table.unit_columns and _is_row(node.this.expressions):
+            return aggregates.CountUnits()
+        values = [self.read_operand(part) for part in node.this.expressions]
+        if values and set(values) == {ast.Ref(name) for name in self.scope.table.unit_columns}:
             return aggregates.CountUnits()
         if len(values) != 1 or not isinstance(values[0], ast.GroupValue):
             raise _make_refusal(
@@ -486,7 +504,9 @@ class _Reader:
                 return ast.Extreme(self._read_values(node, room), isinstance(node, exp.Greatest))
             case exp.Nullif():
                 _allow_only(node, "this", "expression")
-                return ast.NullIf(self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1))
+                value, other = self.read_value(node.this, room - 1), _strip_parentheses(node.expression)
+                is_number = isinstance(other, exp.Neg) and isinstance(other.this, exp.Literal)  # -999 is one number
+                return ast.NullIf(value, ast.Number(_read_number(other)) if is_number else self.read_value(other, room - 1))
             case exp.Extract():
                 _allow_only(node, "this", "expression")
                 return ast.DatePart(_read_part(node), self._read_moment_column(node, node.expression, room))
@@ -517,7 +537,7 @@ class _Reader:
             return ast.DatePart(PARTS[type(node)], self._read_moment_column(node, node.this, room))
         raise _refuse_node(node, VALUES_HINT)
 
-    def _read_operand(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Value | ast.DateTrunc:
+    def read_operand(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Value | ast.DateTrunc:
         """Return what can be grouped by or compared with a constant: a value, or a truncated date."""
         inner = _strip_parentheses(node)
         if not isinstance(inner, exp.TimestampTrunc):
@@ -611,10 +631,10 @@ class _Reader:
                         f"IS takes NULL only, not `{_quote(node.expression)}`",
                         "write column IS NULL, or column = value",
                     )
-                return ast.Missing(self._read_operand(node.this, room - 1))
+                return ast.Missing(self.read_operand(node.this, room - 1))
             case exp.In():
                 _allow_only(node, "this", "expressions")
-                value = self._read_operand(node.this, room - 1)
+                value = self.read_operand(node.this, room - 1)
                 if not node.expressions:
                     raise _make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
                 return ast.OneOf(value, tuple(self._read_constant(part, value) for part in node.expressions))
@@ -646,7 +666,7 @@ class _Reader:
         if _is_constant(inner):
             low = self._read_comparison(ast.Order.AT_LEAST, inner, ends[0], room)
             return ast.All((low, self._read_comparison(ast.Order.AT_MOST, inner, ends[1], room)))
-        value = self._read_operand(inner, room - 1)
+        value = self.read_operand(inner, room - 1)
         least, most = (self._read_right(value, end, room) for end in ends)
         return ast.All((ast.Compare(ast.Order.AT_LEAST, value, least), ast.Compare(ast.Order.AT_MOST, value, most)))
 
@@ -656,7 +676,7 @@ class _Reader:
             self.read_value(left)  # refuses it: a text in single quotes names no column
         if _is_constant(left) or isinstance(right, exp.TimestampTrunc):
             order, left, right = MIRRORED_ORDERS.get(order, order), right, left
-        value = self._read_operand(left, room - 1)
+        value = self.read_operand(left, room - 1)
         return ast.Compare(order, value, self._read_right(value, right, room))
 
     def _read_right(self, left: ast.Value | ast.DateTrunc, node: exp.Expr, room: int) -> ast.Value | ast.Constant:
@@ -719,6 +739,133 @@ class _Reader:
             f"{subject} holds {kind.value} values, and `{_quote(node)}` is not one",
             f"write a constant such as {EXAMPLES[kind]}",
         )
+
+
+# -- the view: HAVING, ORDER BY, LIMIT, OFFSET ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _ViewReader:
+    """Reads which rows of the answer a statement shows. Aggregates that stand only here become hidden columns."""
+
+    statement: _Reader
+    query: ast.Query  # with the hidden columns that were found so far
+    names: list[str]  # of the columns of SELECT, in order
+
+    def read_view(self, select: exp.Select) -> ast.Query:
+        """Return the query with its view, and with the aggregates that only its view needs."""
+        shown, order, having = len(self.query.aggregates), select.args.get("order"), select.args.get("having")
+        if order is not None:
+            _allow_only(order, "expressions")
+        keys = tuple(self._read_sort_key(node) for node in (order.expressions if order is not None else ()))
+        condition = None if having is None else self._read_having(having)
+        limit, offset = (self._read_rows(select.args.get(name), name) for name in ("limit", "offset"))
+        hidden = tuple(name for name, _ in self.query.aggregates[shown:])
+        return replace(self.query, view=ast.View(condition, keys, limit, offset or 0, hidden))
+
+    def _read_having(self, having: exp.Expr) -> ast.Condition:
+        """Return the condition of HAVING, about columns of the answer.
+
+        The names of those columns take the place of what stands for them; a reader of conditions then reads the rest.
+        """
+        _allow_only(having, "this")
+        having.transform(self._replace_with_column, copy=False)
+        kinds = list_column_kinds(self.query, self.statement.scope.table)
+        columns = {"": Column(Kind.TEXT)} | {name: Column(kind) for name, kind in kinds.items()}
+        return _Reader(Scope(Table("answer", "", columns))).read_condition(having.this)
+
+    def _replace_with_column(self, node: exp.Expr) -> exp.Expr:
+        """Return the column of the answer that a node of HAVING stands for, or the node."""
+        is_group = isinstance(node, exp.IntDiv | exp.Func) and not isinstance(node, exp.Connector)
+        if not _is_aggregate(node) and not isinstance(node, exp.Column) and not (is_group and self._find_group(node)):
+            return node
+        found = exp.Column(this=exp.Identifier(this=self._find_column(node, "HAVING"), quoted=True))
+        found.this.meta.update(next((part.meta for part in node.walk() if "start" in part.meta), {}))
+        return found
+
+    def _read_sort_key(self, ordered: exp.Expr) -> ast.SortKey:
+        if not isinstance(ordered, exp.Ordered):
+            raise _refuse_node(ordered, ORDER_HINT)
+        _allow_only(ordered, "this", "desc", "nulls_first")
+        node = _strip_parentheses(ordered.this)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = _read_number(node)
+            if place.denominator != 1 or not 1 <= place <= len(self.names):
+                raise _make_refusal(node, f"`{_quote(node)}` is not the place of a column in SELECT", ORDER_HINT)
+            name = self._check_single(node, self.names[int(place) - 1])
+        else:
+            name = self._find_column(node, "ORDER BY")
+        return ast.SortKey(name, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first")))
+
+    def _find_column(self, node: exp.Expr, clause: str) -> str:
+        """Return the name of the column of the answer that a node stands for: by its name or alias, as an aggregate, or as
+        what rows are grouped by. An aggregate that is in no column yet becomes a hidden one."""
+        if _is_aggregate(node):
+            return self._check_single(node, self._find_aggregate(node))
+        if isinstance(node, exp.Column) and not node.table:
+            kinds = list(list_column_kinds(self.query, self.statement.scope.table))
+            exact = bool(node.this.args.get("quoted")) if isinstance(node.this, exp.Identifier) else True
+            alike = [n for n in kinds if n == node.name] or [
+                n for n in kinds if n.lower() == node.name.lower() and not exact
+            ]
+            if len(alike) == 1:
+                return alike[0]
+            if node.name in [name for name, _ in self.query.aggregates]:
+                return self._check_single(node, node.name)
+        group = self._find_group(node)
+        if group is None:
+            raise _make_refusal(
+                node,
+                f"{clause} names `{_quote(node)}`, which is no column of the answer",
+                f"use one of {', '.join(f'`{n}`' for n in self.names)}, or an aggregate such as COUNT(*)",
+            )
+        return group
+
+    def _find_group(self, node: exp.Expr) -> str | None:
+        try:
+            value = self.statement.read_operand(node)
+        except QueryRefused:
+            return None
+        return next((group.name for group in self.query.groups if group.value == value), None)
+
+    def _find_aggregate(self, node: exp.Expr) -> str:
+        """Return the name of the column with this aggregate, added if there is none."""
+        aggregate = self.statement.read_aggregate(node)
+        for name, known in self.query.aggregates:
+            if known == aggregate:
+                return name
+        name = node.sql(dialect="duckdb").lower()
+        if name in (*(known for known, _ in self.query.aggregates), *(group.name for group in self.query.groups)):
+            raise _make_refusal(node, f"Another column is called `{name}`", "give that one another name with AS")
+        self.query = replace(self.query, aggregates=(*self.query.aggregates, (name, aggregate)))
+        return name
+
+    def _check_single(self, node: exp.Expr, name: str) -> str:
+        aggregate = dict(self.query.aggregates).get(name)
+        if aggregate is not None and aggregate.has_cells:
+            raise _make_refusal(
+                node, f"`{name}` is a histogram, which is several columns", 'name one cell: "h[0,10)", in double quotes'
+            )
+        return name
+
+    def _read_rows(self, node: exp.Expr | None, clause: str) -> int | None:
+        """Return the number of LIMIT or OFFSET."""
+        if node is None:
+            return None
+        if not isinstance(node, exp.Limit | exp.Offset):
+            raise _make_refusal(node, f"`{_quote(node)}` is not supported", "write LIMIT 3")
+        _allow_only(node, "expression")
+        literal = node.expression
+        rows = _read_number(literal) if isinstance(literal, exp.Literal) and not literal.is_string else None
+        if rows is None or rows.denominator != 1 or rows < (clause == "limit"):
+            raise _make_refusal(
+                literal, f"{clause.upper()} takes an integer, not `{_quote(literal)}`", f"write {clause.upper()} 3"
+            )
+        return int(rows)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Anonymous)
 
 
 # -- parts of nodes --------------------------------------------------------------------------------------------------------
@@ -853,11 +1000,12 @@ def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
 
 FUNCTION_NAMES = [
     *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
-    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM"),
+    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM", "COVAR_POP", "CORR"),
     *("ROUND", "FLOOR", "CEIL", "CEILING", "ABS", "COALESCE", "IFNULL", "NVL", "GREATEST", "LEAST", "NULLIF"),
     *("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW", "EXTRACT", "DATE_PART", "DATE_TRUNC"),
 ]
-AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE or HISTOGRAM"
+AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR"
+ORDER_HINT = "write ORDER BY n DESC, ORDER BY COUNT(*) or ORDER BY 2, the second column of SELECT"
 VALUES_HINT = (
     "use columns, numbers, +, -, *, / and // by a constant, CASE, ROUND, FLOOR, CEIL, ABS, COALESCE, GREATEST, LEAST, "
     "NULLIF, YEAR and MONTH"
@@ -902,7 +1050,8 @@ INSTEAD = {
         "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
         "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
         "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
-        "CORR COVAR_POP COVAR_SAMP REGR_SLOPE": "ask for AVG(x * y), AVG(x) and AVG(y), and compute it from the answers",
+        "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
+        "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
         "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
         "OVER": "group the rows with GROUP BY",
         "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
@@ -915,11 +1064,12 @@ INSTEAD = {
 
 CLAUSES = {
     "distinct": ("DISTINCT", "name the columns in GROUP BY"),
-    "order": ("ORDER BY", "sort the answer: post-processing is free"),
-    "limit": ("LIMIT", "cut the answer: post-processing is free"),
-    "offset": ("OFFSET", "cut the answer: post-processing is free"),
-    "having": ("HAVING", "filter the answer: post-processing is free"),
-    "qualify": ("QUALIFY", "filter the answer: post-processing is free"),
+    "order": ("ORDER BY in this place", "write it at the end of the query"),
+    "limit": ("LIMIT in this place", "write it at the end of the query"),
+    "null_on_zero_variance": ("A third argument", "leave it out"),
+    "limit_options": ("PERCENT or WITH TIES", "write LIMIT 3"),
+    "with_fill": ("WITH FILL", "leave it out: declared keys are all there"),
+    "qualify": ("QUALIFY", "write HAVING, or filter the answer: post-processing is free"),
     "with_": ("WITH", "write one SELECT, with its conditions in WHERE"),
     "alias": ("An alias of a table", "write the table's own name"),
     "db": ("A schema before a table", "write the table's name alone"),
@@ -970,6 +1120,14 @@ EXAMPLES = {
     Kind.TIMESTAMP: "TIMESTAMP '2024-12-31 12:00:00', in UTC and without an offset",
 }
 """How a constant of each kind is written."""
+
+
+def _is_row(values: list[exp.Expr]) -> bool:
+    """Whether COUNT(DISTINCT …) is of `row`, which no column is called where each row is a privacy unit."""
+    match values:
+        case [exp.Column(this=exp.Identifier(this=str(name)), args=args)]:
+            return name.lower() == ROW and not args.get("table")
+    return False
 
 
 def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:

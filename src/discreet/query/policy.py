@@ -11,7 +11,17 @@ from typing import Any
 
 from discreet._numbers import check_int, check_positive
 from discreet.errors import BadParameter
-from discreet.query.schema import DEFAULT_LEAST_EPSILON, DEFAULT_SALT, Column, Key, Kind, Table, suggest_name
+from discreet.query.schema import (
+    DEFAULT_LEAST_EPSILON,
+    DEFAULT_SALT,
+    ROW,
+    Column,
+    Key,
+    Kind,
+    Table,
+    read_unit,
+    suggest_name,
+)
 
 TABLE_FIELDS = {
     "table",
@@ -42,7 +52,7 @@ def read_policy(text: str) -> Table:
         raise make_policy_error("columns", "no column is declared", "add a table for each, such as [columns.id]")
     return Table(
         _read_text(policy, "table"),
-        _read_text(policy, "unit"),
+        _read_unit(policy),
         {name: _read_column(name, fields) for name, fields in columns.items()},
         check_int(policy.get("max_groups", 1), "max_groups", 1),
         check_int(policy.get("max_rows", 1), "max_rows", 1),
@@ -76,7 +86,7 @@ def _load_toml(text: str) -> dict[str, Any]:
 
 def write_policy(table: Table, *, template: bool = False) -> str:
     """Return the policy of a table as text. As a template it has comments that show what else can be declared."""
-    lines = [f"table = {_format_string(table.name)}", f"unit = {_format_string(table.unit)}"]
+    lines = [f"table = {_format_string(table.name)}", f"unit = {_format_unit(table)}"]
     lines += ["# Contribution bounds: in how many groups one unit counts, and with how many rows in each."] * template
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
     lines += ["# true only if no unit ever has two rows: contributions are not bounded then."] * template
@@ -89,7 +99,7 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     for name, column in table.columns.items():
         lines += ["", f"[columns.{_format_string(name)}]", f"kind = {_format_string(column.kind.value)}"]
         lines += _format_bounds(column)
-        if template and name != table.unit:
+        if template and name not in table.unit_columns:
             lines += _format_hints(column)
     return "\n".join(lines) + "\n"
 
@@ -154,6 +164,21 @@ def _read_text(fields: dict[str, Any], field: str) -> str:
     if not isinstance(value, str) or not value:
         raise make_policy_error(field, "missing, or not a text", f'write {field} = "…"')
     return value
+
+
+def _read_unit(policy: dict[str, Any]) -> str:
+    """Return the words of the unit: a text, or a list of texts for several columns."""
+    unit = policy.get("unit")
+    if isinstance(unit, list) and unit and all(isinstance(name, str) and name for name in unit):
+        return read_unit(unit)
+    return read_unit(_read_text(policy, "unit"))
+
+
+def _format_unit(table: Table) -> str:
+    columns = table.unit_columns
+    if len(columns) == 1 and columns[0] != ROW:
+        return _format_string(columns[0])
+    return f"[{', '.join(map(_format_string, columns))}]" if columns else _format_string(ROW)
 
 
 def _read_positive(fields: dict[str, Any], field: str) -> Fraction:

@@ -4,7 +4,8 @@ Declarations are public and never taken from the data. Values outside the declar
 key that is not declared are dropped, and what a unit has beyond the contribution bounds does not count.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from difflib import get_close_matches
@@ -42,6 +43,68 @@ DEFAULT_SALT = "discreet"
 DEFAULT_LEAST_EPSILON = Fraction(1, 10**4)
 """The least ε of a debit, unless the policy has its own. How long a query runs depends on the rows that match, so no query
 may cost next to nothing."""
+
+
+ROW = "row"
+"""The privacy unit of a table without an id, whose owner says that each row is one person. No column is called so."""
+
+ROW_UNIT_NOTE = "Each row is one person; this is an assumption of the owner."
+"""What is said of the guarantee wherever the privacy unit is a row."""
+
+
+def format_unit(columns: Sequence[str]) -> str:
+    """Return a privacy unit in words: the name of its column, its columns in parentheses, or `row` if it has none.
+
+    Different units have different words, because an account is bound to the words of its unit: names that could be taken
+    for other words are in double quotes.
+
+    >>> format_unit(["id"]), format_unit(["household", "person"]), format_unit([])
+    ('id', '(household, person)', 'row')
+    >>> format_unit(["(a, b)"]), format_unit(["a, b", "c"])
+    ('"(a, b)"', '("a, b", c)')
+    """
+    if len(columns) == 1:
+        [name] = columns
+        return _quote(name) if name == ROW or name.startswith(("(", '"')) else name
+    parts = (name if name.isidentifier() else _quote(name) for name in columns)
+    return f"({', '.join(parts)})" if columns else ROW
+
+
+def parse_unit(words: str) -> tuple[str, ...]:
+    """Return the columns of a privacy unit, none if it is a row: what `format_unit` wrote.
+
+    >>> parse_unit("id"), parse_unit('(household, "first name")'), parse_unit("row")
+    (('id',), ('household', 'first name'), ())
+    """
+    if words == ROW:
+        return ()
+    if not words.startswith(("(", '"')):
+        return (words,)
+    listed = words[1:-1] if words.startswith("(") and words.endswith(")") else words
+    columns = tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in _UNIT_PART.findall(listed))
+    if not columns or format_unit(columns) != words:
+        raise BadParameter("unit", repr(words), "not a privacy unit", "name a column, or several: (household, person)")
+    return columns
+
+
+def read_unit(unit: str | Sequence[str]) -> str:
+    """Return the words of a privacy unit as declared: the name of its column, the names of several, or "row".
+
+    >>> read_unit("id"), read_unit(("household", "person")), read_unit("row")
+    ('id', '(household, person)', 'row')
+    """
+    columns = [unit] if isinstance(unit, str) else unit
+    if not isinstance(columns, list | tuple) or not columns or not all(isinstance(name, str) and name for name in columns):
+        hint = 'name the column, or the columns, that identify a person: unit="id", unit=("household", "person")'
+        raise BadParameter("unit", repr(unit), "not the name of a column, nor a tuple of names", hint)
+    return ROW if unit == ROW else format_unit(columns)
+
+
+_UNIT_PART = re.compile(r'"((?:[^"]|"")+)"|([^",\s]+)')
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def suggest_name(name: object, known: Iterable[str]) -> str:
@@ -201,7 +264,11 @@ class PublicTable:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with private rows. Contribution bounds that are not declared are 1: one group per unit, one row in it."""
+    """A table with private rows. Contribution bounds that are not declared are 1: one group per unit, one row in it.
+
+    `unit` is the privacy unit in the words of `format_unit`: a column, several, or `row`. Where each row is a unit of its
+    own, `unique` is true by construction, and no column identifies a unit.
+    """
 
     name: str
     unit: str
@@ -213,19 +280,16 @@ class Table:
     public: Mapping[str, PublicTable] = field(default_factory=dict)
     least_epsilon: Fraction = DEFAULT_LEAST_EPSILON  # of one debit: a query, a pilot, a search for bounds, a publication
     adjusted_after_looking: bool = False  # whether declarations were changed because of what the data hold
+    discovered: frozenset[str] = frozenset()  # columns whose bounds were discovered privately, not declared
+    unit_columns: tuple[str, ...] = field(init=False, repr=False, compare=False)  # none where each row is a unit
     grid_ranges: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # cache of query.grid
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least_epsilon", read_positive(self.least_epsilon, "least_epsilon"))
-        if self.unit not in self.columns:
-            raise BadParameter("unit", repr(self.unit), "not a column of the table", suggest_name(self.unit, self.columns))
-        if self.columns[self.unit].kind is Kind.REAL:
-            raise BadParameter(
-                "unit",
-                repr(self.unit),
-                "a real column, whose text differs between engines",
-                "make it an integer or a text",
-            )
+        if not isinstance(self.unit, str):
+            raise BadParameter("unit", repr(self.unit), "not the words of a unit", "write them with format_unit")
+        object.__setattr__(self, "unit_columns", parse_unit(self.unit))
+        self._check_unit()
         check_int(self.max_groups, "max_groups", 1)
         check_int(self.max_rows, "max_rows", 1)
         for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a unit unbounded
@@ -234,5 +298,27 @@ class Table:
         names = [self.name.lower(), *(name.lower() for name in self.public)]
         if len(set(names)) != len(names):
             raise BadParameter("public", ", ".join(self.public), "two tables have the same name", "give each its own name")
+        if not self.unit_columns:
+            object.__setattr__(self, "unique", True)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "public", MappingProxyType(dict(self.public)))
+
+    def _check_unit(self) -> None:
+        """Refuse columns that do not identify a unit."""
+        if not self.unit_columns:
+            refuse_row_column(self.columns)
+        if len(set(self.unit_columns)) != len(self.unit_columns):
+            raise BadParameter("unit", self.unit, "a column is named twice", "name each column once")
+        for name in self.unit_columns:
+            if name not in self.columns:
+                raise BadParameter("unit", repr(name), "not a column of the table", suggest_name(name, self.columns))
+            if self.columns[name].kind is Kind.REAL:
+                reason = "a real column, whose text differs between engines"
+                raise BadParameter("unit", repr(name), reason, "make it an integer or a text")
+
+
+def refuse_row_column(names: Iterable[str]) -> None:
+    """Refuse the unit `row` where a column is called so, in any case of its letters: it might be meant."""
+    if same := [name for name in names if name.lower() == ROW]:
+        reason = f"the source has a column {same[0]!r}, and a unit that is a row has no column"
+        raise BadParameter("unit", repr(ROW), reason, "rename the column, or name another unit")

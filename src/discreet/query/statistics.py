@@ -126,6 +126,44 @@ class CentredSum(_Statistic):
 
 
 @dataclass(frozen=True, slots=True)
+class CentredProduct(_Statistic):
+    """The sum of (left − left_centre)·(right − right_centre), in products of grid steps.
+
+    Both values are NULL in the same rows (`pair_values`), so it runs over the rows that `ValueCount` of either counts. A
+    unit's sum over c > r rows is scaled by r/c, as that of `CentredSum` is.
+    """
+
+    left: ast.Value
+    right: ast.Value
+    left_centre: int
+    right_centre: int
+
+    @property
+    def name(self) -> str:
+        return "centred products"
+
+    def max_contribution(self, max_rows: int, table: Table) -> int:
+        """Return `max_rows` times the largest product of two distances from the centres."""
+        return int(max_rows * max(1, *(abs(product) for product in self._corners(table))))
+
+    def has_both_signs(self, table: Table) -> bool:
+        """Return whether one product can be negative and another positive."""
+        corners = self._corners(table)
+        return min(corners) < 0 < max(corners)
+
+    def step_size(self, table: Table) -> Fraction:
+        """Return the product of a grid step of either value."""
+        return grid_range_of(self.left, table).grid * grid_range_of(self.right, table).grid
+
+    def _corners(self, table: Table) -> list[int]:
+        """Return the products at the corners of the two ranges, where a product of two numbers is largest and least."""
+        sides = ((self.left, self.left_centre), (self.right, self.right_centre))
+        ranges = [(grid_range_of(value, table), centre) for value, centre in sides]
+        ends = [(each.lower - centre, each.upper - centre) for each, centre in ranges]
+        return [x * y for x in ends[0] for y in ends[1]]
+
+
+@dataclass(frozen=True, slots=True)
 class CellCounts(_Statistic):
     """The number of rows in each cell, at most `max_rows` per unit and group, and in each node of a tree above the cells.
 
@@ -152,7 +190,7 @@ class CellCounts(_Statistic):
         return sum(accumulate(self.branching, mul))
 
 
-ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | DistinctCount | CentredSum
+ScalarStatistic: TypeAlias = RowCount | UnitCount | ValueCount | DistinctCount | CentredSum | CentredProduct
 Statistic: TypeAlias = ScalarStatistic | CellCounts
 
 
@@ -191,6 +229,18 @@ def build_histogram(value: ast.Value, edges: tuple[Fraction, ...]) -> CellCounts
     )
     inside = ast.Compare(ast.Order.AT_LEAST, value, ast.Number(edges[0]))
     return CellCounts(ast.Case(((inside, ast.Case(branches, None)),), None), 0, (last + 1,))
+
+
+def pair_values(left: ast.Value, right: ast.Value) -> tuple[ast.Value, ast.Value]:
+    """Return two values that are NULL wherever one of them is: a pair counts where it is complete."""
+    return _where_present(left, right), _where_present(right, left)
+
+
+def _where_present(value: ast.Value, other: ast.Value) -> ast.Value:
+    """Return a value that is NULL also where the other is."""
+    if isinstance(other, ast.Number):
+        return value
+    return ast.Case(((ast.Not(ast.Missing(other)), value),), None)
 
 
 def midpoint_of(value: ast.Value, table: Table) -> int:

@@ -16,6 +16,7 @@ from discreet.ledger import open_ledger
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
 from discreet.query.schema import Key, Table
+from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import ColumnBounds, open_source
@@ -27,11 +28,12 @@ def connect(
     *,
     epsilon: Number | None = None,
     delta: Number = 0,
-    unit: str | None = None,
+    unit: str | Sequence[str] | None = None,
     currency: Currency | str | None = None,
     ledger: str | PathLike[str] | None = None,
     account: str | None = None,
     policy: str | Path | Table | None = None,
+    name: str | None = None,
     table: str | None = None,
     path: str | Path | None = None,
     bounds: ColumnBounds | None = None,
@@ -50,17 +52,21 @@ def connect(
     ((None, 6.0),)
 
     Args:
-        source: A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a
-            pandas, Polars or Spark frame, "postgresql://…" with a `table`, or "spark:local[2]" or "spark://…" with a `table`
-            or the `path` of its files.
+        source: A CSV file (also .csv.gz and .csv.zst), a Parquet, JSON lines, Excel ("people.xlsx#Sheet1") or Arrow file
+            (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
+            frame, "postgresql://…" with a `table`, or "spark:local[2]" or "spark://…" with a `table` or the `path` of its
+            files.
         epsilon: The ε of a budget that lives as long as the process.
         delta: Its δ.
-        unit: The column that identifies the privacy unit, such as a person.
+        unit: The column that identifies the privacy unit, such as a person; the columns, if it takes several: ("household",
+            "person"); or "row", if each row is one person.
         currency: What the budget is kept in: "pure", "zcdp", "gdp" or "rdp(16)". Unless given, pure ε without a δ; with one
             zCDP, and half of δ is reserved for partition selection.
         ledger: A file or a postgresql:// address made by `discreet ledger open`; its budget is durable.
         account: The account of the ledger; its only one, unless given.
         policy: A policy file, which declares the table.
+        name: Your name for a frame, which queries call it by. It is your word that a frame of this name is the same data
+            each time: a ledger then finds the answers that were recorded for it, and every answer says so.
         table: The name of the table; the name of the file, unless given.
         path: The Parquet files that Spark reads.
         bounds: The ranges that values are clipped to: {"pay": (0, 200)}. {"pay": "auto"}, or "auto" for all numeric columns,
@@ -80,6 +86,8 @@ def connect(
     """
     arguments = locals()  # read first, so that it holds the parameters and nothing else
     options = SourceOptions(**{name: arguments[name] for name in SOURCE_OPTIONS})
+    if epsilon is None and ledger is None and unit is None and policy is None:
+        raise make_error(Missing(unit=True, epsilon=True), Exception(), options)
     return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
 
 

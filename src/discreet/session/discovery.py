@@ -90,13 +90,13 @@ def columns_without_bounds(query: ast.Query, table: Table) -> tuple[str, ...]:
     """Return the numeric columns without declared bounds that a query computes with."""
     values = [value for _, aggregate in query.aggregates for value in aggregate.values_with_bounds()]
     values += [group.value for group in query.groups if not isinstance(group.value, ast.Ref | ast.DateTrunc)]
-    names = [name for value in values for name in _columns_in(value)]
-    names += [] if query.where is None else _columns_in(query.where)
+    names = [name for value in values for name in columns_in(value)]
+    names += [] if query.where is None else columns_in(query.where)
     numeric = {name for name, each in table.columns.items() if each.kind in (Kind.INTEGER, Kind.REAL) and each.lower is None}
     return tuple(name for name in dict.fromkeys(names) if name in numeric)
 
 
-def _columns_in(part: object) -> list[str]:
+def columns_in(part: object) -> list[str]:
     """Return the columns that a value or a condition computes with. A plain column that is compared with constants needs no
     bounds."""
     match part:
@@ -107,8 +107,8 @@ def _columns_in(part: object) -> list[str]:
         case ast.OneOf(value=ast.Ref()) | ast.Missing(value=ast.Ref()) | ast.Like():
             return []
         case tuple():
-            return [name for each in part for name in _columns_in(each)]
-    return [name for each in fields(part) for name in _columns_in(getattr(part, each.name))] if is_dataclass(part) else []
+            return [name for each in part for name in columns_in(each)]
+    return [name for each in fields(part) for name in columns_in(getattr(part, each.name))] if is_dataclass(part) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def build_pilot_query(bounded: BoundedQuery) -> ast.Query:
     """Return COUNT(*) over the same rows and groups. Discovering keys would cost δ, so they must be declared."""
     if bounded.keys is None:
         raise QueryRefused("A pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
-    return replace(bounded.query, aggregates=(("n", CountRows()),))
+    return replace(bounded.query, aggregates=(("n", CountRows()),), view=ast.WHOLE_ANSWER)
 
 
 def find_smallest_group(answer: Answer) -> tuple[int, tuple[Key, ...]]:
@@ -274,7 +274,7 @@ class Discovery:
         if not ends:
             return self.table
         columns = {name: self.table.columns[name].with_bounds(*each) for name, each in ends.items()}
-        return replace(self.table, columns={**self.table.columns, **columns})
+        return replace(self.table, columns={**self.table.columns, **columns}, discovered=frozenset(bounds))
 
     def _calibrate(self, column: str, epsilon: Fraction, share: Fraction) -> Measurement:
         bounded = bound_contributions(build_bounds_query(column, self.table), self.table, self.neighbours)

@@ -30,7 +30,8 @@ from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, ste
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
-from discreet.query.answer import Answer, IntervalOptions, Receipt, release
+from discreet.query.answer import Answer, IntervalOptions, Receipt, add_joint_margins, measures_jointly, release
+from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
@@ -129,7 +130,12 @@ class Job:
         """Return the answers that `to_record` wrote."""
         records = record["answers"] if self.is_workload else [record]
         pairs = zip(records, self.measurements, strict=True)
-        return tuple(from_record(each, m.event, m.bounded.columns) for each, m in pairs)
+        return tuple(add_joint_margins(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
+
+    def apply_views(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
+        """Return what each query shows of its answer. The whole answer is what is recorded: a view is post-processing."""
+        pairs = ((answer, m.bounded.query.view) for answer, m in zip(answers, self.measurements, strict=True))
+        return tuple(answer if view == WHOLE_ANSWER else answer.apply_view(view) for answer, view in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +229,7 @@ class Executor:
         recorded = self.account.record(paid, encoded)
         if recorded != encoded:  # another process continued the same debit and was first
             return self._load_recorded(job, paid.entry, recorded, intervals)
-        return Execution(tuple(answers), LedgerReference(paid.entry, job.spec, record, job.after), paid)
+        return Execution(job.apply_views(answers), LedgerReference(paid.entry, job.spec, record, job.after), paid)
 
     def check_steps(
         self,
@@ -279,7 +285,7 @@ class Executor:
                     exact,
                     receipt,
                     confidence=intervals.confidence,
-                    simultaneous=intervals.simultaneous,
+                    simultaneous=intervals.simultaneous or measures_jointly(measurement),
                     bits=options.bits,
                 )
         except EngineFailed as failed:
@@ -308,7 +314,7 @@ class Executor:
         answers = job.from_record(record)
         for answer in answers:
             intervals.check(answer.intervals)
-        return Execution(answers, LedgerReference(entry, job.spec, record, job.after), None)
+        return Execution(job.apply_views(answers), LedgerReference(entry, job.spec, record, job.after), None)
 
     def _suggest_epsilon(self, refused: BudgetExceeded, measurement: Measurement) -> BudgetExceeded:
         """Return the same refusal with the ε that would fit; with 0 if that is below the policy's least ε."""

@@ -34,12 +34,13 @@ class OptionSpec:
     """How a source option is written in a shell or in a plan.toml."""
 
     help: str
-    kind: type = str  # str, int, bool, or dict for a value per name, such as pay=0:200
+    kind: type = str  # str, int, bool, list for one or several names, or dict for a value per name, such as pay=0:200
     is_path: bool = False  # whether the value, or each value of a dict, is a path or an address
+    in_python_only: bool = False  # whether it says something of an object, which no shell and no plan.toml can name
 
 
-def _describe(help: str, kind: type = str, *, is_path: bool = False) -> dict[str, OptionSpec]:
-    return {"spec": OptionSpec(help, kind, is_path)}
+def _describe(help: str, kind: type = str, *, is_path: bool = False, in_python_only: bool = False) -> dict[str, OptionSpec]:
+    return {"spec": OptionSpec(help, kind, is_path, in_python_only)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +49,22 @@ class SourceOptions:
 
     source: Any = field(
         metadata=_describe(
-            "A CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file, postgresql://…, "
-            "spark:local[2], spark://….",
+            "A CSV, Parquet, JSON lines (.jsonl), Excel (.xlsx, people.xlsx#Sheet1) or Arrow file (globs too), a folder of "
+            "Parquet files, a DuckDB file, postgresql://…, spark:local[2], spark://….",
             is_path=True,
         )
     )
-    unit: str | None = field(
-        default=None, metadata=_describe("The column that identifies the privacy unit, such as a person.")
+    unit: str | Sequence[str] | None = field(
+        default=None,
+        metadata=_describe(
+            "The column that identifies the privacy unit, such as a person; several with commas between them: "
+            "household,person. row: each row is one person.",
+            list,
+        ),
+    )
+    name: str | None = field(
+        default=None,
+        metadata=_describe("The owner's name for a frame, which the ledger knows it by.", in_python_only=True),
     )
     policy: str | Path | Table | None = field(
         default=None, metadata=_describe("A policy.toml that declares the table.", is_path=True)
@@ -66,7 +76,8 @@ class SourceOptions:
         metadata=_describe("The range that a column is clipped to: pay=0:200. pay=auto discovers it privately.", dict),
     )
     keys: Mapping[str, Sequence[Key]] | None = field(
-        default=None, metadata=_describe("The group keys of a column that answers show: dept=a,b,c.", dict)
+        default=None,
+        metadata=_describe("The group keys of a column that answers show: dept=a,b,c; in quotes if they have commas.", dict),
     )
     max_groups: int | None = field(
         default=None, metadata=_describe("The number of groups that a unit counts in; 1 unless given.", int)
@@ -89,3 +100,6 @@ class SourceOptions:
 
 SOURCE_OPTIONS: dict[str, OptionSpec] = {each.name: each.metadata["spec"] for each in fields(SourceOptions)}
 """How every field of `SourceOptions` is written, by name."""
+
+WRITTEN_OPTIONS: dict[str, OptionSpec] = {name: spec for name, spec in SOURCE_OPTIONS.items() if not spec.in_python_only}
+"""Those of them that are flags of a shell and keys of a plan.toml."""

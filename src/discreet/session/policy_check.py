@@ -5,20 +5,21 @@ certificate or a ledger. If the owner changes a policy because of them, the poli
 covers that; such a policy says `adjusted_after_looking = true`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from discreet._numbers import format_rational
 from discreet.engines.base import Engine, explain_to_owner
 from discreet.errors import BadParameter
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import ROW, ROW_UNIT_NOTE, Column, Kind, Table
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
 from discreet.sql.expressions import Lowering, alias, column, double_literal, int_literal, key_literal, source_column
@@ -29,12 +30,25 @@ WARNING = (
 )
 
 
+LIMITS = (1, 2, 5, 10, 20, 50, 100)
+"""Contribution bounds that are compared."""
+
+MAX_OTHER_KEYS = 10_000
+"""So many keys that are not declared are compared with those that are, the most frequent ones."""
+
+MAX_SHOWN = 10
+MISSPELLING = 0.8
+"""From this ratio of `difflib` on, one text looks like another."""
+
+
 class Verdict(Enum):
     """Whether a declaration is true of the data, and what it means if it is not."""
 
     TRUE = "true"
     ACCURACY = "costs accuracy"  # values are clipped or read as missing, or rows are dropped; the guarantee holds
     BROKEN = "breaks the guarantee"
+    COMPARISON = "for comparison"  # what another declaration would cost
+    ASSUMED = "cannot be checked"  # no data can show whether it is true
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,9 @@ class _Checker:
 
     def __init__(self, engine: Engine, table: Table) -> None:
         self.engine, self.table, self.lowering = engine, table, Lowering(table, engine.dialect)
-        self.unit, self.rows = engine.build_owner_unit(table), 0
+        self.rows = 0
+        unit = engine.build_owner_unit(table)
+        self.unit = int_literal(1) if unit is None else unit  # where each row is a unit, none is missing
 
     def check_all(self, text_counts: Mapping[str, int]) -> list[Check]:
         """Check every declaration. `text_counts` are the cells of each column that are present when read as texts."""
@@ -95,6 +111,8 @@ class _Checker:
             found = f"{self._share(misfits)} have a cell of another type, which is read as missing"
             checks.append(_check(name, f"kind = {declared.kind.value}", found, misfits))
             checks += self._check_bounds(name, declared) + self._check_keys(name, declared)
+        if not self.table.unit_columns:
+            return [*checks, Check("unit", ROW, ROW_UNIT_NOTE, Verdict.ASSUMED)]
         return checks + self._check_unique() + self._check_groups()
 
     def count_present(self) -> dict[str, int]:
@@ -128,17 +146,33 @@ class _Checker:
         dropped = self.rows - sum(seen.values()) - (int(missing) if None in declared.keys else 0)
         unseen = [repr(key) for key in declared.keys if key is not None and key not in seen]
         found = f"{self._share(dropped)} have another key and are dropped"
-        found += f"; no row has {', '.join(unseen[:10])}{' …' * (len(unseen) > 10)}" if unseen else ""
-        return [_check(name, f"{len(declared.keys)} keys", found, dropped)]
+        found += f"; no row has {_list_some(unseen)}" if unseen else ""
+        checks = [_check(name, f"{len(declared.keys)} keys", found, dropped)]
+        return checks + (self._check_spellings(name, declared) if declared.kind is Kind.TEXT and dropped else [])
+
+    def _check_spellings(self, name: str, declared: Column) -> list[Check]:
+        """Find keys that are not declared and look like one that is: `male` for `Male`."""
+        key = source_column(name)
+        listed = exp.In(this=key, expressions=[key_literal(each) for each in declared.keys or () if each is not None])
+        others = exp.select(key.copy(), alias(exp.Count(this=exp.Star()), "n")).where(exp.Not(this=listed))
+        others = self._over_rows(others).group_by(key.copy()).order_by(column("n").desc()).limit(MAX_OTHER_KEYS)
+        known = [each for each in declared.keys or () if isinstance(each, str)]
+        near = [
+            f"{other!r} ({int(times):,} rows) looks like {meant!r}"
+            for other, times in self._run(others)
+            if isinstance(other, str) and (meant := find_meant_key(other, known)) is not None
+        ]
+        return [Check(name, "spelling of keys", _list_some(near, "; "), Verdict.ACCURACY)] if near else []
 
     def _check_unique(self) -> list[Check]:
         """Check `unique` or `max_rows`. If `unique` is declared and false, nothing bounds a unit's rows."""
-        limit = 1 if self.table.unique else self.table.max_rows
-        units, most, over = self._over_units(self._per_unit(), limit)
+        limit, sizes = 1 if self.table.unique else self.table.max_rows, self._count_per_unit()
+        units, most, over = _summarise(sizes, limit)
         found = f"{over:,} of {units:,} units have more than {limit} row{'s' * (limit != 1)} (at most {most:,})"
         if self.table.unique:
             return [Check("unique", "true", found, Verdict.BROKEN if over else Verdict.TRUE)]
-        return [_check("max_rows", str(limit), f"{found}; further rows in one group are dropped", over)]
+        checks = [_check("max_rows", str(limit), f"{found}; further rows in one group are dropped", over)]
+        return checks + self._compare_limits("max_rows", sizes, "if all rows of a unit are in one group")
 
     def _check_groups(self) -> list[Check]:
         """Check `max_groups` for each column with declared keys; of several columns together it depends on the query."""
@@ -146,26 +180,34 @@ class _Checker:
             return []
         checks, limit = [], self.table.max_groups
         for name in [name for name, each in self.table.columns.items() if each.keys is not None]:
-            units, most, over = self._over_units(self._per_unit(name), limit)
+            sizes = self._count_per_unit(name)
+            units, most, over = _summarise(sizes, limit)
             groups = f"{limit} group{'s' * (limit != 1)} of {name}"
             found = f"{over:,} of {units:,} units are in more than {groups} (at most {most:,}); further groups are dropped"
             checks.append(_check("max_groups", str(limit), found, over))
+            checks += self._compare_limits("max_groups", sizes, f"by {name}, on average over the choice of groups")
         return checks
 
-    def _per_unit(self, name: str | None = None) -> exp.Select:
-        """Select one row per unit: the number of its rows, or of its distinct values of a column."""
+    def _compare_limits(self, subject: str, sizes: Sequence["_Size"], words: str) -> list[Check]:
+        """Say what share of the rows other limits would drop: the bias to weigh against the noise of a looser limit."""
+        _, most, _ = _summarise(sizes, 1)
+        if most <= 1:
+            return []
+        tried = [m for i, m in enumerate(LIMITS) if i == 0 or LIMITS[i - 1] < most]
+        shares = {m: sum(each.rows * max(0, each.n - m) / each.n for each in sizes if each.n) for m in tried}
+        found = ", ".join(f"{m} drops {100 * share / max(self.rows, 1):.3g}%" for m, share in shares.items())
+        return [Check(subject, f"other limits, {words}", f"{found} of the rows", Verdict.COMPARISON)]
+
+    def _count_per_unit(self, name: str | None = None) -> list["_Size"]:
+        """Count the units by the number of their rows, or of their distinct values of a column."""
         known = exp.Not(this=exp.Is(this=self.unit.copy(), expression=exp.Null()))
         counted = exp.Star() if name is None else exp.Distinct(expressions=[source_column(name)])
-        rows = exp.select(alias(exp.Count(this=counted), "n")).where(known).group_by(self.unit.copy())
-        return self._over_rows(rows)
-
-    def _over_units(self, per_unit: exp.Select, limit: int) -> tuple[int, int, int]:
-        """The number of units, the largest number that one has, and the number of units above the limit."""
-        n, over = column("n"), _count_where(exp.GT(this=column("n"), expression=int_literal(limit)))
-        most = exp.Coalesce(this=exp.Max(this=n), expressions=[int_literal(0)])
-        [row] = self._run(exp.select(exp.Count(this=exp.Star()), most, over).from_(per_unit.subquery("per_unit")))
-        units, largest, many = map(int, row)
-        return units, largest, many
+        columns = [alias(exp.Count(this=counted), "n"), alias(exp.Count(this=exp.Star()), "rows")]
+        per_unit = self._over_rows(exp.select(*columns).where(known).group_by(self.unit.copy()))
+        sizes = exp.select(column("n"), exp.Count(this=exp.Star()), exp.Sum(this=column("rows"))).from_(
+            per_unit.subquery("per_unit")
+        )
+        return [_Size(*map(int, row)) for row in self._run(sizes.group_by(column("n")))]
 
     def _select(self, *values: exp.Expr) -> list[tuple[Any, ...]]:
         return self._run(self._over_rows(exp.select(*values)))
@@ -178,6 +220,21 @@ class _Checker:
 
     def _share(self, count: Any) -> str:
         return f"{int(count):,} rows ({100 * int(count) / max(self.rows, 1):.3g}%)"
+
+
+class _Size(NamedTuple):
+    """The units that have `n` rows, or `n` distinct values of a column: how many, and how many rows they have together."""
+
+    n: int
+    units: int
+    rows: int
+
+
+def _summarise(sizes: Iterable[_Size], limit: int) -> tuple[int, int, int]:
+    """The number of units, the largest number that one has, and the number of units above the limit."""
+    listed = list(sizes)
+    over = sum(each.units for each in listed if each.n > limit)
+    return sum(each.units for each in listed), max((each.n for each in listed), default=0), over
 
 
 def _check(subject: str, declared: str, found: str, wrong: int) -> Check:
@@ -193,3 +250,21 @@ def _bound_literal(bound: Fraction | date, kind: Kind) -> exp.Expr:
 def _count_where(condition: exp.Expr) -> exp.Expr:
     case = exp.Case(ifs=[exp.If(this=condition, true=int_literal(1))], default=int_literal(0))
     return exp.Coalesce(this=exp.Sum(this=case), expressions=[int_literal(0)])
+
+
+def _list_some(texts: list[str], between: str = ", ") -> str:
+    return f"{between.join(texts[:MAX_SHOWN])}{' …' * (len(texts) > MAX_SHOWN)}"
+
+
+def find_meant_key(key: str, declared: Iterable[str]) -> str | None:
+    """Return the declared key that another one looks like: the same but for case and blanks, or close to it.
+
+    >>> find_meant_key("male ", ["Male", "Female"]), find_meant_key("Femal", ["Male", "Female"]), find_meant_key("x", ["y"])
+    ('Male', 'Female', None)
+    """
+    plain = {" ".join(each.casefold().split()): each for each in declared}
+    looked_up = " ".join(key.casefold().split())
+    if looked_up in plain:
+        return plain[looked_up]
+    close = get_close_matches(looked_up, plain, 1, MISSPELLING) if len(looked_up) >= 4 else []
+    return plain[close[0]] if close else None

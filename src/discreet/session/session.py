@@ -7,14 +7,15 @@ read, and stays charged whatever happens afterwards: a refund would make the bal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import wraps
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from discreet._numbers import Number
 from discreet.accounting.cost import Budget, Cost, Remaining
 from discreet.accounting.currencies import largest_epsilon
 from discreet.engines.base import Engine
-from discreet.errors import BadParameter, QueryRefused
+from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
 from discreet.formats import count_things, make_html_notes
 from discreet.ledger.account import Account, validate_name, warn_of_unrelated
 from discreet.ledger.certificate import make_certificate
@@ -25,7 +26,7 @@ from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
 from discreet.query.answer import Answer, IntervalOptions
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.currency_advice import explain_currency
@@ -33,6 +34,7 @@ from discreet.query.parser import QueryLike
 from discreet.query.quote import Quote, quote
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Table
+from discreet.query.view import explain_view
 from discreet.session.discovery import (
     BUDGET_SHARE,
     Discovery,
@@ -42,9 +44,29 @@ from discreet.session.discovery import (
     combine_costs,
 )
 from discreet.session.executor import Executor, RunOptions
+from discreet.session.missing import find_missing, make_error
+from discreet.session.options import SourceOptions
 from discreet.session.source import Source
 from discreet.text import to_printable
 from discreet.units import Neighbours
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Turn the refusal of a query that lacks declarations into one that lists all of them. For methods of a session whose
+    first parameter is the query."""
+
+    @wraps(method)
+    def run(*args: _Arguments.args, **given: _Arguments.kwargs) -> _Result:
+        try:
+            return method(*args, **given)
+        except QueryRefused as refused:
+            session: Any = args[0]
+            raise session._list_missing(args[1] if len(args) > 1 else given["query"], refused) from None
+
+    return run
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +90,7 @@ class Session:
     auto_bounds: frozenset[str] = frozenset()  # columns whose bounds shall be discovered privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
+    options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
     executor: Executor = field(init=False, repr=False, compare=False)  # what reserves, runs and records
     discovery: Discovery = field(init=False, repr=False, compare=False)  # what discovers bounds and sizes
@@ -93,7 +116,7 @@ class Session:
             notes += () if warning is None else (warning,)
         return cls(
             source.engine, source.table, account, delta, neighbours, notes, source.auto_bounds, quarantine,
-            None if label is None else read_label(label),
+            None if label is None else read_label(label), source.options,
         )  # fmt: skip
 
     @property
@@ -112,6 +135,7 @@ class Session:
         table, unit = self.table, self.table.unit
         groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
         limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
+        limits = limits if table.unit_columns else "which is an assumption of the owner: each row is one person"
         return [
             f"Session on {table.name}: privacy unit {unit} ({self.neighbours.definition}), {limits}.",
             str(self.budget),
@@ -146,12 +170,14 @@ class Session:
         """Return a query with its sensitivities. Bounds that are still to be discovered are stood in for by placeholders."""
         return self.discovery.outline(query)
 
+    @_lists_missing
     def calibrate(self, query: QueryLike, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
         """Return a query with its noise and its event. No row is read."""
         bounded, target = self.discovery.bound(query), AccuracyTarget(epsilon, weights=weights)
         choice = self.calibrator.choose_epsilon(bounded, target)
         return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
+    @_lists_missing
     def quote(
         self,
         query: QueryLike,
@@ -170,11 +196,13 @@ class Session:
         target = AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
-        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit)
+        view = bounded.query.view
+        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(view)
         cost = calibrator.cost_of(measurement.event)
-        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes)
+        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes, *explain_view(bounded.query))
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
+    @_lists_missing
     def ask(
         self,
         query: QueryLike,
@@ -225,12 +253,24 @@ class Session:
             return combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
         return replace(answer, explanation=explanation, notes=_explain_epsilon(answer.cost, choice.epsilon))
 
+    def _list_missing(self, query: QueryLike, refused: QueryRefused) -> QueryRefused:
+        """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""
+        if isinstance(refused, MissingDeclarations):
+            return refused
+        discovers_keys = self.delta > 0 and self.account.budget.currency.spends_delta
+        try:
+            missing = find_missing(query, self.table, auto_bounds=self.auto_bounds, discovers_keys=discovers_keys)
+        except QueryRefused:
+            return refused
+        return make_error(missing, refused, self.options) if missing.count else refused
+
     def find_bounds(
         self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
     ) -> tuple[Fraction, Fraction]:
         """Discover the bounds of a numeric column privately, at this ε; later queries use them."""
         return self.discovery.discover_column(column, epsilon, RunOptions(bits, id=id, fresh=fresh)).bounds
 
+    @_lists_missing
     def find_epsilon(
         self,
         query: QueryLike,

@@ -12,7 +12,7 @@ this goes into a ledger, an answer or a certificate.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from hashlib import sha256
@@ -25,11 +25,27 @@ from discreet.errors import BadParameter, LedgerUnavailable, SourceRefused
 from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
-from discreet.query.schema import BoundLike, Column, Key, Kind, PublicTable, Table
+from discreet.query.schema import (
+    BoundLike,
+    Column,
+    Key,
+    Kind,
+    PublicTable,
+    Table,
+    parse_unit,
+    read_unit,
+    refuse_row_column,
+)
 from discreet.session.options import AUTO, KeyText, SourceOptions
 
 ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
 """Bounds by column; "auto" for a column, or for all numeric columns, discovers them privately."""
+
+FRAME_NAME_NOTE = (
+    'That these are the data called "{name}" is the word of the data owner: a frame has no identity of its own, and answers '
+    "that a ledger recorded under this name are taken to be about the same data."
+)
+"""What is said of answers about a frame that its owner gave a name."""
 
 VALIDATION_VERSION = 1
 """The version of the validation rules. A source that passed older rules is validated again."""
@@ -43,6 +59,7 @@ class Source:
     table: Table
     notes: tuple[str, ...]
     auto_bounds: frozenset[str]
+    options: SourceOptions  # as it was opened; without the object, if it was one
 
     def validate(self) -> "Source":
         """Return this source if every declared cell can be read. This reads rows: check the quarantine first.
@@ -65,26 +82,38 @@ def open_source(options: SourceOptions) -> Source:
     if options.table is not None and not isinstance(options.table, str):
         raise BadParameter("table", type(options.table).__name__, "the name of a table is a text", 'give table="people"')
     policy, policy_public = _load_policy(options.policy)
-    unit = options.unit or (policy.unit if policy else None)
+    unit = read_unit(options.unit) if options.unit is not None else policy.unit if policy else None
     if policy is not None and unit != policy.unit:
         reason = f"the policy bounds the contribution of {policy.unit!r}"
         raise BadParameter("unit", repr(unit), reason, "give a policy for this unit")
     kinds = None if policy is None else {name: column.kind for name, column in policy.columns.items()}
     engine = open_engine(
-        options.source, options.table, kinds, path=options.path, name=policy.name if policy else None, unit=unit
+        options.source,
+        options.table,
+        kinds,
+        path=options.path,
+        name=policy.name if policy else None,
+        unit=unit,
+        frame_name=options.name,
     )
     with about(engine.identity):
         found = engine.describe_columns()
     columns, auto_bounds = _declare_columns(options, found if policy is None else _check_policy_columns(policy, found))
     if unit is None:
         raise BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
-    unit = _check_column(unit, columns, "unit")
+    unit_columns = [_check_column(name, columns, "unit") for name in parse_unit(unit)]
+    if not unit_columns:
+        refuse_row_column(engine.names)
     public = policy_public | dict(_check_mapping(options.public, "public", 'public={"cities": "cities.csv"}'))
     engine, public_tables = _add_public_tables(engine, public)
     table = _build_table(options, policy, engine.table, unit, columns, public_tables)
-    if (problem := engine.find_unit_problem(unit)) is not None:
-        raise BadParameter("unit", repr(unit), f"different units could be read as the same: {problem}", "store it as a text")
-    return Source(engine, table, _describe_defaults(options, policy, table), auto_bounds - {unit})
+    for name in unit_columns:
+        if (problem := engine.find_unit_problem(name)) is not None:
+            reason = f"different units could be read as the same: {problem}"
+            raise BadParameter("unit", repr(name), reason, "store it as a text")
+    notes = _describe_defaults(options, policy, table, engine.inferred)
+    named = options if isinstance(options.source, str | Path) else replace(options, source=None)  # a frame may be large
+    return Source(engine, table, notes, auto_bounds - {*unit_columns}, named)
 
 
 def _declare_columns(options: SourceOptions, found: Mapping[str, Column]) -> tuple[dict[str, Column], frozenset[str]]:
@@ -123,7 +152,10 @@ def _build_table(
     )
     for option, value in (("max_rows", options.max_rows), ("max_groups", options.max_groups)):
         if table.unique and value is not None and value != 1:
-            raise BadParameter(option, value, "a unique unit has one row", f"leave out {option} or unique")
+            one = "a unique unit has one row" if table.unit_columns else "a unit that is a row has one row"
+            raise BadParameter(option, value, one, f"leave out {option}{' or unique' * bool(table.unit_columns)}")
+    if options.unique is False and not table.unit_columns:
+        raise BadParameter("unique", False, "a unit that is a row has one row", "leave out unique")
     return table
 
 
@@ -162,11 +194,11 @@ def _parse_bounds(
     return declared, frozenset(auto)
 
 
-def _describe_defaults(options: SourceOptions, policy: Table | None, table: Table) -> tuple[str, ...]:
-    """What was not declared, and what holds instead."""
+def _describe_defaults(options: SourceOptions, policy: Table | None, table: Table, inferred: bool) -> tuple[str, ...]:
+    """What was not declared, and what holds instead; and what is the owner's word."""
+    notes = [] if options.name is None else [FRAME_NAME_NOTE.format(name=options.name)]
     if policy is not None:
-        return ()
-    notes = []
+        return tuple(notes)
     missing = [] if table.unique else [name for name in ("max_groups", "max_rows") if getattr(options, name) is None]
     if missing:
         limits = {"max_groups": "in one group", "max_rows": "with one row per group"}
@@ -174,7 +206,7 @@ def _describe_defaults(options: SourceOptions, policy: Table | None, table: Tabl
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not declared: each {table.unit} counts "
             f"{', '.join(limits[name] for name in missing)}; other rows are dropped."
         )
-    if isinstance(options.source, str | Path) and str(options.source).lower().endswith((".csv", ".tsv")):
+    if inferred:
         notes.append("Column types were inferred from the file. Declare them in a policy (`discreet policy init`).")
     return tuple(notes)
 

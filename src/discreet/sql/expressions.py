@@ -29,6 +29,7 @@ from discreet.query.grid import (
     column_grid_range,
     floor_divisions_of,
     grid_range_of,
+    is_compared_unclipped,
     reached_values,
 )
 from discreet.query.schema import Kind, Table
@@ -83,6 +84,22 @@ def alias(value: SQL, name: str) -> SQL:
 def cast(value: SQL, kind: exp.DType) -> SQL:
     """A value as another type."""
     return exp.Cast(this=value, to=exp.DataType(this=kind))
+
+
+def prefix_with_length(value: SQL) -> list[SQL]:
+    """The text of a value that is not NULL, as parts to put together: its length, a colon, itself. Texts that are put
+    together like this never run together: the length says where each ends."""
+    text = cast(value, exp.DType.VARCHAR)
+    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]
+
+
+def encode_tuple(values: Sequence[SQL], dialect: Dialect) -> SQL:
+    """One text for several values, which differs where any of them does; NULL if one of them is.
+
+    A value is of a kind whose text tells its values apart: no real. So two tuples with the same text are the same tuple."""
+    missing = exp.or_(*(exp.Is(this=value.copy(), expression=exp.Null()) for value in values), copy=False)
+    texts = dialect.concat([part for value in values for part in prefix_with_length(value.copy())])
+    return exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=dialect.order_bytewise(exp.Paren(this=texts)))
 
 
 def int_literal(number: int) -> SQL:
@@ -190,8 +207,8 @@ class Lowering:
                 parts = self._lower_all(values, grid_range_of(value, self.table).exponent)
                 name = "GREATEST" if greatest else "LEAST"  # all engines pass over NULL
                 return exp.Anonymous(this=name, expressions=parts) if len(parts) > 1 else parts[0]
-            case ast.NullIf(value=inner, other=other):
-                return self._lower_null_if(inner, other)
+            case ast.NullIf():
+                return self._lower_null_if(value)
             case ast.DatePart(part=part, column=ref):
                 return self._lower_part(part, ref)
             case _:
@@ -250,12 +267,12 @@ class Lowering:
         above = exp.Paren(this=exp.Sub(this=scaled, expression=int_literal(first * divisor - division.plus)))
         return exp.Paren(this=exp.Add(this=self.dialect.divide(above, int_literal(divisor)), expression=int_literal(first)))
 
-    def _lower_null_if(self, inner: ast.Value, other: ast.Value) -> SQL:
+    def _lower_null_if(self, value: ast.NullIf) -> SQL:
         """NULL where both are equal. A plain column is compared with a number as it is, as everywhere, not clipped."""
-        if isinstance(inner, ast.Ref) and isinstance(other, ast.Number):
-            equal = exp.If(this=self._lower_compare(ast.Order.EQUAL, inner, other), true=exp.Null())
-            return exp.Case(ifs=[equal], default=self.lower_value(inner))
-        a, b = self._lower_aligned(inner, other)
+        if is_compared_unclipped(value, self.table):
+            equal = exp.If(this=self._lower_compare(ast.Order.EQUAL, value.value, value.other), true=exp.Null())
+            return exp.Case(ifs=[equal], default=self.lower_value(value.value))
+        a, b = self._lower_aligned(value.value, value.other)
         return exp.Nullif(this=a, expression=b)
 
     def _lower_moment(self, name: str) -> SQL:

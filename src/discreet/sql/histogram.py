@@ -21,9 +21,10 @@ CELL = "cell"
 
 
 def lower_cell_counts(
-    bounded: BoundedQuery, counts: CellCounts, source: exp.Expr, unit: str, dialect: Dialect
+    bounded: BoundedQuery, counts: CellCounts, source: exp.Expr, unit: str | None, dialect: Dialect
 ) -> exp.Select:
-    """The statement for one histogram of `bounded` over `source`, whose column `unit` identifies a unit."""
+    """The statement for one histogram of `bounded` over `source`, whose column `unit` identifies a unit; None where each row
+    is one."""
     statement = Statement(bounded, source, unit, dialect)
     kept = statement.select_rows({CELL: statement.lowering.lower_value(counts.cell)})
     at_kept, at_cells, at_ranked = (statement.steps[name] for name in ("kept", "cells", "ranked"))

@@ -20,6 +20,7 @@ units keep in each group (`_DistinctCountSql`), and put beside the totals of the
 `Statement` has what totals and histograms share: the rows that count, and the order in which contributions are kept.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
@@ -29,7 +30,15 @@ from sqlglot import exp
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery, grouping_keys
 from discreet.query.grid import MAX_PRODUCT
-from discreet.query.statistics import CentredSum, DistinctCount, RowCount, ScalarStatistic, UnitCount, ValueCount
+from discreet.query.statistics import (
+    CentredProduct,
+    CentredSum,
+    DistinctCount,
+    RowCount,
+    ScalarStatistic,
+    UnitCount,
+    ValueCount,
+)
 from discreet.sql.dialects import Dialect
 from discreet.sql.expressions import (
     SOURCE,
@@ -42,6 +51,7 @@ from discreet.sql.expressions import (
     int_literal,
     key_literal,
     least,
+    prefix_with_length,
     saturate,
     source_column,
 )
@@ -52,8 +62,9 @@ MANY_KEYS = 8
 """From so many keys on, an engine looks the key of a row up in a table instead of comparing it with a few constants."""
 
 
-def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> exp.Select:
-    """The statement for the totals of `bounded` over `source`, a table or subquery whose column `unit` identifies a unit."""
+def lower_totals(bounded: BoundedQuery, source: exp.Expr, unit: str | None, dialect: Dialect) -> exp.Select:
+    """The statement for the totals of `bounded` over `source`, a table or subquery whose column `unit` identifies a unit;
+    None where each row is one."""
     statement = Statement(bounded, source, unit, dialect)
     values = _Values(bounded.scalars, statement.lowering)
     statistics = [_lower_statistic(i, each, statement, values) for i, each in enumerate(bounded.totals)]
@@ -195,6 +206,10 @@ def _lower_statistic(index: int, statistic: ScalarStatistic, statement: "Stateme
         case CentredSum(value=value):
             counted = _ValueCountSql(f"{values.names[value]}_n", values.presence[value], statement.bounded.max_rows)
             return _CentredSumSql(statistic, values.names[value], f"sum{index}", counted, statement)
+        case CentredProduct(left=left, right=right):
+            counted = _ValueCountSql(f"{values.names[left]}_n", values.presence[left], statement.bounded.max_rows)
+            name, other = values.names[left], values.names[right]
+            return _CentredProductSql(statistic, name, f"sum{index}", counted, statement, other)
         case _:
             assert_never(statistic)
 
@@ -248,14 +263,14 @@ class _ValueCountSql:
 
 
 @dataclass(frozen=True, slots=True)
-class _CentredSumSql:
-    """Σ(value − centre)^power over the rows that `counted` counts.
+class _SumSql(ABC):
+    """A sum over the rows that `counted` counts.
 
     A unit with c > r values in a group counts as r of them: its sum s becomes s·r/c, truncated towards zero. Before that
     |s| is cut off where the product still fits 64 bits, which only shrinks it.
     """
 
-    statistic: CentredSum
+    statistic: CentredSum | CentredProduct
     value: str  # the column of `kept` that holds the value in grid steps
     name: str  # of its column in `pairs`
     counted: _ValueCountSql
@@ -277,17 +292,50 @@ class _CentredSumSql:
     def total_of_rows(self) -> SQL:
         return saturate(self._sum(), self.statement.dialect)
 
+    @abstractmethod
+    def _sum(self) -> SQL:
+        """The sum over rows, before any cap."""
+
+    def _add(self, term: SQL) -> SQL:
+        """The sum of a term over rows."""
+        bounded = self.statement.bounded
+        return self.statement.dialect.add(term, bounded.max_contribution(self.statistic) // bounded.max_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _CentredSumSql(_SumSql):
+    """Σ(value − centre)^power."""
+
+    statistic: CentredSum
+
     def _sum(self) -> SQL:
         """Σ(v − c) is Σv − c·n: engines then add up a value once, however many centres it is taken from."""
         bounded, dialect = self.statement.bounded, self.statement.dialect
-        value, centre, power = column(self.value), self.statistic.centre, self.statistic.power
+        centre, power = self.statistic.centre, self.statistic.power
         if power == 1 and centre != 0:
             wide = exp.cast(int_literal(centre), dialect.wide_type, dialect=dialect.name)
             taken = exp.Mul(this=wide, expression=self.counted.total_of_rows())
-            return exp.Sub(this=dialect.add(value, bounded.grid_range(self.statistic).magnitude), expression=taken)
-        distance: SQL = value if centre == 0 else exp.Paren(this=exp.Sub(this=value, expression=int_literal(centre)))
-        term = distance if power == 1 else exp.Mul(this=distance, expression=distance.copy())
-        return dialect.add(term, bounded.max_contribution(self.statistic) // bounded.max_rows)
+            added = dialect.add(column(self.value), bounded.grid_range(self.statistic).magnitude)
+            return exp.Sub(this=added, expression=taken)
+        distance = _distance(self.value, centre)
+        return self._add(distance if power == 1 else exp.Mul(this=distance, expression=distance.copy()))
+
+
+@dataclass(frozen=True, slots=True)
+class _CentredProductSql(_SumSql):
+    """Σ(value − centre)·(other − its centre). Either value is NULL where the other is, and so is their product."""
+
+    statistic: CentredProduct
+    other: str  # the column of `kept` that holds the other value in grid steps
+
+    def _sum(self) -> SQL:
+        left, right = self.statistic.left_centre, self.statistic.right_centre
+        return self._add(exp.Mul(this=_distance(self.value, left), expression=_distance(self.other, right)))
+
+
+def _distance(name: str, centre: int) -> SQL:
+    value = column(name)
+    return value if centre == 0 else exp.Paren(this=exp.Sub(this=value, expression=int_literal(centre)))
 
 
 class _Values:
@@ -299,8 +347,10 @@ class _Values:
     """
 
     def __init__(self, statistics: Sequence[ScalarStatistic], lowering: Lowering) -> None:
+        pairs = [value for each in statistics if isinstance(each, CentredProduct) for value in (each.left, each.right)]
         values = dict.fromkeys(each.value for each in statistics if isinstance(each, ValueCount | CentredSum))
-        summed = {each.value for each in statistics if isinstance(each, CentredSum)}
+        values |= dict.fromkeys(pairs)
+        summed = {*(each.value for each in statistics if isinstance(each, CentredSum)), *pairs}
         apart = {value for value in summed if lowering.dialect.recomputes and isinstance(value, ast.Ref)}
         self.names = {value: f"value{i}" for i, value in enumerate(values)}
         self.presence = {value: f"{name}_there" if value in apart else name for value, name in self.names.items()}
@@ -317,11 +367,11 @@ class _Values:
 class Statement:
     """The rows that count, and the order in which a unit's contributions are kept.
 
-    Rows count if they belong to a real unit, pass WHERE and have a listed key. The order is that of a salted hash, which
-    depends on the unit and the contribution itself alone.
+    Rows count if they belong to a real unit (each does where a row is a unit), pass WHERE and have a listed key. The order
+    is that of a salted hash, which depends on the unit and the contribution itself alone.
     """
 
-    def __init__(self, bounded: BoundedQuery, source: exp.Expr, unit: str, dialect: Dialect) -> None:
+    def __init__(self, bounded: BoundedQuery, source: exp.Expr, unit: str | None, dialect: Dialect) -> None:
         self.bounded, self.source, self.unit, self.dialect = bounded, source, unit, dialect
         self.lowering = Lowering(bounded.table, dialect)
         self.key_names = [f"key{i}" for i in range(len(bounded.query.groups))]
@@ -346,12 +396,13 @@ class Statement:
         """One row per row that counts: unit, keys, and these values."""
         query = self.bounded.query
         keys = [self.lowering.lower_key(group.value) for group in query.groups]
-        columns = [alias(source_column(self.unit), UNIT)]
+        columns = [alias(int_literal(1) if self.unit is None else source_column(self.unit), UNIT)]
         columns += [alias(key, name) for key, name in zip(keys, self.key_names, strict=True)]
         columns += [alias(value, name) for name, value in values.items()]
         rows = exp.select(*columns, copy=False)
         rows = rows.from_(exp.alias_(self.source, SOURCE, table=True, quoted=True, copy=False), copy=False)
-        rows = rows.where(exp.Not(this=exp.Is(this=source_column(self.unit), expression=exp.Null())), copy=False)
+        if self.unit is not None:
+            rows = rows.where(exp.Not(this=exp.Is(this=source_column(self.unit), expression=exp.Null())), copy=False)
         if query.where is not None:
             rows = rows.where(self.lowering.lower_where(query.where), copy=False)
         return rows if self.filters_late else rows.where(*self._key_conditions(keys), copy=False)
@@ -410,14 +461,9 @@ class Statement:
         """The order of md5 of salt, unit and these columns, ties broken by the columns themselves. The length of each part
         precedes it, so that two inputs never run together."""
         salt, dialect = self.bounded.table.salt, self.dialect
-        parts = [exp.Literal.string(f"{len(salt)}:{salt}"), *_prefix_with_length(UNIT)]  # a unit is never missing
+        parts = [exp.Literal.string(f"{len(salt)}:{salt}"), *prefix_with_length(column(UNIT))]  # a unit is never missing
         for name in names:
             missing = exp.If(this=exp.Is(this=column(name), expression=exp.Null()), true=exp.Literal.string("-"))
-            parts.append(exp.Case(ifs=[missing], default=dialect.concat(_prefix_with_length(name))))
+            parts.append(exp.Case(ifs=[missing], default=dialect.concat(prefix_with_length(column(name)))))
         hashed = dialect.order_bytewise(exp.MD5(this=dialect.concat(parts)))
         return exp.Order(expressions=[exp.Ordered(this=hashed), *(exp.Ordered(this=column(name)) for name in names)])
-
-
-def _prefix_with_length(name: str) -> list[SQL]:
-    text = cast(column(name), exp.DType.VARCHAR)
-    return [cast(exp.Length(this=text.copy()), exp.DType.VARCHAR), exp.Literal.string(":"), text]

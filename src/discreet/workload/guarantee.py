@@ -13,8 +13,9 @@ from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
 from discreet.query.answer import explain_sensitivity
-from discreet.query.ast import to_sql
+from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
+from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
@@ -46,11 +47,12 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
     table, point = plan.session.table, _published_point(answers)
     label = "" if plan.session.label is None else f", labelled {format_markdown_code(plan.session.label)}"
     delta = f" and **δ = {format_up(point.delta, 3)}**" if point.delta else ""
+    assumption = "" if table.unit_columns else f" {ROW_UNIT_NOTE}"
     return (
         f"All {len(plan.bounded_queries)} tables together are differentially private with **ε = "
         f"{format_up(point.epsilon, SHOWN_DIGITS)}**"
         f"{delta}, for each **{escape_markdown(table.unit)}** as a whole. They are about the rows of "
-        f"{format_markdown_code(table.name)}{label}."
+        f"{format_markdown_code(table.name)}{label}.{assumption}"
     )
 
 
@@ -176,10 +178,13 @@ def _describe_tables(plan: WorkloadPlan, answers: WorkloadAnswers, missing_chart
         estimates = [estimate for _, row in answer.rows for estimate in row]
         reliable = sum(estimate.reliable for estimate in estimates)
         first = format_interval(estimates[0].value, estimates[0].lower, estimates[0].upper) if estimates else "none"
-        sql = format_markdown_code(to_sql(bounded.query, bounded.table.unit)).replace("|", "\\|")
+        text = to_sql(bounded.query, bounded.table.unit) + format_view(bounded.query.view)
+        sql = format_markdown_code(text).replace("|", "\\|")
         chart = "its chart could not be drawn" if query.name in missing_charts else f"[chart]({query.name}.svg)"
         lines.append(f"| [{query.name}]({query.name}.csv) ({chart}) | {sql} | {len(estimates)} | {reliable} | {first} |")
-    return "\n".join(lines)
+    viewed = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
+    notes = [f"`{name}`: {escape_markdown(answer.view_note)}" for name, answer in viewed if answer.view_note]
+    return "\n\n".join(("\n".join(lines), *notes))
 
 
 # -- provenance -------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from discreet.paths import read_text
 from discreet.query.calibrate import check_size, read_error
 from discreet.query.parser import QueryLike
 from discreet.session.connect import open_account, open_session
-from discreet.session.options import SOURCE_OPTIONS, SourceOptions
+from discreet.session.options import WRITTEN_OPTIONS, SourceOptions
 from discreet.session.session import Session
 
 Error: TypeAlias = str | Number
@@ -231,7 +231,7 @@ class Workload(SourceOptions):
         yield "budget.ledger", self.ledger
         for option in _PATH_OPTIONS:
             value = getattr(self, option)
-            if SOURCE_OPTIONS[option].kind is not dict:
+            if WRITTEN_OPTIONS[option].kind is not dict:
                 yield option, value
             elif isinstance(value, Mapping):
                 yield from ((f"{option}.{name}", place) for name, place in value.items())
@@ -240,14 +240,15 @@ class Workload(SourceOptions):
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|(^|[?&\s])\w*password\s*=", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|spark:", re.IGNORECASE)
 
-_PATH_OPTIONS = [name for name, spec in SOURCE_OPTIONS.items() if spec.is_path]
-TABLE_KEYS = {name for name, spec in SOURCE_OPTIONS.items() if spec.kind is dict} | {"budget", "questions"}
-TOP_LEVEL_KEYS = SOURCE_OPTIONS.keys() | TABLE_KEYS | {"title", "confidence"}
+_PATH_OPTIONS = [name for name, spec in WRITTEN_OPTIONS.items() if spec.is_path]
+TABLE_KEYS = {name for name, spec in WRITTEN_OPTIONS.items() if spec.kind is dict} | {"budget", "questions"}
+TOP_LEVEL_KEYS = WRITTEN_OPTIONS.keys() | TABLE_KEYS | {"title", "confidence"}
 BUDGET_KEYS = {"epsilon", "delta", "currency", "ledger", "account", "id"}
 QUERY_KEYS = {"sql", "error", "size", "weight"}
-TEXT_KEYS = {name for name, spec in SOURCE_OPTIONS.items() if spec.kind is str} | {
+TEXT_KEYS = {name for name, spec in WRITTEN_OPTIONS.items() if spec.kind is str} | {
     "title", "currency", "ledger", "account", "id", "sql",
 }  # fmt: skip
+LIST_KEYS = {name for name, spec in WRITTEN_OPTIONS.items() if spec.kind is list}
 PATH_KEYS = {*_PATH_OPTIONS, "ledger"}
 
 
@@ -352,6 +353,8 @@ def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, prob
                 raise BadParameter(key, "given", "there is no such key", _suggest_key(name, allowed))
             if name in TEXT_KEYS and not (isinstance(value, str) and value):
                 raise BadParameter(key, repr(value), "not a text", f'write {name} = "…"')
+            if name in LIST_KEYS and not (value and isinstance(value, str | list)):
+                raise BadParameter(key, repr(value), "neither a text nor a list of texts", f'write {name} = "…"')
             if name in TABLE_KEYS and not isinstance(value, dict):
                 raise BadParameter(key, repr(value), "not a table", f"write [{name}]")
             found[name] = _resolve_paths(value, key, beside) if name in PATH_KEYS else value

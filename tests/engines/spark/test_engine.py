@@ -19,8 +19,10 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from discreet import BadParameter, EngineFailed, SourceQuarantined, SourceRefused, connect
+from discreet.engines.base import Fingerprint
 from discreet.engines.spark.engine import Origin, Spark, resolve_table
 from discreet.engines.spark.session import NOISY_LOGGERS, silence_spark
+from discreet.ledger import open_ledger
 from discreet.query.schema import Kind
 from discreet.sql.dialects import SPARK
 from tests.support.conformance import find_differences, find_join_differences
@@ -30,17 +32,20 @@ from tests.support.expression_laws import EXTREMES, find_wrong_extremes, find_wr
 from tests.support.failed_queries import COUNTS, FileLedger
 from tests.support.failed_queries import count_by_dept as retry_count
 from tests.support.parquet_files import MIXED_TYPES, write_two_files
+from tests.support.random_tables import with_row_units, with_several_columns
 from tests.support.replaying import AGGREGATES, replay_every_aggregate
 from tests.support.spark_session import GLOBAL_SCHEMA, count_jobs, open_world, run_spark
 from tests.support.spark_sources import check_sources
 
-MAX_JOBS = 170
+MAX_JOBS = 220
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     with run_spark(adaptive=False, warehouse=tmp_path / "warehouse") as session:
         check_totals(session)
+        check_units(session)
+        check_names(session, tmp_path)
         check_replay(session)
         check_expressions(session)
         check_types(session)
@@ -61,6 +66,32 @@ def test_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.C
 def check_totals(session: SparkSession) -> None:
     assert find_differences(partial(open_world, session), range(100, 110), 2) == []
     assert find_join_differences(partial(open_world, session), range(3), 1) == []
+
+
+def check_units(session: SparkSession) -> None:
+    """Units that are rows, or that several columns identify."""
+    for declare in (with_row_units, with_several_columns):
+        assert find_differences(partial(open_world, session), range(200, 205), 2, declare) == []
+        assert find_join_differences(partial(open_world, session), range(200, 202), 1, declare) == []
+
+
+def check_names(session: SparkSession, folder: Path) -> None:
+    """A frame that its owner named is the same data in every session, and is validated each time all the same."""
+    open_ledger(folder / "named.ledger", create=True).open_account("hr", epsilon=1)
+    query = "SELECT COUNT(*) AS n FROM visits_2026"
+    found = []
+    for _ in range(2):
+        frame = session.range(100).selectExpr("id", "id % 7 AS days")
+        visits = connect(frame, name="visits_2026", unit="id", unique=True, ledger=folder / "named.ledger")
+        assert visits.engine.compute_fingerprint(["id"]) == Fingerprint(None)
+        answer = visits.ask(query, epsilon=0.5)
+        assert "is the word of the data owner" in answer.explanation
+        found.append(answer.rows)
+    assert found[0] == found[1]
+    with pytest.raises(BadParameter, match="not a name for a frame"):
+        connect(session.range(3), name="a b", unit="id", epsilon=1)
+    with pytest.raises(BadParameter, match="has a column 'row'"):
+        connect(session.range(3).selectExpr("id AS row"), unit="row", epsilon=1)
 
 
 def check_replay(session: SparkSession) -> None:

@@ -35,6 +35,13 @@ def test_a_catastrophe_exposes_all_at_once() -> None:
     assert not is_plausible(often["disasters"], 1000, 0.5)  # a mutant with twice the probability is noticed
 
 
+def test_usual_answers_of_a_catastrophe_are_noisy_counts() -> None:
+    result = run("catastrophe", people=50, delta=0.25, releases=200, epsilon=0.5)
+    assert result.numbers["epsilon"] == 0.5
+    assert "(0.5, δ)-private" in str(result)
+    assert "A usual answer looks harmless: " in str(result)
+
+
 def test_name_and_shame_exposes_at_least_one_in_most_releases() -> None:
     found = get_result("name-and-shame").numbers
     at_least_one = 1 - Fraction(999, 1000) ** 1000
@@ -48,7 +55,7 @@ def test_name_and_shame_exposes_at_least_one_in_most_releases() -> None:
 
 @pytest.mark.parametrize("unsafe", [Catastrophe(0.001), NameAndShame(0.001)])
 def test_only_notions_with_a_delta_have_a_finite_cost(unsafe: Catastrophe | NameAndShame) -> None:
-    assert delta(unsafe.event(), 0).upper == pytest.approx(0.001)
+    assert delta(unsafe.event(), unsafe.event().epsilon).upper == pytest.approx(0.001)
     assert renyi(unsafe.event(), 2) == zcdp(unsafe.event()) == inf
 
 
@@ -64,5 +71,5 @@ def test_an_account_accepts_only_the_delta_that_it_has(tmp_path) -> None:  # typ
     with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
         tight, loose = ledger.open_account("tight", 1, 1e-9), ledger.open_account("loose", 1, 0.01)
         with pytest.raises(BudgetExceeded, match="δ"):
-            tight.reserve(compose(Catastrophe(0.001).event()), measurement="all")
-        loose.reserve(compose(Catastrophe(0.001).event()), measurement="all")  # within its δ
+            tight.reserve(compose(Catastrophe(0.001, 0.1).event()), measurement="all")
+        loose.reserve(compose(Catastrophe(0.001, 0.1).event()), measurement="all")  # within its δ

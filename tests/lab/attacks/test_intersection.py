@@ -24,6 +24,7 @@ from discreet.lab.attacks.intersection import (
     SIX_ANONYMOUS,
     candidates,
     covers,
+    find_leaks,
     group_sizes,
     k_anonymity,
     max_guess_probability_among,
@@ -34,6 +35,21 @@ from tests.support.chance import is_plausible
 @cache
 def get_result() -> AttackResult:
     return run("intersection")
+
+
+def test_a_single_table_leaks() -> None:
+    """[S4]: everyone in their thirties has cancer, and nobody has a broken leg; by a plain search through the rows."""
+    leaks = find_leaks(FOUR_ANONYMOUS)
+    assert leaks.same_in_group == {("130**", "3*", "*"): "Cancer"}
+    assert {row["condition"] for row in FOUR_ANONYMOUS if row["age"] == "3*"} == {"Cancer"}
+    assert "Broken leg" in leaks.absent
+    assert all(row["condition"] not in leaks.absent for row in FOUR_ANONYMOUS)
+    assert find_leaks(SIX_ANONYMOUS).same_in_group == {}
+    mended = [*FOUR_ANONYMOUS, {**FOUR_ANONYMOUS[4], "condition": "Broken leg"}]
+    assert find_leaks(mended).same_in_group == {}, "a mutant that only looks at the first rows is noticed"
+    assert "Broken leg" not in find_leaks(mended).absent
+    found = get_result().numbers
+    assert (found["thirties"], "Broken leg" in found["absent"]) == ("Cancer", True)
 
 
 def test_the_tables_are_4_anonymous_and_6_anonymous() -> None:

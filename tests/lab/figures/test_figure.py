@@ -17,6 +17,7 @@ from discreet.lab import FIGURES
 from discreet.lab.figures import Numbers
 from discreet.lab.figures import figure as drawing
 from discreet.lab.figures.figure import read_numbers, render_png, save_png
+from discreet.lab.figures.terminal import draw_text
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "docs" / "pictures").glob("*.png"))
@@ -102,13 +103,49 @@ def test_captions_have_source_and_errata() -> None:
     for figure in FIGURES.values():
         assert "Source: [" in figure.caption
         assert figure.caption.count("Erratum") == len(figure.errata)
-    assert "311.77" in FIGURES["composition-10000"].caption
-    assert "k = 265" in FIGURES["variants"].caption
+        assert len(figure.caption.split("\n")[0]) < 300, "captions are short"
+        assert all(len(line) < 80 for line in figure.caption.split("\n")[1:])
+        assert "{" not in figure.title + figure.caption
+    assert "Erratum 1 [N1]" in FIGURES["composition-10000"].caption
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_parameter_changes_the_numbers_or_is_refused(name: str) -> None:
+    figure = FIGURES[name]
+    for option, value in figure.options.items():
+        halved = max(1, value // 2) if isinstance(value, int) else value / 2
+        changed = figure.with_options(**{option: halved}).numbers()
+        same = all(np.array_equal(changed[part], values) for part, values in numbers(name).items() if part in changed)
+        assert not same or set(changed) != set(numbers(name)), f"{name} does not read {option}"
+        for wrong in (-1, 0, "many", None, float("nan"), True):
+            with pytest.raises(BadParameter, match=option):
+                figure.with_options(**{option: wrong})
+    with pytest.raises(BadParameter, match="not a parameter"):
+        figure.with_options(speed=3)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_in_the_terminal(name: str) -> None:
+    lines = draw_text(numbers(name))
+    assert len(lines) > 5
+    assert max(map(len, lines)) < 120
+    text = "\n".join(lines)
+    for part, values in numbers(name).items():
+        assert part in text or values.ndim == 1, part
+
+
+def test_the_terminal_shows_where_a_line_is() -> None:
+    rising, falling = np.arange(10.0), np.arange(10.0)[::-1]
+    drawn = draw_text({"x": np.arange(10), "up": rising, "down": falling}, width=10, height=10)
+    assert [row[12:].index("a") for row in drawn[:10] if "a" in row[12:]] == list(range(9, -1, -1))
+    assert [row[12:].index("b") for row in drawn[:10] if "b" in row[12:]] == list(range(10))
+    wide = draw_text({"x": np.array([1, 10, 100, 1000]), "y": np.array([1.0, 10, 100, 1000])}, width=4, height=4)
+    assert [row[12:].find("a") for row in wide[:4]] == [3, 2, 1, 0], "logarithmic over three decades"
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     save_png(FIGURES["noise-l1"], tmp_path / "é.png")
-    assert read_numbers(tmp_path / "é.png")["k"][-1] == 100
+    assert read_numbers(tmp_path / "é.png")["k"][-1] == 10
     with pytest.raises(BadParameter, match="No such file or directory"):
         save_png(FIGURES["noise-l1"], tmp_path / "nowhere" / "x.png")
 

@@ -102,7 +102,7 @@ def test_composition(name: str, small: float, checked: tuple[int, ...]) -> None:
             assert response_delta(epsilon, int(k[i]), exact[i]) <= 1e-4 * (1 + 1e-9)
             assert exact[i] == k[i] * epsilon or response_delta(epsilon, int(k[i]), exact[i] * (1 - 1e-6)) > 1e-4
         ends = 2 * log(1e4) / (exp(epsilon) - 1) ** 2
-        assert n[f"hypothesis ends, ε = {epsilon:g}"] == pytest.approx(ends, rel=1e-12)
+        assert n[f"proven to k, ε = {epsilon:g}"] == pytest.approx(ends, rel=1e-12)
         inside = k <= ends
         assert (n["as printed"] >= n[f"exact, ε = {epsilon:g}"])[inside].all(), "the short form holds under its hypothesis"
 
@@ -137,24 +137,32 @@ def test_averaging() -> None:
 
 
 def test_noise_l1() -> None:
+    """The text's parameters: ε = 0.1 and k ≤ 10, so 100 at the end."""
     n = numbers("noise-l1")
-    assert (n["sequential"] == n["k"]).all()
-    assert (n["vectorised"] == n["k"]).all()
-    assert not (n["vectorised"] == np.sqrt(n["k"])).all(), "erratum 5: with the labels swapped it would be √k"
+    assert list(n["k"]) == list(range(1, 11))
+    assert n["sequential"] == pytest.approx(n["k"] / 0.1, rel=1e-12)
+    assert (n["sequential"] == n["vectorised"]).all()
+    assert n["vectorised"][-1] == 100
+    assert not (n["vectorised"] == np.sqrt(n["k"]) / 0.1).all(), "erratum 5: with the labels swapped it would be √k"
+    assert FIGURES["noise-l1"].with_options(epsilon=1, k=100).numbers()["vectorised"][-1] == 100
 
 
 def test_noise_l2() -> None:
+    """The text's parameters: ε = 0.1, δ = 1e-5, k ≤ 100, so 2.16e7 at the end of the line as plotted."""
     n = numbers("noise-l2")
     k, delta = n["k"], 1e-5
-    assert n["sequential"] == pytest.approx(16 * k * log(2 / delta) * np.log(2.5 * k / delta), rel=1e-9)
-    assert n["vectorised"] == pytest.approx(2 * k * log(1.25 / delta), rel=1e-9)
-    assert n["as plotted"] == pytest.approx(16 * k * log(1 / delta) * log(1.25 / delta), rel=1e-9)
+    assert (k[0], k[-1]) == (1, 100)
+    assert n["as plotted"][-1] == pytest.approx(2.16e7, rel=2e-3)
+    assert n["as plotted"] == pytest.approx(16 * k * log(1e5) * log(1.25e5) / 0.01, rel=1e-12)
+    assert n["sequential"] == pytest.approx(16 * k * log(2 / delta) * np.log(2.5 * k / delta) / 0.01, rel=1e-9)
+    assert n["vectorised"] == pytest.approx(2 * k * log(1.25 / delta) / 0.01, rel=1e-9)
+    for i in (0, len(k) - 1):
+        sigma = sqrt(n["exact"][i] / k[i])
+        assert gaussian_delta(sigma, 0.1) <= delta * (1 + 1e-9) < gaussian_delta(sigma * (1 - 1e-7), 0.1) * (1 + 1e-6)
+    assert (n["exact"] < n["vectorised"]).all()
+    assert n["exact"] == pytest.approx(k * n["exact"][0], rel=1e-9)
     assert (n["as plotted"] < n["sequential"]).all(), "erratum 4: the plot's noise is too little for its own derivation"
-    one = sqrt(n["exact"][0])
-    assert n["exact"] == pytest.approx(k * one**2, rel=1e-9)
-    assert gaussian_delta(one, 1) <= delta < gaussian_delta(one * (1 - 1e-9), 1)
-    ratio = n["sequential"] / n["vectorised"]
-    assert 100 < ratio.min() < ratio.max() < 145, "as the caption says"
+    assert n["sequential"] / n["vectorised"] == pytest.approx(8 * log(2e5) * np.log(2.5e5 * k) / log(1.25e5), rel=1e-9)
 
 
 def test_variants() -> None:
@@ -175,6 +183,13 @@ def test_variants() -> None:
     each = np.sqrt(2 * np.log(1.25 / (delta / (2 * k)))) / sigma
     long = each * np.sqrt(2 * k * log(2 / delta)) + k * each * np.expm1(each)
     assert n["advanced"] == pytest.approx(np.minimum(long, k * each), rel=1e-9)
+    assert n["advanced"][-1] == pytest.approx(3.846, abs=5e-4)
+    each_printed = sqrt(2 * log(1.25 / delta)) / sigma
+    assert n["advanced, as printed"] == pytest.approx(2 * each_printed * np.sqrt(2 * k * log(1 / delta)), rel=1e-12)
+    assert n["advanced, as printed"][-1] == pytest.approx(5.198, abs=5e-4)
+    assert n["δ of the printed line at the end"] == pytest.approx(501 * delta, rel=1e-12), "erratum 10"
+    assert n["moments, as in the code"] == pytest.approx(4 * np.sqrt(k * log(1 / delta)) / sigma, rel=1e-12)
+    assert n["moments, as in the code"][-1] == pytest.approx(1.517, abs=5e-4)
     assert (n["exact"] <= n["zCDP, improved"]).all()
     assert (n["zCDP, improved"] <= n["zCDP"]).all()
     assert (n["zCDP"][1:] <= n["advanced"][1:]).all()
@@ -188,6 +203,65 @@ def test_variants_erratum_4() -> None:
     nearest = n["k"][gap60.argmin()]
     assert 255 <= nearest <= 275
     assert gap60.min() < 1e-4 < 0.1 < gap20.min(), "α = 20 touches nothing in the figure"
+
+
+def test_orders() -> None:
+    n = numbers("orders")
+    order, rho = n["α"], 500 / (2 * 200**2)
+    assert list(order) == list(range(2, 101))
+    assert n["classic"] == pytest.approx(order * rho + log(1e5) / (order - 1), rel=1e-12)
+    improved = order * rho + (log(1e5) - np.log(order)) / (order - 1) + np.log(1 - 1 / order)
+    assert n["improved"] == pytest.approx(improved, rel=1e-9)
+    assert (n["best α, classic"], n["best α, improved"]) == (44, order[improved.argmin()])
+    assert n["ε there, classic"] == pytest.approx(0.54274, abs=5e-6) == n["classic"].min()
+    assert n["ε there, improved"] == n["improved"].min()
+    assert n["exact"] == pytest.approx(0.3846923540510616, rel=1e-9)
+    assert (n["exact"] <= n["improved"]).all()
+    other = FIGURES["orders"].with_options(k=100).numbers()
+    assert other["best α, classic"] != 44, "a mutant with another k is noticed"
+
+
+def test_growth() -> None:
+    n = numbers("growth")
+    k = n["k"]
+    assert (k[0], k[-1]) == (1, 1000)
+    harmonic = np.array([mp.harmonic(int(one)) for one in k], float)
+    assert n["Laplace, exact"] == pytest.approx(k * harmonic, rel=1e-12)
+    assert n["Laplace, bound"] == pytest.approx(k * (np.log(k) + 1), rel=1e-12)
+    sigma = 4.224679
+    for i in (0, 10, len(k) - 1):
+        most = mp.quad(lambda x, i=i: 1 - mp.erf(x / mp.sqrt(2)) ** int(k[i]), [0, 1, 2, 4, 8, 12])
+        assert n["Gaussian, exact"][i] == pytest.approx(float(sqrt(k[i]) * sigma * most), rel=1e-5)
+    assert (n["Gaussian, exact"] < n["Gaussian, bound"]).all()
+    assert (n["Laplace, exact"] <= n["Laplace, bound"] * (1 + 1e-12)).all()
+    first = int(n["Gaussian wins from, E max"])
+    assert ((n["Gaussian, exact"] < n["Laplace, exact"]) == (k >= first)).all()
+    assert n["Laplace, exact"][-1] / n["Laplace, exact"][-9] > 2 * n["Gaussian, exact"][-1] / n["Gaussian, exact"][-9]
+
+
+def test_bad_set() -> None:
+    n = numbers("bad-set")
+    sigma = sqrt(2 * log(2e5))
+    assert n["σ"] == pytest.approx(sigma, rel=1e-12)
+    assert n["with"] == pytest.approx(stats.norm.pdf(n["y"], 0, sigma), rel=1e-9)
+    assert n["without"] == pytest.approx(stats.norm.pdf(n["y"], -1, sigma), rel=1e-9)
+    bad = float(n["bad from"])
+    loss = log(stats.norm.pdf(bad, 0, sigma) / stats.norm.pdf(bad, -1, sigma))
+    assert loss == pytest.approx(1, rel=1e-9), "the bad set begins where the privacy loss is ε"
+    assert n["P(bad)"] == pytest.approx(stats.norm.sf(bad / sigma), rel=1e-9)
+    assert n["least δ"] == pytest.approx(float(gaussian_delta(sigma, 1)), rel=1e-9)
+    assert n["least δ"] < n["P(bad)"] < 1e-5 < n["P(|y| > printed)"] == pytest.approx(4.8e-4, rel=0.01)
+
+
+def test_cells() -> None:
+    n = numbers("cells")
+    assert n["exact"].tolist() == [20, 32, 27, 9, 18, 40, 35, 10]
+    assert (n["scale at ε"], n["scale at ε/8"]) == (1, 8)
+    for scale, name in ((1, "ε"), (8, "ε/8")):
+        a, error = exp(-1 / scale), float(n[f"error at {name}, 95%"])
+        beyond = 2 * a ** (error + 1) / (1 + a)
+        assert (1 - beyond) ** 8 >= 0.95 > (1 - beyond / a) ** 8
+        assert 0 < np.abs(n[f"private at {name}"] - n["exact"]).max() < 3 * error
 
 
 # -- the coin ---------------------------------------------------------------------------------------------------------------
@@ -275,11 +349,16 @@ def test_k_anonymity() -> None:
     of_28 = [{row[3] for row in n[t].tolist() if row[1] == age} for t, age in (("first", "<30"), ("second", "<35"))]
     assert set(n["possible by both"].tolist()) == of_28[0] & of_28[1] == {"AIDS"}
     assert min(map(len, of_28)) > 1, "neither table alone reveals it"
+    thirties = {row[3] for row in n["first"].tolist() if row[1] == "3*"}
+    assert thirties == {"Cancer"}, "but the first table alone reveals the thirties"
+    assert n["groups with one condition"].tolist() == ["3*: Cancer"]
+    assert "Broken leg" in n["absent from the first"]
+    assert not set(n["absent from the first"].tolist()) & {row[3] for row in n["first"].tolist()}
 
 
 def test_every_figure_has_a_test() -> None:
     names = "laplace-gaussian composition-100 composition-10000 averaging noise-l1 noise-l2 variants indistinguishable " \
-        "laplace-densities coin-sd coin-histogram exp-bounds k-anonymity"  # fmt: skip
+        "laplace-densities coin-sd coin-histogram exp-bounds k-anonymity orders growth bad-set cells"  # fmt: skip
     assert list(FIGURES) == names.split()
     tested = {name for name in globals() if name.startswith("test_")}
     for name in FIGURES:

@@ -12,6 +12,7 @@ from discreet._numbers import (
     Number,
     check_positive,
     check_probability,
+    floor_float,
     largest_where,
     nearest_float,
     smallest_where,
@@ -211,6 +212,21 @@ def gaussian_mu(epsilon: Number, delta: Number) -> float:
     """
     eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
     return largest_where(lambda mu: _delta(Fraction(mu), eps, upper=True) <= target)
+
+
+def normal_tail_up(x: Fraction) -> float:
+    """P(N(0, 1) > x), rounded up: the argument is rounded down, and φ(x)·R(x) carries its error bound.
+
+    >>> normal_tail_up(Fraction(0)) >= 0.5
+    True
+    """
+    if abs(x) > 40:
+        return 1.0 if x < 0 else 1e-307
+    at = floor_float(x)
+    density, spread = _density(at)
+    if at < 0:
+        return min(1.0, 1 - density * (1 - spread) * _mills(-at, -1) + 2.0**-51)
+    return min(1.0, density * (1 + spread) * _mills(at, 1) * (1 + 2.0**-51) + 1e-307)
 
 
 def _delta(mu: Fraction, epsilon: Fraction, *, upper: bool) -> float:

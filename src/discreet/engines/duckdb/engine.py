@@ -10,6 +10,7 @@ of parts depends on the data, and must make no difference to any total.
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,22 +47,40 @@ from discreet.engines.duckdb.connection import (
     refuse_closed_files,
     refuse_without_access,
 )
-from discreet.engines.duckdb.files import compute_parquet_fingerprint, create_parquet_view, load_csv, read_physical_type
+from discreet.engines.duckdb.files import (
+    compute_parquet_fingerprint,
+    create_parquet_view,
+    load_arrow,
+    load_csv,
+    read_physical_type,
+)
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
-from discreet.engines.duckdb.types import identity_reader_of, kind_of, reader_of
+from discreet.engines.duckdb.rows import load_json_lines, load_sheet
+from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, reader_of
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.paths import format_path, format_suffix
 from discreet.query import ast
 from discreet.query.contribution import BoundedQuery
-from discreet.query.schema import Column, Kind, PublicTable, Table
+from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
 from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import DUCKDB
 from discreet.sql.expressions import SATURATION_LIMIT, column, int_literal, shorten_name
 
-READERS = {".csv": load_csv, ".tsv": load_csv, ".parquet": create_parquet_view}
-_CSV_HINT = "check that it is CSV in UTF-8, with the same number of cells in every row"
-FORMAT_HINTS = {".csv": _CSV_HINT, ".tsv": _CSV_HINT, ".parquet": "check that it is Parquet"}
+_CSV = (load_csv, "check that it is CSV in UTF-8, with the same number of cells in every row")
+_JSON_LINES = (load_json_lines, "check that each line is one JSON object")
+_ARROW = (load_arrow, "check that it is Arrow")
+READERS: dict[str, tuple[Callable[..., Loaded], str]] = {
+    **{f"{suffix}{end}": _CSV for suffix in (".csv", ".tsv") for end in ("", ".gz", ".zst")},
+    **{f"{suffix}{end}": _JSON_LINES for suffix in (".jsonl", ".ndjson") for end in ("", ".gz")},
+    **dict.fromkeys((".arrow", ".feather"), _ARROW),
+    ".xlsx": (load_sheet, "check that it is .xlsx"),
+    ".parquet": (create_parquet_view, "check that it is Parquet"),
+}
+"""How files are read, by the ends of their names, and what to check if one cannot be read."""
+TYPED = (".parquet", ".arrow", ".feather")
+"""The ends of names of files whose columns have types of their own."""
+_SHEET = re.compile(r"(.*\.xlsx)#(.+)", re.IGNORECASE | re.DOTALL)
 RESOURCES = (duckdb.IOException, duckdb.InterruptException, duckdb.ConnectionException, duckdb.HTTPException)
 BATCH = 20_000
 PART_COUNTS = (8, 64, 512)
@@ -79,9 +98,10 @@ class Part:
     index: int
     count: int
 
-    def restrict(self, source: exp.Expr, unit: str) -> exp.Expr:
-        """Keep the rows of these units. A unit is no real number and has no collation, so equal units have equal hashes."""
-        hashed = exp.Anonymous(this="hash", expressions=[column(shorten_name(unit))])
+    def restrict(self, source: exp.Expr, unit: Sequence[str]) -> exp.Expr:
+        """Keep the rows of these units, which these columns identify. A unit is no real number and has no collation, so
+        equal units have equal hashes. Where each row is a unit, any columns will do: a row has one hash."""
+        hashed = exp.Anonymous(this="hash", expressions=[column(shorten_name(name)) for name in unit])
         remainder = exp.Mod(this=hashed, expression=int_literal(self.count))
         return (
             exp.select("*")
@@ -92,6 +112,10 @@ class Part:
 
 
 WHOLE = Part(0, 1)
+
+
+NOT_LOADED = Loaded({}, ())
+"""A table that is read where it is."""
 
 
 class DuckDB(SqlEngine):
@@ -108,23 +132,20 @@ class DuckDB(SqlEngine):
         location: TableLocation | None = None,
         identity: str | None = None,
         collated: bool = True,
-        unit_identity: tuple[str, str] | None = None,
+        loaded: Loaded = NOT_LOADED,
         origins: Sequence[str] = (),
         files: Sequence[str] = (),
-        problem: str | None = None,
     ) -> None:
-        """`collated`: a text column may have a collation. `unit_identity`: the column of the unit, and the one of our own
-        that holds the units' identities. `files`: those that every query reads. `problem`: why two units might look
-        the same."""
+        """`collated`: a text column may have a collation. `loaded`: what we know of a source that we made a table of.
+        `files`: those that every query reads."""
         self.connection, self.location = connection, location or find_table(connection, table)
-        self.files, self.problem, self.unit_identity = files, problem, unit_identity
+        self.files, self.problem = files, loaded.problem
         relation = quote_table(*self.location.qualified_name)
         self.types = _describe_types(connection, relation)  # as they were when the source was opened and declared
-        hidden = None if unit_identity is None else unit_identity[1]
-        readers = {name: reader_of(held, collated) for name, held in self.types.items() if name != hidden}
+        hidden = set(loaded.identities.values())
+        readers = {name: reader_of(held, collated) for name, held in self.types.items() if name not in hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
-        if unit_identity is not None:
-            identities[unit_identity[0]] = column(unit_identity[1])
+        identities |= {unit: column(name) for unit, name in loaded.identities.items()}
         super().__init__(
             table,
             identity or f"in memory, {uuid4().hex}",  # a source without an address is like no other
@@ -133,6 +154,7 @@ class DuckDB(SqlEngine):
             identities=identities,
             lasting=identity is not None,
             computed=self.location.computed,
+            names=loaded.names,
         )
         self.public = public
         if origins:
@@ -146,13 +168,20 @@ class DuckDB(SqlEngine):
 
     @classmethod
     def open(
-        cls, source: Any, table: str | None = None, kinds: Mapping[str, Kind] | None = None, unit: str | None = None
+        cls,
+        source: Any,
+        table: str | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        unit: str | None = None,
+        *,
+        claimed_identity: str | None = None,
     ) -> "DuckDB":
-        """Open a CSV or Parquet file (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a
-        pandas or Polars frame.
+        """Open a CSV, Parquet, JSON lines, Arrow or Excel file (globs too), a folder of Parquet files, a DuckDB file or
+        connection, an Arrow table, a pandas or Polars frame.
 
-        `kinds` says what the columns of a CSV file or a frame hold; without them it is inferred from the values of a file.
-        `unit` names the column with the cells that are read as identities.
+        `kinds` says what the columns of a file or a frame without types of its own hold; without them it is inferred from
+        the values. `unit` is the privacy unit in words: the cells of its columns are read as identities.
+        `claimed_identity` is that of a frame to which its owner gives a name.
         """
         if isinstance(source, duckdb.DuckDBPyConnection):
             if table is None:
@@ -161,7 +190,7 @@ class DuckDB(SqlEngine):
             return cls._from_database(source, table)
         if isinstance(source, str | Path):
             return cls._from_file(str(source), table, kinds, unit)
-        return cls._from_frame(source, table or "data", kinds, unit)
+        return cls._from_frame(source, table or "data", kinds, unit, claimed_identity)
 
     @classmethod
     def _from_database(cls, connection: duckdb.DuckDBPyConnection, table: str) -> "DuckDB":
@@ -169,10 +198,12 @@ class DuckDB(SqlEngine):
         return cls(connection, table, location=location, identity=location.durable_address)
 
     @classmethod
-    def _from_frame(cls, frame: Any, table: str, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
-        connection = new_connection()
+    def _from_frame(
+        cls, frame: Any, table: str, kinds: Mapping[str, Kind] | None, unit: str | None, identity: str | None
+    ) -> "DuckDB":
+        connection, units = new_connection(), () if unit is None else parse_unit(unit)
         try:
-            identities = copy_frame(connection, table, frame, kinds, unit)
+            loaded = copy_frame(connection, table, frame, kinds, units)
         except SourceRefused:
             raise
         except Exception as error:  # cells are objects of any class, and their methods may raise anything
@@ -184,14 +215,16 @@ class DuckDB(SqlEngine):
             lock_down(connection),
             table,
             location=own_location(table),
+            identity=identity,
             collated=False,
-            unit_identity=_pair(unit, identities),
-            problem=find_frame_unit_problem(frame, unit),
+            loaded=replace(loaded, problem=find_frame_unit_problem(frame, units)),
         )
 
     @classmethod
     def _from_file(cls, path: str, table: str | None, kinds: Mapping[str, Kind] | None, unit: str | None) -> "DuckDB":
-        suffix, name, pattern = Path(path).suffix.lower(), table or Path(path).stem, path
+        path, sheet = split_sheet(path)
+        stem, suffix = split_suffix(path)
+        name, pattern = table or stem, path
         refuse_without_access(path)
         if suffix in (".duckdb", ".db"):
             if table is None:
@@ -204,30 +237,33 @@ class DuckDB(SqlEngine):
         if suffix not in READERS:
             raise SourceRefused(
                 f"{format_suffix(path, suffix)} is not a kind of file that can be read",
-                "give .csv, .parquet or .duckdb, or a folder of Parquet files",
+                "give .csv, .parquet, .jsonl, .xlsx, .arrow or .duckdb, or a folder of Parquet files",
             )
-        connection = new_connection()
+        load, hint = READERS[suffix]
+        connection, units = new_connection(), () if unit is None else parse_unit(unit)
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
             if not files:
                 raise SourceRefused(_nothing_at(path), "check the path")
             refuse_closed_files(files, path)
-            identities = READERS[suffix](connection, name, files, kinds, unit)
+            chosen = {} if sheet is None else {"sheet": sheet}
+            loaded = load(connection, name, files, kinds, units, **chosen)
         except duckdb.Error as error:
             owner_log.warning("%s", error)
-            reason = f"{format_path(path)} cannot be read"
-            raise SourceRefused(reason, f"{FORMAT_HINTS[suffix]}; {SAYS_MORE}") from None
+            raise SourceRefused(f"{format_path(path)} cannot be read", f"{hint}; {SAYS_MORE}") from None
         read_again = files if suffix == ".parquet" else []
-        return cls(
+        engine = cls(
             lock_down(connection, read_again),
             name,
             location=own_location(name),
-            identity=absolute_path(path),
+            identity=absolute_path(path) + (loaded.part or ""),
             collated=False,
-            unit_identity=_pair(unit, identities),
+            loaded=loaded,
             origins=[real_path(file) for file in files],  # patterns and links are other names for them
             files=read_again,
         )
+        engine.inferred = kinds is None and suffix not in TYPED
+        return engine
 
     # -- what it holds ---------------------------------------------------------------------------------------------------
 
@@ -342,9 +378,9 @@ class _PartOfDuckDB(DuckDB):
         vars(self).update(vars(whole))
         self.part, self.dialect = part, replace(whole.dialect, saturates=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str]:
+    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
         source, unit = super()._build_source(table, joins)
-        return self.part.restrict(source, unit), unit
+        return self.part.restrict(source, list(table.columns) if unit is None else [unit]), unit
 
 
 def sum_over_parts(run: Callable[[Part], Iterable[tuple[Any, ...]]], width: int) -> Iterator[tuple[Any, ...]]:
@@ -382,8 +418,25 @@ def _describe_types(connection: duckdb.DuckDBPyConnection, relation: exp.Expr) -
         raise SourceRefused("this table cannot be read", f"check its name; {SAYS_MORE}") from None
 
 
-def _pair(unit: str | None, identities: str | None) -> tuple[str, str] | None:
-    return None if unit is None or identities is None else (unit, identities)
+def split_suffix(path: str) -> tuple[str, str]:
+    """What stands before the end of a file's name that says how it is read, and that end.
+
+    >>> split_suffix("data/people.csv.gz"), split_suffix("People.XLSX"), split_suffix("people.v1")
+    (('people', '.csv.gz'), ('People', '.xlsx'), ('people', '.v1'))
+    """
+    name = Path(path).name
+    known = max((suffix for suffix in READERS if name.lower().endswith(suffix)), key=len, default=Path(name).suffix.lower())
+    return (name[: -len(known)], known) if known and len(known) < len(name) else (Path(name).stem, Path(name).suffix.lower())
+
+
+def split_sheet(path: str) -> tuple[str, str | None]:
+    """The path of a workbook, and the sheet that is named after it, unless a file has just this name.
+
+    >>> split_sheet("people.xlsx#Sheet 1"), split_sheet("people.csv")
+    (('people.xlsx', 'Sheet 1'), ('people.csv', None))
+    """
+    found = _SHEET.fullmatch(path)
+    return (path, None) if found is None or os.path.exists(path) else (found[1], found[2])
 
 
 def _nothing_at(path: str) -> str:

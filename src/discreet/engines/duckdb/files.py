@@ -1,31 +1,36 @@
-"""CSV and Parquet files as tables of DuckDB.
+"""CSV, Parquet and Arrow files as tables of DuckDB.
 
-**CSV.** Every cell is read as text, and then as the kind of its column. With a policy, no type, delimiter or quote is
-inferred from values: the delimiter is the one that splits the header, which is public, into the declared names. Without a
-policy, kinds and delimiter are inferred from the first rows. Either way a cell that does not fit its column is NULL, so what
-a cell means depends on that cell alone; an empty cell is NULL too, with or without quotes. A unit is identified by the text
-of its cell (see `types`).
+**CSV**, which may be compressed with gzip or zstd. Every cell is read as text, and then as the kind of its column. With a
+policy, no type, delimiter or quote is inferred from values: the delimiter is the one that splits the header, which is
+public, into the declared names. Without a policy, kinds and delimiter are inferred from the first rows. Either way a cell
+that does not fit its column is NULL, so what a cell means depends on that cell alone; an empty cell is NULL too, with or
+without quotes. A unit is identified by the text of its cell (see `types`).
 
 **Parquet** files stay where they are. Columns that are folders (region=north/…) are texts, read by their declared kind like
 the cells of a CSV file: with inferred types, one person's folder would change the kind of a column. Types that differ
 between files are found from the metadata when the source is opened: a query would fail where it meets the other type, and so
 reveal which row is in which file.
+
+**Arrow** files (Feather is one) are read whole, and then as a frame is (see `frames`).
 """
 
 import csv
+import gzip
 import os
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any, TextIO
+from typing import Any
 
 import duckdb
 from sqlglot import exp
 
-from discreet.engines.base import VALIDATE, identity_column, owner_log
-from discreet.engines.duckdb.types import ZONED, quote_name, read_text_as
+from discreet.engines.base import SAYS_MORE, VALIDATE, identity_columns, owner_log
+from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
+from discreet.engines.duckdb.types import ZONED, Loaded, quote_name, read_text_as
 from discreet.errors import SourceRefused
 from discreet.query.schema import Kind
 
@@ -57,15 +62,12 @@ def load_csv(
     name: str,
     files: Sequence[str],
     kinds: Mapping[str, Kind] | None,
-    unit: str | None = None,
-) -> str | None:
+    units: Sequence[str] = (),
+) -> Loaded:
     """Read the declared columns, or all of them, into a table.
 
     Texts are stored first and then cast: DuckDB would move the cast into its CSV reader, where a cell that does not fit
     raises even in a TRY_CAST.
-
-    Returns:
-        The column that holds the units' identities; None if the units' own column does.
     """
     _refuse_empty(files)
     if kinds is None:
@@ -75,16 +77,37 @@ def load_csv(
     columns = [_column_sql(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
     if not columns:
         raise SourceRefused("the header of this file has no declared column", "check the policy and the first line")
-    identities = None
-    if unit is not None and unit in layout.names and kinds.get(unit) is not Kind.TEXT:
-        identities = identity_column(unit, layout.names)
-        columns.append(f"c{layout.names.index(unit)} AS {quote_name(identities)}")
+    numbers = [unit for unit in units if unit in layout.names and kinds.get(unit) is not Kind.TEXT]
+    identities = identity_columns(numbers, layout.names)
+    columns += [f"c{layout.names.index(unit)} AS {quote_name(identity)}" for unit, identity in identities.items()]
     raw, listed = quote_name(f"{name} as text"), exp.Array(expressions=[exp.Literal.string(file) for file in files])
-    read = f"read_csv({listed.sql(dialect='duckdb')}, {layout.options})"
-    connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM {read}")
+    read = f"read_csv({listed.sql(dialect='duckdb')}, {layout.options}, compression = '{compression_of(files[0])}')"
+    try:
+        connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM {read}")
+    except duckdb.InvalidInputException as error:
+        if "Expected Number of Columns" not in str(error):
+            raise
+        owner_log.warning("%s", error)
+        raise _ragged_error(len(layout.names)) from None
     connection.execute(f"CREATE TABLE {quote_name(name)} AS SELECT {', '.join(columns)} FROM {raw}")
     connection.execute(f"DROP TABLE {raw}")
-    return identities
+    return Loaded(identities, layout.names)
+
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+def compression_of(file: str) -> str:
+    """How a file is compressed, by the end of its name."""
+    return COMPRESSIONS.get(PurePath(file).suffix.lower(), "none")
+
+
+def _ragged_error(cells: int) -> SourceRefused:
+    """The refusal of a file with a row that is too long or too short. Which one is for the owner's log."""
+    return SourceRefused(
+        f"a row of this file does not have as many cells as its header, which has {cells}",
+        f"put cells that hold a delimiter in double quotes; {SAYS_MORE}",
+    )
 
 
 def _column_sql(cell: str, column: str, kind: Kind) -> str:
@@ -95,15 +118,18 @@ INFERRED = {
     "BIGINT": Kind.INTEGER, "DOUBLE": Kind.REAL, "BOOLEAN": Kind.BOOLEAN, "DATE": Kind.DATE, "TIMESTAMP": Kind.TIMESTAMP,
     ZONED: Kind.TIMESTAMP,
 }  # fmt: skip
-_SNIFF = "SELECT Delimiter, Quote, Escape, HasHeader, SkipRows, Columns FROM sniff_csv(?)"
+_SNIFF = "SELECT Delimiter, Quote, Escape, HasHeader, SkipRows, Columns FROM sniff_csv(?, compression = ?)"
 
 
 def _infer_layout(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> tuple[CsvLayout, dict[str, Kind]]:
     """Infer layout and kinds from the first rows of the first file."""
-    found = connection.execute(_SNIFF, [files[0]]).fetchone()
+    found = connection.execute(_SNIFF, [files[0], compression_of(files[0])]).fetchone()
     assert found is not None
     *marks, header, skip, columns = found
     delimiter, quote, escape = (mark.replace("\\t", "\t").replace("(empty)", "") for mark in marks)
+    widest = max(len(_read_header(files[0], each)) for each in DELIMITERS)
+    if (skip and not header) or (len(columns) == 1 < widest and not skip):  # lines that fit no other are taken for comments
+        raise _ragged_error(widest)
     layout = CsvLayout([column["name"] for column in columns], delimiter, quote or '"', escape or '"', header, skip)
     if header:
         headers = {tuple(_read_header(file, delimiter, skip)) for file in files}
@@ -137,7 +163,7 @@ def _refuse_empty(files: Sequence[str]) -> None:
     """Refuse an empty file, for which DuckDB would invent a column. Only the owner's log names it: a file may be named
     after a person."""
     for file in files:
-        with _open_text(file) as lines:
+        with open_lines(file) as lines:
             if not any(line.strip() for line in lines):
                 owner_log.warning("this file is empty: %s", file)
                 reason = "this file is empty" if len(files) == 1 else "one of these files is empty"
@@ -145,20 +171,42 @@ def _refuse_empty(files: Sequence[str]) -> None:
 
 
 @contextmanager
-def _open_text(path: str) -> Iterator[TextIO]:
+def open_lines(path: str) -> Iterator[Iterator[str]]:
+    """Read the lines of a text file, which may be compressed."""
     try:
-        with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            yield file
-    except (OSError, UnicodeError, csv.Error):
-        raise SourceRefused("the header of this file cannot be read", "check that its first line is text in UTF-8") from None
+        match compression_of(path):
+            case "zstd":
+                yield _read_zstd_lines(path)
+            case compression:
+                opener: Any = gzip.open if compression == "gzip" else open
+                with opener(path, "rt", newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+                    yield file
+    except (OSError, EOFError, UnicodeError, csv.Error, zlib.error, duckdb.Error) as error:
+        owner_log.warning("%s", error)
+        compressed = f" and that it is compressed with {compression_of(path)}" * (compression_of(path) != "none")
+        raise SourceRefused(
+            "the header of this file cannot be read", f"check that its first line is text in UTF-8{compressed}"
+        ) from None
+
+
+def _read_zstd_lines(path: str) -> Iterator[str]:
+    """Read the lines through DuckDB: Python reads this compression from version 3.14 on only."""
+    file = exp.Literal.string(path).sql(dialect="duckdb")
+    options = (
+        "auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', columns = {'line': 'VARCHAR'}, "
+        "compression = 'zstd', null_padding = true, strict_mode = false, max_line_size = 33554432"
+    )
+    found = duckdb.connect().execute(f"SELECT line FROM read_csv({file}, {options})")
+    while rows := found.fetchmany(100):
+        yield from (f"{line or ''}\n".removeprefix("\ufeff") for (line,) in rows)
 
 
 def _read_header(path: str, delimiter: str, skip: int = 0) -> list[str]:
     """Read the first line after `skip` lines, and no other: the rest of the file may be broken."""
-    with _open_text(path) as file:
+    with open_lines(path) as lines:
         for _ in range(skip):
-            next(file, "")
-        line = next(csv.reader(file, delimiter=delimiter), [])
+            next(lines, "")
+        line = next(csv.reader(lines, delimiter=delimiter), [])
         "".join(line).encode()
     return line
 
@@ -168,13 +216,9 @@ def create_parquet_view(
     name: str,
     files: Sequence[str],
     kinds: Mapping[str, Kind] | None,
-    unit: str | None = None,
-) -> str | None:
-    """Create a view of the files.
-
-    Returns:
-        The column that holds the units' identities; None if the units' own column does.
-    """
+    units: Sequence[str] = (),
+) -> Loaded:
+    """Create a view of the files."""
     folders = _partition_columns(files)
     listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
     read = f"read_parquet({listed}, hive_partitioning = {bool(folders)}, hive_types_autocast = false)"
@@ -184,12 +228,13 @@ def create_parquet_view(
         for folder, kind in declared.items()
         if kind is not Kind.TEXT
     ]
-    columns, identities = f"* REPLACE ({', '.join(casts)})" if casts else "*", None
-    if unit is not None and declared.get(unit, Kind.TEXT) is not Kind.TEXT:
-        identities = identity_column(unit, [row[0] for row in connection.execute(f"DESCRIBE FROM {read}").fetchall()])
-        columns += f", {quote_name(unit)} AS {quote_name(identities)}"
+    columns = f"* REPLACE ({', '.join(casts)})" if casts else "*"
+    texts = [unit for unit in units if declared.get(unit, Kind.TEXT) is not Kind.TEXT]
+    taken = [row[0] for row in connection.execute(f"DESCRIBE FROM {read}").fetchall()] if texts else []
+    identities = identity_columns(texts, taken)
+    columns += "".join(f", {quote_name(unit)} AS {quote_name(identity)}" for unit, identity in identities.items())
     connection.execute(f"CREATE VIEW {quote_name(name)} AS SELECT {columns} FROM {read}")
-    return identities
+    return Loaded(identities, ())
 
 
 def _partition_columns(files: Sequence[str]) -> tuple[str, ...]:
@@ -201,6 +246,44 @@ def _partition_columns(files: Sequence[str]) -> tuple[str, ...]:
             "the folders of these files stand for different columns", "give each the same NAME=VALUE folders"
         )
     return found.pop() if found else ()
+
+
+def load_arrow(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    files: Sequence[str],
+    kinds: Mapping[str, Kind] | None,
+    units: Sequence[str] = (),
+) -> Loaded:
+    """Read Arrow files, in the form for files or for streams, or of Feather's first version, into a table."""
+    try:
+        import pyarrow
+        import pyarrow.feather
+    except ImportError:
+        raise SourceRefused("pyarrow is not installed", "pip install 'discreet[arrow]'") from None
+
+    def read(file: str) -> Any:
+        with pyarrow.OSFile(file) as source:
+            start = source.read(6)
+        with pyarrow.memory_map(file) if start else pyarrow.OSFile(file) as source:
+            if start[:4] == b"FEA1":
+                return pyarrow.feather.read_table(source)
+            open_file = pyarrow.ipc.open_file if start == b"ARROW1" else pyarrow.ipc.open_stream
+            return open_file(source).read_all()
+
+    try:
+        tables = [read(file) for file in files]
+        if any(each.schema != tables[0].schema for each in tables):
+            raise SourceRefused(
+                "these files have different columns or types", "give each the same columns in the same order"
+            )
+        table = pyarrow.concat_tables(tables)
+        table.validate(full=True)  # offsets beyond their buffers, and texts that are not UTF-8
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        owner_log.warning("%s", error)
+        raise SourceRefused("this is not an Arrow file that can be read", f"check that it is Arrow; {SAYS_MORE}") from None
+    loaded = copy_frame(connection, name, table, kinds, units)
+    return replace(loaded, problem=find_frame_unit_problem(table, units))
 
 
 _SCHEMA = """SELECT file_name, name, num_children, type, type_length, converted_type, logical_type, scale, precision

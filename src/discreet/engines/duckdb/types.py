@@ -11,6 +11,9 @@ kind's own family is its one text (a whole number has the same one as a float), 
 leading NUL and the name of its family: the text "1" among numbers is not the number 1.
 """
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from discreet.engines.base import ColumnReader
@@ -65,6 +68,16 @@ ALLOWED = {
     Kind.TIMESTAMP: ("moment", "date", "text"),
 }
 """The families of cells that can be read as a kind; the first is the kind's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a source became a table of."""
+
+    identities: Mapping[str, str]  # for each column of a unit that does not identify it as it is read, the one that does
+    names: Collection[str]  # of all columns of the source, also of those that are not declared
+    part: str | None = None  # which part of its file was read, for the identity of the source: a sheet
+    problem: str | None = None  # why two units could be read as one
 
 
 def quote_name(name: str) -> str:

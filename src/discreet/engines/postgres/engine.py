@@ -106,6 +106,7 @@ class Postgres(SqlEngine):
             {name: read for name, (_, read) in types.items()},
             lasting=not state.temporary,
             computed=state.computed,
+            names=[each[0] for each in state.columns],
         )
         self.connection, self.state, self.types, self.lock = connection, state, types, connection.lock
         self.padded = padded  # columns of texts that are read without the blanks at their end

@@ -18,7 +18,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
@@ -60,6 +60,7 @@ class Origin:
     lasting: bool = True  # whether the identity outlives the context
     computed: bool = False  # whether reading evaluates expressions of the owner's
     parquet: DataFrame | None = None  # the frame, if it only reads Parquet files
+    claimed: bool = False  # whether the identity is the owner's word, which says nothing of the rows
 
     def compute_fingerprint(self, columns: Collection[str]) -> str | None:
         """Return a hash of what the rows are known by; None if by nothing. A table or view of the catalog is known by its
@@ -68,7 +69,7 @@ class Origin:
         Raises:
             SourceRefused: the files' schemas differ in these columns.
         """
-        if not self.lasting:
+        if not self.lasting or (self.claimed and self.parquet is None):
             return None
         known = self.identity if self.parquet is None else _describe_files(self.parquet, columns)
         return sha256(known.encode()).hexdigest()
@@ -181,6 +182,7 @@ class Spark(SqlEngine):
             {name: read for name, (_, read) in self.types.items()},
             lasting=origin.lasting,
             computed=origin.computed,
+            names=[field.name for field in fields],
         )
         self.session, self.qualified_name, self.origin = session, qualified_name, origin
         self.view = view  # kept for as long as the table is read
@@ -209,15 +211,27 @@ class Spark(SqlEngine):
         return cls(session, (view,), name or PurePosixPath(path).stem.partition("*")[0].rstrip("-_.") or "data", origin)
 
     @classmethod
-    def of(cls, frame: Any, table: str) -> "Spark":
-        """Open a frame of the user's own session."""
+    def of(cls, frame: Any, table: str, claimed_identity: str | None = None) -> "Spark":
+        """Open a frame of the user's own session, which its owner may have given a name."""
         if not isinstance(frame, DataFrame) or not hasattr(frame, "_jdf"):
             raise SourceRefused("this is not a frame of a Spark context", "give a DataFrame; Spark Connect is not supported")
         with translate_errors("this frame cannot be read", SAYS_MORE):
             _check_frame(frame)
             view = GlobalView(frame)
             session = new_session(frame.sparkSession)
-            return cls(session, view.qualified_name, table, origin_of_frame(frame), view, frame)
+            origin = origin_of_frame(frame)
+            if claimed_identity is None:
+                return cls(session, view.qualified_name, table, origin, view, frame)
+            named = cls(
+                session,
+                view.qualified_name,
+                table,
+                replace(origin, identity=claimed_identity, lasting=True, claimed=True),
+                view,
+                frame,
+            )
+            named.origins = (claimed_identity, *((origin.identity,) if origin.lasting else ()))
+            return named
 
     @property
     def anchor(self) -> object:

@@ -28,7 +28,7 @@ SICK, PEOPLE = 37, 100
 QUERY = "SELECT COUNT(*) AS n FROM people WHERE sick = 1"
 
 
-def averaging(answers: int = 500, epsilon: Number = 1, seed: int = 500) -> AttackResult:
+def averaging(answers: int = 500, epsilon: Number = Fraction(1), seed: int = 500) -> AttackResult:
     """Repeat a count at ε each: without a budget, and with one of ε in all."""
     m, eps, bits = check_int(answers, "answers", minimum=2), check_positive(epsilon, "epsilon"), seeded_bits(seed)
     noise = Laplace.for_epsilon(eps, sensitivity=1)

@@ -32,7 +32,7 @@ def query_without(person: int) -> str:
     return f"{QUERY_ALL} AND id <> {person}"
 
 
-def differencing(epsilon: Number = 1, rehearsals: int = 20_000, seed: int = 17) -> AttackResult:
+def differencing(epsilon: Number = Fraction(1), rehearsals: int = 20_000, seed: int = 17) -> AttackResult:
     """Guess whether person 17 is sick from two counts at ε/2 each, within a budget of ε."""
     eps, times, bits = check_positive(epsilon, "epsilon"), check_int(rehearsals, "rehearsals", minimum=1), seeded_bits(seed)
     half, target = eps / 2, 17

@@ -1,13 +1,15 @@
 """Intersection: two k-anonymous tables and one person in both, after [GKS08] and [S4, figs. 1, 2]; and `k_anonymity`.
 
 A table is k-anonymous in some columns if every combination of their values that occurs occurs at least k times. That says
-nothing about the other columns, nor about a second table. Here each of two hospitals made every combination of zip code, age
-and nationality occur at least four, or six, times. An attacker who knows that Alice is 28, lives in 13012 and was in both
-looks up her group in both. Only one condition is in both groups.
+nothing about the other columns: a group whose members share one condition reveals it, and a condition that is not in the
+table is excluded for everyone in it (`find_leaks`). Nor does it say anything about a second table. Here each of two
+hospitals made every combination of zip code, age and nationality occur at least four, or six, times. An attacker who knows
+that Alice is 28, lives in 13012 and was in both looks up her group in both. Only one condition is in both groups.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
 from typing import Any
@@ -43,6 +45,7 @@ SIX_ANONYMOUS = _table(
     ("<35", "AIDS, Tuberculosis, Flu, Tuberculosis, Cancer, Cancer"),
     ("≥35", "Cancer, Cancer, Cancer, Tuberculosis, Viral infection, Viral infection"),
 )
+THIRTIES = ("130**", "3*", "*")
 CONDITIONS = ("AIDS", "Cancer", "Flu", "Heart disease", "Tuberculosis", "Viral infection")
 
 
@@ -69,6 +72,34 @@ def candidates(table: Sequence[Row], person: Mapping[str, object]) -> set[str]:
     return {row["condition"] for row in table if all(covers(row[name], known) for name, known in person.items())}
 
 
+POSSIBLE = (*CONDITIONS, "Broken leg")
+"""What a hospital treats: more than occurs in its table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLeaks:
+    """What a single k-anonymous table says for certain."""
+
+    same_in_group: dict[tuple[str, ...], str]
+    """Groups whose members all have one condition."""
+    absent: tuple[str, ...]
+    """Conditions that no one in the table has."""
+
+
+def find_leaks(table: Sequence[Row], possible: Sequence[str] = POSSIBLE) -> TableLeaks:
+    """Return what the table alone says for certain [S4]: everyone in their thirties has cancer, no one a broken leg.
+
+    >>> find_leaks(FOUR_ANONYMOUS)
+    TableLeaks(same_in_group={('130**', '3*', '*'): 'Cancer'}, absent=('Flu', 'Tuberculosis', 'Broken leg'))
+    """
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in table:
+        groups.setdefault(tuple(row[name] for name in QUASI_IDENTIFIERS), set()).add(row["condition"])
+    certain = {group: next(iter(found)) for group, found in groups.items() if len(found) == 1}
+    present = set().union(*groups.values())
+    return TableLeaks(certain, tuple(condition for condition in possible if condition not in present))
+
+
 def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, seed: int = 13012) -> AttackResult:
     """Intersect what two hospitals say about Alice: in k-anonymous tables, and in counts at ε each."""
     eps, times, source = (
@@ -81,12 +112,15 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
     groups = ((FOUR_ANONYMOUS, "<30"), (SIX_ANONYMOUS, "<35"))
     (first_counts, scale), (second_counts, _) = (_ask_hospital(table, group, eps, source) for table, group in groups)
     right, limit = _simulate(scale, times, source), max_guess_probability_among(len(CONDITIONS), 2 * eps)
-    remaining = sorted(first & second)
+    remaining, leaks = sorted(first & second), find_leaks(FOUR_ANONYMOUS)
     return AttackResult(
         f"Intersection: a {sizes[0]}-anonymous and a {sizes[1]}-anonymous table, and Alice, 28, of 13012, in both",
         (
             f"By the first table she has one of {len(first)} conditions: {', '.join(sorted(first))}. By the second, one of "
             f"{len(second)}: {', '.join(sorted(second))}.",
+            f"The first table alone says that everyone in their thirties has {leaks.same_in_group[THIRTIES].lower()}, "
+            "and that "
+            f"no one in it has: {', '.join(leaks.absent)}.",
             f"Without discreet: only {', '.join(remaining)} is in both. Each table is k-anonymous; k-anonymity says nothing "
             "about two tables.",
             f"With discreet, ε = {format_rational(eps)} for each hospital: {_format_counts(first_counts)} in the first, "
@@ -96,7 +130,8 @@ def intersection(epsilon: Number = Fraction(1, 2), rehearsals: int = 20_000, see
             "add up, also over two hospitals that do not know of each other.",
         ),
         {
-            "k": sizes, "first": sorted(first), "second": sorted(second), "remaining": remaining,
+            "k": sizes, "thirties": leaks.same_in_group[THIRTIES], "absent": list(leaks.absent),
+            "first": sorted(first), "second": sorted(second), "remaining": remaining,
             "epsilon_each": float(eps), "counts": [first_counts, second_counts], "rehearsals": times, "right": right,
             "right_blind": 1 / len(CONDITIONS), "right_at_most": limit,
         },

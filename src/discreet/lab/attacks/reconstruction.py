@@ -92,7 +92,7 @@ def draw_secret(people: int, questions: int, source: Bits) -> Secret:
 
 
 def reconstruction(
-    people: int = 400, questions: int = 2_000, epsilon: Number = 1, parts: int = 20, seed: int = 2003
+    people: int = 400, questions: int = 2_000, epsilon: Number = Fraction(1), parts: int = 20, seed: int = 2003
 ) -> AttackResult:
     """Reconstruct secret bits from counts: exact ones, each at ε, and all of them together at ε."""
     n, m, few = check_int(people, "people", MIN_PEOPLE), check_int(questions, "questions", 2), check_int(parts, "parts", 1)

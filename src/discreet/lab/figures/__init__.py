@@ -6,7 +6,8 @@ To add a figure, define a `Figure` in the file of its subject and list it here.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000, NOISE_L1, NOISE_L2, VARIANTS
+from discreet.lab.figures.cells import CELLS
+from discreet.lab.figures.composition import AVERAGING, COMPOSITION_100, COMPOSITION_10000
 from discreet.lab.figures.figure import Figure, Numbers
 from discreet.lab.figures.k_anonymity import K_ANONYMITY
 from discreet.lab.figures.noise import (
@@ -17,10 +18,12 @@ from discreet.lab.figures.noise import (
     LAPLACE_DENSITIES,
     LAPLACE_GAUSSIAN,
 )
+from discreet.lab.figures.notions import NOISE_L1, NOISE_L2, ORDERS, VARIANTS
+from discreet.lab.figures.tails import BAD_SET, GROWTH
 
 _ALL = (
     LAPLACE_GAUSSIAN, COMPOSITION_100, COMPOSITION_10000, AVERAGING, NOISE_L1, NOISE_L2, VARIANTS, INDISTINGUISHABLE,
-    LAPLACE_DENSITIES, COIN_SD, COIN_HISTOGRAM, EXP_BOUNDS, K_ANONYMITY,
+    LAPLACE_DENSITIES, COIN_SD, COIN_HISTOGRAM, EXP_BOUNDS, K_ANONYMITY, ORDERS, GROWTH, BAD_SET, CELLS,
 )  # fmt: skip
 
 FIGURES: Mapping[str, Figure] = MappingProxyType({figure.name: figure for figure in _ALL})

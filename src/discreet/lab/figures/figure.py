@@ -1,12 +1,14 @@
-"""A figure as a value: its caption, its numbers and how they are drawn; and its PNG.
+"""A figure as a value: its caption, its parameters, its numbers and how they are drawn; and its PNG.
 
 A PNG is reproducible bit for bit: no settings of the user are read, the fonts are those of matplotlib, and no date is
-written. The caption and the numbers are stored in it. Drawing needs the extra `lab`.
+written. The caption and the numbers are stored in it. Drawing a PNG needs the extra `lab`; `discreet.lab.figures.terminal`
+draws in the terminal and needs nothing.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter
 from discreet.lab.errata import ERRATA
+from discreet.lab.parameters import check_options, default_options, format_options
 
 Numbers: TypeAlias = dict[str, NDArray[Any]]
 Axes: TypeAlias = Any  # of matplotlib, which is imported only to draw
@@ -27,28 +30,54 @@ Axes: TypeAlias = Any  # of matplotlib, which is imported only to draw
 class Figure:
     """One figure of a textbook, computed with discreet's own functions; the same numbers in every run.
 
+    Its defaults are the text's own parameters. The heading names them in braces.
+
     >>> from discreet.lab import FIGURES
-    >>> sorted(FIGURES["noise-l1"].numbers())
-    ['k', 'sequential', 'vectorised']
+    >>> FIGURES["noise-l1"].title
+    'Laplace noise for k counts at ε = 0.1: one by one, or at once'
+    >>> float(FIGURES["noise-l1"].with_options(epsilon=1, k=3).numbers()["vectorised"][-1])
+    3.0
     """
 
     name: str
-    title: str
+    heading: str
     description: str
     source: str
-    compute: Callable[[], Mapping[str, Any]]
+    compute: Callable[..., Mapping[str, Any]]
     paint: Callable[[Axes, Numbers], None]
     errata: tuple[int, ...] = ()
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The parameters with their values."""
+        return default_options(self.compute)
+
+    def with_options(self, **options: Any) -> "Figure":
+        """Return the same figure at other parameters."""
+        return replace(self, compute=partial(self.compute, **check_options(self.name, self.options, options)))
+
+    @property
+    def title(self) -> str:
+        """The heading at the parameters."""
+        return self.heading.format(**format_options(self.options))
+
+    @property
     def caption(self) -> str:
-        """What it shows, its source, and the errata of the source: a paragraph each."""
+        """What it shows and its source; then one line for each erratum of the source."""
         errata = [ERRATA[f"erratum-{number}"].caption for number in self.errata]
-        return "\n".join([f"{self.description} Source: {self.source}.", *errata])
+        words = self.description.format(**format_options(self.options))
+        return "\n".join([f"{words} Source: {self.source}.", *errata])
 
     def numbers(self) -> Numbers:
         """Compute the data, by name; a single number is an array without dimensions."""
         return {name: np.asarray(values) for name, values in self.compute().items()}
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture, for notebooks; none without matplotlib."""
+        try:
+            return render_png(self)
+        except BadParameter:
+            return None
 
     def draw(self, axes: Axes) -> None:
         """Draw onto the caller's axes."""

@@ -9,18 +9,22 @@ from discreet.lab.attacks.intersection import (
     SIX_ANONYMOUS,
     candidates,
     covers,
+    find_leaks,
     k_anonymity,
 )
 from discreet.lab.figures.figure import BLACK, BLUE, GREEN, VERMILLION, Axes, Figure, Numbers
 
 
 def _numbers() -> dict[str, Any]:
+    leaks = find_leaks(FOUR_ANONYMOUS)
     first, second = (candidates(table, ALICE) for table in (FOUR_ANONYMOUS, SIX_ANONYMOUS))
     return {
         "first": [[row[name] for name in (*QUASI_IDENTIFIERS, "condition")] for row in FOUR_ANONYMOUS],
         "second": [[row[name] for name in (*QUASI_IDENTIFIERS, "condition")] for row in SIX_ANONYMOUS],
         "k of the first": k_anonymity(FOUR_ANONYMOUS, QUASI_IDENTIFIERS),
         "k of the second": k_anonymity(SIX_ANONYMOUS, QUASI_IDENTIFIERS),
+        "groups with one condition": [f"{age}: {condition}" for (_, age, _), condition in leaks.same_in_group.items()],
+        "absent from the first": list(leaks.absent),
         "possible by the first": sorted(first),
         "possible by the second": sorted(second),
         "possible by both": sorted(first & second),
@@ -48,6 +52,10 @@ def _paint(axes: Axes, n: Numbers) -> None:
                     color=VERMILLION if in_both else BLACK,
                 )  # fmt: skip
     words = [", ".join(n[f"possible by the {table}"]) for table in ("first", "second")]
+    alone = (
+        f"The first table alone: everyone aged {'; '.join(n['groups with one condition']).replace(': ', ' has ').lower()}"
+    )
+    axes.text(0, 16, f"{alone}; no one has: {', '.join(n['absent from the first'])}.", va="center", fontsize=9)
     axes.text(0, 11, "A 28-year-old in zip 13012 is in a shaded group of both tables.", va="center", fontweight="bold")
     axes.text(0, 5.5, f"first: {words[0]}; second: {words[1]}", va="center", fontsize=9)
     axes.text(0, 0, f"in both: {', '.join(n['possible by both'])}", va="center", color=VERMILLION, fontweight="bold")
@@ -56,8 +64,8 @@ def _paint(axes: Axes, n: Numbers) -> None:
 K_ANONYMITY = Figure(
     "k-anonymity",
     "Two k-anonymous tables, one identified person",
-    "Every combination of zip, age and nationality occurs at least 4 times in one table and 6 times in the other; yet only "
-    "one condition is in both groups. k-anonymity does not survive a second table; the costs of private answers add up.",
+    "Every combination of zip, age and nationality occurs at least 4 times in one table and 6 times in the other; yet one "
+    "table reveals the thirties, and both together one person.",
     "[S4, figs. 1 and 2]",
     _numbers, _paint,
 )  # fmt: skip

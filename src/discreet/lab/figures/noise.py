@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import exp, tanh
+from math import ceil, exp, tanh
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from discreet.mechanisms import Gaussian, Laplace, RandomizedResponse
 from discreet.noise import Bits, bernoulli
 from discreet.testing import seeded_bits
 
-DRAWS = 100_000
 SCALES = (1, 2, 4, 7)
 
 
@@ -46,16 +45,19 @@ def rounded_gaussian_pmf(sigma: float, k: NDArray[np.int64]) -> NDArray[np.float
     return np.asarray(ndtr((k + 0.5) / sigma) - ndtr((k - 0.5) / sigma))
 
 
-def _laplace_gaussian() -> dict[str, Any]:
-    k = np.arange(-20, 21)
-    laplace = Laplace.for_epsilon(1, sensitivity=1)
-    classical = Gaussian.for_epsilon(1, 1e-5, 1, "classical-1.25")
-    exact = Gaussian.for_epsilon(1, 1e-5, 1)
-    zeros = np.zeros(DRAWS, np.int64)
+def _laplace_gaussian(
+    epsilon: Fraction = Fraction(1), delta: Fraction = Fraction(1, 10**5), draws: int = 100_000
+) -> dict[str, Any]:
+    laplace = Laplace.for_epsilon(epsilon, sensitivity=1)
+    classical = Gaussian.for_epsilon(epsilon, delta, 1, "classical-1.25")
+    exact = Gaussian.for_epsilon(epsilon, delta, 1)
+    reach = min(2000, ceil(4.1 * float(classical.sigma)))
+    k = np.arange(-reach, reach + 1)
+    zeros = np.zeros(draws, np.int64)
     drawn = {"laplace": laplace.release(zeros, seeded_bits(1)), "gaussian": classical.release(zeros, seeded_bits(2))}
     return {
         "noise": k,
-        **{f"{name} drawn": (draws[:, None] == k).mean(axis=0) for name, draws in drawn.items()},
+        **{f"{name} drawn": _share_of_each(values, reach) for name, values in drawn.items()},
         "laplace": discrete_laplace_pmf(float(laplace.scale), k),
         "gaussian, classical": rounded_gaussian_pmf(float(classical.sigma), k),
         "gaussian, exact": rounded_gaussian_pmf(float(exact.sigma), k),
@@ -64,16 +66,22 @@ def _laplace_gaussian() -> dict[str, Any]:
     }
 
 
+def _share_of_each(values: NDArray[np.int64], reach: int) -> NDArray[np.float64]:
+    """Return the share of the values −reach, …, reach among the draws."""
+    inside = values[np.abs(values) <= reach] + reach
+    return np.asarray(np.bincount(inside, minlength=2 * reach + 1) / len(values))
+
+
 def _paint_laplace_gaussian(axes: Axes, n: Numbers) -> None:
     k = n["noise"]
     axes.bar(k, n["laplace drawn"], width=0.95, color=BLUE, alpha=0.3, label="Laplace, drawn")
     axes.bar(
         k, n["gaussian drawn"], width=0.95, color=ORANGE, alpha=0.45, hatch="///", edgecolor="white", label="Gaussian, drawn"
     )
-    axes.plot(k, n["laplace"], **FIRST, label="Laplace, scale 1")
+    axes.plot(k, n["laplace"], **FIRST, label="Laplace, scale 1/ε")
     axes.plot(k, n["gaussian, classical"], **FOURTH, label=f"Gaussian, 1.25-formula: σ = {n['sigma, classical']:.2f}")
     axes.plot(k, n["gaussian, exact"], **EXACT, label=f"Gaussian, exact: σ = {n['sigma, exact']:.2f}")
-    axes.set(xlabel="noise added to a count", ylabel="probability", xlim=(-15, 15), ylim=(0, None))
+    axes.set(xlabel="noise added to a count", ylabel="probability", xlim=(0.75 * k[0], 0.75 * k[-1]), ylim=(0, None))
     axes.legend(loc="upper right")
 
 
@@ -93,9 +101,10 @@ def _paint_densities(axes: Axes, n: Numbers) -> None:
     axes.legend(loc="upper right")
 
 
-def _indistinguishable() -> dict[str, Any]:
-    epsilon = Fraction(1, 4)
-    k, scale = np.arange(-15, 17), float(1 / epsilon)
+def _indistinguishable(epsilon: Fraction = Fraction(1, 4)) -> dict[str, Any]:
+    scale = float(1 / epsilon)
+    reach = min(2000, max(3, ceil(3.75 * scale)))
+    k = np.arange(-reach, reach + 2)
     without, with_one = discrete_laplace_pmf(scale, k), discrete_laplace_pmf(scale, k - 1)
     return {
         "answer": k,
@@ -104,24 +113,25 @@ def _indistinguishable() -> dict[str, Any]:
         "least": exp(-epsilon) * without,
         "most": exp(epsilon) * without,
         "loss": np.log(with_one / without),
-        "max divergence": max_divergence(LaplaceAt(1, 4), LaplaceAt(0, 4)).upper,
+        "max divergence": max_divergence(LaplaceAt(1, 1 / epsilon), LaplaceAt(0, 1 / epsilon)).upper,
     }
 
 
 def _paint_indistinguishable(axes: Axes, n: Numbers) -> None:
     k = n["answer"]
     axes.plot(k, n["without"], **FIRST, marker="o", markersize=4, label="answers without one person: true count 0")
-    axes.fill_between(k, n["least"], n["most"], color=BLUE, alpha=0.18, label="e^(−1/4) to e^(1/4) times as likely")
+    axes.fill_between(k, n["least"], n["most"], color=BLUE, alpha=0.18, label="e^−ε to e^ε times as likely")
     axes.plot(k, n["with"], **FOURTH, marker="s", markersize=4, label="answers with that person: true count 1")
-    axes.set(xlabel="noisy count", ylabel="probability", ylim=(0, None), xlim=(-15, 16))
+    axes.set(xlabel="noisy count", ylabel="probability", ylim=(0, None), xlim=(k[0], k[-1]))
     axes.legend(loc="upper right")
 
 
 LAPLACE_GAUSSIAN = Figure(
     "laplace-gaussian",
-    "Laplace against Gaussian noise at ε = 1, δ = 1e-5",
-    "Bars: 100,000 draws each. For one count Gaussian noise is wider than Laplace noise. The formula of the textbooks gives "
-    "more noise than is needed: the exact curve δ(ε) gives the black line.",
+    "Laplace against Gaussian noise at ε = {epsilon}, δ = {delta}",
+    "Bars: {draws} draws each. For one count Gaussian noise is wider. The formula of the textbooks gives more than is "
+    "needed: "
+    "the black line is exact.",
     "[N1], section on the Gaussian mechanism; exact σ by [BW18]",
     _laplace_gaussian, _paint_laplace_gaussian, (6,),
 )  # fmt: skip
@@ -134,9 +144,9 @@ LAPLACE_DENSITIES = Figure(
 )  # fmt: skip
 INDISTINGUISHABLE = Figure(
     "indistinguishable",
-    "Two answers within a factor e^(1/4) of each other, everywhere",
-    "Laplace noise of scale 4 on a count. An answer hardly shows whether one person was counted: no answer is more than "
-    "e^(1/4) = 1.28 times as likely with that person as without, nor less likely by a larger factor.",
+    "Two answers within a factor e^{epsilon} of each other, everywhere",
+    "Laplace noise on a count: no answer is more than e^ε times as likely with one person as without, nor less likely by a "
+    "larger factor.",
     "[S4, fig. 3]",
     _indistinguishable, _paint_indistinguishable,
 )  # fmt: skip
@@ -198,19 +208,22 @@ EXP_BOUNDS = Figure(
 
 
 BIAS, EPSILON, RUNS = Fraction(1, 4), Fraction(1, 2), 10_000
+"""[S4]'s coin."""
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 _TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _AT_ONCE = 20_000  # tosses held in memory
 
 
-def simulate_estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dict[str, NDArray[np.float64]]:
+def simulate_estimates(
+    n: int, runs: int = RUNS, bias: Fraction = BIAS, epsilon: Fraction = EPSILON
+) -> dict[str, NDArray[np.float64]]:
     """Return three estimates of the bias over `runs` repetitions: open, by randomised response, with Laplace noise.
 
     The same tosses are used for all three.
     """
-    bits = seeded_bits(10_000 + n if seed is None else seed)
-    response, laplace = RandomizedResponse.for_epsilon(EPSILON), Laplace.for_epsilon(EPSILON, sensitivity=1)
-    heads, reports = (np.concatenate(parts) for parts in zip(*_simulate_runs(n, runs, response, bits), strict=True))
+    bits = seeded_bits(10_000 + n)
+    response, laplace = RandomizedResponse.for_epsilon(epsilon), Laplace.for_epsilon(epsilon, sensitivity=1)
+    heads, reports = (np.concatenate(parts) for parts in zip(*_simulate_runs(n, runs, bias, response, bits), strict=True))
     gap = float(response.truth - response.other)  # as `RandomizedResponse.estimate`, for all runs at once
     return {
         "open": heads / n,
@@ -220,21 +233,21 @@ def simulate_estimates(n: int, runs: int = RUNS, seed: int | None = None) -> dic
 
 
 def _simulate_runs(
-    n: int, runs: int, response: RandomizedResponse, bits: Bits
+    n: int, runs: int, bias: Fraction, response: RandomizedResponse, bits: Bits
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield the number of heads among n people, and of reports of heads; some runs at a time."""
     rows = max(1, _AT_ONCE // n)
     for first in range(0, runs, rows):
         shape = (min(rows, runs - first), n)
-        tossed = bernoulli(BIAS, shape[0] * n, bits).reshape(shape).astype(np.int64)
+        tossed = bernoulli(bias, shape[0] * n, bits).reshape(shape).astype(np.int64)
         yield tossed.sum(axis=1), response.release(tossed, bits).sum(axis=1)
 
 
-def exact_deviations(n: Any) -> dict[str, Any]:
+def exact_deviations(n: Any, bias: Fraction = BIAS, epsilon: Fraction = EPSILON) -> dict[str, Any]:
     """Return the three standard deviations: of the tosses alone, and with the noise."""
     sizes = np.asarray(n, float)
-    tossed = float(BIAS * (1 - BIAS)) / sizes
-    odds, decay = exp(EPSILON), exp(-EPSILON)
+    tossed = float(bias * (1 - bias)) / sizes
+    odds, decay = exp(epsilon), exp(-epsilon)
     return {
         "open": np.sqrt(tossed),
         "response": np.sqrt(tossed + odds / (odds - 1) ** 2 / sizes),
@@ -242,14 +255,14 @@ def exact_deviations(n: Any) -> dict[str, Any]:
     }
 
 
-def _coin_sd() -> dict[str, Any]:
-    runs = [simulate_estimates(n) for n in SIZES]
+def _coin_sd(bias: Fraction = BIAS, epsilon: Fraction = EPSILON, runs: int = RUNS) -> dict[str, Any]:
+    estimates = [simulate_estimates(n, runs, bias, epsilon) for n in SIZES]
     line = np.geomspace(SIZES[0], SIZES[-1], 60)
     return {
         "n": SIZES,
-        **{f"{name}, simulated": [run[name].std(ddof=1) for run in runs] for name in ("open", "response", "laplace")},
+        **{f"{name}, simulated": [run[name].std(ddof=1) for run in estimates] for name in ("open", "response", "laplace")},
         "line n": line,
-        **{f"{name}, exact": values for name, values in exact_deviations(line).items()},
+        **{f"{name}, exact": values for name, values in exact_deviations(line, bias, epsilon).items()},
     }
 
 
@@ -263,7 +276,7 @@ def _paint_coin_sd(axes: Axes, n: Numbers) -> None:
         axes.plot([], [], **pen, marker=mark, markersize=7, label=words)
     axes.set(
         xscale="log", yscale="log", xlabel="number of people n", ylabel="standard deviation of the estimated bias",
-        ylim=(0.005, 0.6),
+        ylim=(0.8 * n["open, exact"].min(), 2 * n["response, exact"].max()),
     )  # fmt: skip
     axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
     axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
@@ -271,19 +284,22 @@ def _paint_coin_sd(axes: Axes, n: Numbers) -> None:
     axes.legend(loc="upper right")
 
 
-def _coin_histogram() -> dict[str, Any]:
-    estimates = simulate_estimates(100)
-    response = RandomizedResponse.for_epsilon(EPSILON)
-    reports = np.arange(101.5) - 0.5 - 100 * float(response.other)  # one bin per number of reports
-    edges = {
-        "open": np.arange(-0.105, 0.6, 0.02),  # two percentage points per bin
-        "laplace": np.arange(-0.105, 0.6, 0.02),
-        "response": reports / float(response.truth - response.other) / 100,
-    }
+def _coin_histogram(n: int = 100, bias: Fraction = BIAS, epsilon: Fraction = EPSILON, runs: int = RUNS) -> dict[str, Any]:
+    estimates = simulate_estimates(n, runs, bias, epsilon)
+    response = RandomizedResponse.for_epsilon(epsilon)
+    reports = np.arange(n + 1.5) - 0.5 - n * float(response.other)  # one bin per number of reports
+    per_bin = max(1, n // 50)  # two percentage points, at n = 100
+    wide = {name: _whole_bins(estimates[name] * n, per_bin) / n for name in ("open", "laplace")}
+    edges = {**wide, "response": reports / float(response.truth - response.other) / n}
     heights = {
-        name: np.histogram(values, edges[name])[0] / RUNS / np.diff(edges[name]) for name, values in estimates.items()
+        name: np.histogram(values, edges[name])[0] / runs / np.diff(edges[name]) for name, values in estimates.items()
     }
-    return {**{f"{name}, edges": values for name, values in edges.items()}, **heights}
+    return {**{f"{name}, edges": edges[name] for name in ("open", "laplace", "response")}, **heights, "bias": float(bias)}
+
+
+def _whole_bins(counts: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Return edges halfway between integers that cover all the counts."""
+    return np.arange(np.floor(counts.min()) - 0.5, counts.max() + width + 0.5, width)
 
 
 def _paint_coin_histogram(axes: Axes, n: Numbers) -> None:
@@ -291,25 +307,25 @@ def _paint_coin_histogram(axes: Axes, n: Numbers) -> None:
     for name, colour, hatch, shade in looks:
         axes.stairs(n[name], n[f"{name}, edges"], fill=True, color=colour, alpha=shade)
         axes.stairs(n[name], n[f"{name}, edges"], color=colour, linewidth=1.8, hatch=hatch, label=_WORDS[name])
-    axes.axvline(float(BIAS), **THIRD, label="the true bias, 1/4")
-    axes.set(xlabel="estimated bias of the coin", ylabel=f"density over {RUNS:,} runs", xlim=(-0.5, 1.0))
+    axes.axvline(float(n["bias"]), **THIRD, label=f"the true bias, {n['bias']:.3g}")
+    axes.set(xlabel="estimated bias of the coin", ylabel="density over all runs", xlim=(-0.5, 1.0))
     axes.legend(loc="upper right")
 
 
 COIN_SD = Figure(
     "coin-sd",
-    "How well a coin's bias is known: p = 1/4, ε = 1/2",
-    "Marks: 10,000 runs each; lines: the formula. The error of Laplace noise on the count falls like 1/n and is soon small "
-    "beside the randomness of the tosses; randomised response needs no trusted curator, and its error stays a constant "
-    "factor above the open one.",
+    "How well a coin's bias is known: p = {bias}, ε = {epsilon}",
+    "Marks: {runs} runs each; lines: the formula. The error of Laplace noise falls like 1/n; that of randomised "
+    "response, which "
+    "needs no curator, stays a constant factor above the open one.",
     "[S4, fig. 5]",
     _coin_sd, _paint_coin_sd,
 )  # fmt: skip
 COIN_HISTOGRAM = Figure(
     "coin-histogram",
-    "A coin's bias from 100 people: p = 1/4, ε = 1/2",
-    "Ten thousand repetitions of the same survey. All three estimates are unbiased; randomised response has the widest "
-    "distribution, and some of its estimates are negative or above a half.",
+    "A coin's bias from {n} people: p = {bias}, ε = {epsilon}",
+    "{runs} repetitions of the same survey. All three estimates are unbiased; randomised response has the widest "
+    "distribution.",
     "[S4, fig. 5], histogram at n = 100",
     _coin_histogram, _paint_coin_histogram,
 )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Exercises about randomised response, against the textbook, enumeration and simulation."""
+
+from fractions import Fraction
+from itertools import product
+from math import exp, log, sqrt
+
+import pytest
+
+from discreet.lab.exercises.response import any_epsilon, response_tail, sample_sizes, two_thirds
+
+
+def moments(bits: tuple[int, ...], truth: Fraction) -> tuple[Fraction, Fraction]:
+    """Mean and variance of the estimate over every pattern of lies, exactly."""
+    mean = square = Fraction(0)
+    for lies in product((0, 1), repeat=len(bits)):
+        share = Fraction(1)
+        for lie in lies:
+            share *= 1 - truth if lie else truth
+        reports = sum(bit ^ lie for bit, lie in zip(bits, lies, strict=True))
+        estimate = (reports - len(bits) * (1 - truth)) / (2 * truth - 1)
+        mean, square = mean + share * estimate, square + share * estimate**2
+    return mean, square - mean**2
+
+
+@pytest.mark.parametrize("bits", [(0,), (1, 0), (1, 1, 0, 1)])
+def test_the_estimate_is_unbiased_with_the_proven_variance(bits: tuple[int, ...]) -> None:
+    for truth in (Fraction(2, 3), Fraction(7, 8)):
+        mean, variance = moments(bits, truth)
+        assert mean == sum(bits)
+        epsilon = log(truth / (1 - truth))
+        assert float(variance) == pytest.approx(len(bits) * exp(epsilon) / (exp(epsilon) - 1) ** 2, rel=1e-12)
+        assert any_epsilon(len(bits), Fraction(epsilon)).results[0] == pytest.approx(sqrt(variance), rel=1e-6)
+    assert two_thirds(len(bits)).results[0] == pytest.approx(sqrt(2 * len(bits)), rel=1e-12)
+    assert two_thirds(len(bits)).results[0] ** 2 == pytest.approx(float(moments(bits, Fraction(2, 3))[1]), rel=1e-12)
+
+
+def test_response_tail() -> None:
+    found = response_tail().numbers
+    t = sqrt(log(40) / 2)
+    assert found["reach"] == pytest.approx(t * (exp(1) + 1) / (exp(1) - 1) * 100, rel=1e-12)
+    assert found["bound"] == pytest.approx(0.05, rel=1e-12)
+    assert 0 < found["drawn beyond"] < 0.05
+
+
+def test_sample_sizes() -> None:
+    found = sample_sizes().numbers
+    assert found["Laplace"] == pytest.approx(sqrt(2) / 0.001)
+    assert found["randomised response"] == pytest.approx(exp(0.1) / (exp(0.1) - 1) ** 2 / 1e-4)
+    assert found["1/(αε)²"] == pytest.approx(1e6)
+    assert found["randomised response"] / found["1/(αε)²"] == pytest.approx(1 - 0.1**2 / 12, abs=1e-6), "ex. 2.6, ε → 0"
+    assert found["check"] == pytest.approx(0.01, rel=1e-5)
+    assert found["Laplace, α halved"] == pytest.approx(2)
+    assert found["Laplace, ε halved"] == pytest.approx(2)
+    assert found["randomised response, α halved"] == pytest.approx(4)
+    assert found["randomised response, ε halved"] == pytest.approx(4, rel=1e-3)
+    assert sample_sizes(0.01, 4).numbers["randomised response, ε halved"] > 7, "small ε only, as the text says"
