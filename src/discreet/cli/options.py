@@ -116,6 +116,10 @@ Csv: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print CSV only.", "-
 Spreadsheet: TypeAlias = Annotated[
     bool, make_option(ANSWER_PANEL, "With --csv: escape keys that a spreadsheet would run as formulas.", "--spreadsheet")
 ]
+Plot: TypeAlias = Annotated[
+    str | None,
+    make_option(ANSWER_PANEL, "Draw the answer into this file: .svg, .png, .html or .json; - draws here.", "--plot"),
+]
 Json: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print JSON only.", "--json")]
 
 LedgerArgument: TypeAlias = Annotated[

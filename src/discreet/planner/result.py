@@ -113,7 +113,7 @@ class Plan:
         }
 
     def plot(self) -> Any:
-        """Draw the error against ε, and against n or the number of queries. Needs the extra `plot`."""
+        """Draw the error against ε, and against n or the number of queries. Needs the extra `lab`."""
         return _draw_chart(self)
 
     def __str__(self) -> str:
@@ -216,7 +216,7 @@ def _draw_chart(plan: Plan) -> Any:
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
     except ImportError:
-        raise formats.missing_library_error("matplotlib", "discreet[plot]") from None
+        raise formats.missing_library_error("matplotlib", "discreet[lab]") from None
     task = plan.task
     figure = Figure(figsize=(8, 8), dpi=100, layout="constrained")
     above, below = figure.subplots(2, 1)
