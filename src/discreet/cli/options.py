@@ -222,7 +222,10 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
         raise BadParameter(
             "--bounds", repr(text), "not a column and its bounds", "write --bounds pay=0:200, or --bounds pay=auto"
         )
-    return name, _split_moments(ends) or parse_range(ends, "--bounds")
+    moments = _split_moments(ends)
+    if moments is None and ends[4:5] == "-" and ends[:4].isdigit():
+        raise BadParameter("--bounds", repr(text), "not two dates", f"write --bounds {name}=2024-01-01:2024-12-31")
+    return name, moments or parse_range(ends, "--bounds")
 
 
 def _split_moments(text: str) -> tuple[str, str] | None:
