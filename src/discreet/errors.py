@@ -147,7 +147,7 @@ epsilon=0.5 would fit.
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
         cost_epsilon: Fraction | float | None = None,
-        hint: str | None = None,
+        hint: str = "",
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
         self.cost_epsilon = cost_epsilon
