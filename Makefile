@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= auto
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help install demo test check browser bench docs nightly clean
+.PHONY: help install demo test check browser bench docs wheel nightly clean
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
@@ -52,5 +52,8 @@ docs: install  ## Build the documentation site into site/.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is built. Open site/index.html."
 
-clean:  ## Remove .venv, the caches, the benchmark data and the site.
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data site
+wheel: install  ## Build the wheel into dist/.
+	$(BIN)/python -m hatchling build --target wheel --directory dist
+
+clean:  ## Remove .venv, the caches, the benchmark data, the wheel and the site.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/.peers benchmarks/.data dist site

@@ -1,6 +1,6 @@
 """`make bench`: runs every comparison and writes benchmarks/RESULTS.md. Only ratios within one section mean something.
 
-python benchmarks/run.py [noise|accounting|asking|ledger|engines|auditing|publishing …]   measures those, keeps the others
+python benchmarks/run.py [noise|accounting|asking|starting|ledger|engines|auditing|publishing …]   measures those
 """
 
 import platform
@@ -12,12 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import accounting, asking, auditing, engines, ledger, noise, publishing  # noqa: E402
+from benchmarks import accounting, asking, auditing, engines, ledger, noise, publishing, starting  # noqa: E402
 
 SUBJECTS = {
     "noise": noise.SECTIONS,
     "accounting": accounting.SECTIONS,
     "asking": asking.SECTIONS,
+    "starting": starting.SECTIONS,
     "ledger": ledger.SECTIONS,
     "engines": engines.SECTIONS,
     "auditing": auditing.SECTIONS,

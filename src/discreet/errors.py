@@ -24,15 +24,43 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
-from typing import ClassVar
+from shlex import quote
 
 from discreet.text import to_printable
+
+_PAGES = {
+    "docs/asking.md#what-is-declared-and-why": "unit bounds keys lower upper max_groups max_rows unique salt",
+    "docs/asking.md#the-policy-file": "policy columns",
+    "docs/asking.md#the-least-ε-of-a-query": "least_epsilon",
+    "docs/asking.md#joining-a-public-table": "public",
+    "docs/asking.md#state-the-error-get-the-cost": "error size pilot weights",
+    "docs/asking.md#the-cost-in-every-currency": "epsilon delta",
+    "docs/asking.md#what-an-interval-means": "confidence simultaneous",
+    "docs/asking.md#post-processing": "consistent non_negative integers total column",
+    "docs/asking.md#asking-again": "id fresh label",
+    "docs/asking.md#the-same-in-python": "progress",
+    "docs/noise.md#random-bits": "bits",
+    "docs/scale.md#duckdb": "source table path name",
+    "docs/ledger.md#accounts": "ledger account budget currency parent",
+    "docs/ledger.md#certificates": "key release answer certificate",
+    "docs/ledger.md#what-a-check-finds": "head",
+    "docs/guarantees.md": "neighbours relation",
+    "docs/mechanisms.md#sensitivity": "sensitivity l0 l1 l2 l2_squared linf",
+    "docs/publishing.md#the-plan-file": "plan questions workload",
+    "docs/publishing.md#how-the-noise-is-found": "weight",
+    "docs/publishing.md#what-is-written": "folder",
+    "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
+    "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
+    "docs/accounting.md#calibrate-noise-to-a-target": "times rate",
+}
+PARAMETER_PAGES = {name: page for page, names in _PAGES.items() for name in names.split()}
+"""The page that explains a parameter. The command line asks `cli.app` first: each command has a page of its own."""
 
 
 class DiscreetError(Exception):
     """Any error that discreet raises on purpose. Names and keys in its message are made printable by `discreet.text`."""
 
-    see: ClassVar[str] = "docs/mechanisms.md#what-is-refused"
+    see: str = "docs/mechanisms.md#what-is-refused"
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(map(to_printable, lines)))
@@ -77,6 +105,7 @@ class BadParameter(DiscreetError, ValueError):
 
     def __init__(self, name: str, value: object, reason: str, hint: str) -> None:
         self.name, self.value, self.reason, self.hint = name, value, reason, hint
+        self.see = PARAMETER_PAGES.get(name.partition(".")[0].removeprefix("--").replace("-", "_"), type(self).see)
         super().__init__(_to_sentences(f"{name} is {value}: {reason}", hint))
 
 
@@ -148,7 +177,7 @@ epsilon=0.5 would fit.
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
         cost_epsilon: Fraction | float | None = None,
-        hint: str | None = None,
+        hint: str = "",
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
         self.cost_epsilon = cost_epsilon
@@ -189,8 +218,12 @@ class QueryRefused(DiscreetError, ValueError):
 
     see = "docs/asking.md#what-a-query-may-be"
 
-    def __init__(self, reason: str, hint: str, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self, reason: str, hint: str, line: int | None = None, column: int | None = None, *, parameter: str | None = None
+    ) -> None:
         self.reason, self.hint, self.line, self.column = reason, hint, line, column
+        if parameter is not None:  # that would make the query one that can be answered
+            self.see = PARAMETER_PAGES[parameter]
         where = "" if line is None else f"line {line}, column {column}: "
         super().__init__(_to_sentences(f"{where}{reason}", hint))
 
@@ -235,31 +268,34 @@ class MissingDeclarations(QueryRefused, BadParameter):
 class SourceRefused(DiscreetError):
     """A source cannot be opened. `for_owner` are lines that only the data owner may read."""
 
-    see = "docs/asking.md#the-policy-file"
+    see = "docs/scale.md#duckdb"
 
-    def __init__(self, reason: str, hint: str, *for_owner: str) -> None:
+    def __init__(self, reason: str, hint: str, *for_owner: str, parameter: str | None = None) -> None:
         self.reason, self.hint, self.for_owner = reason, hint, for_owner
+        if parameter is not None:  # that names the file
+            self.see = PARAMETER_PAGES[parameter]
         super().__init__(_to_sentences(reason, hint), *(f"  {line}" for line in for_owner))
 
 
 class SourceQuarantined(SourceRefused):
     """A query failed on this source. The message is the same whatever failed: the kind of failure may depend on a row.
 
-    >>> raise SourceQuarantined("people.csv")
+    >>> raise SourceQuarantined("people.csv", "hr.ledger")
     Traceback (most recent call last):
     discreet.errors.SourceQuarantined: The source 'people.csv' is quarantined because a query failed on it. The data owner \
 must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and lift the quarantine \
-with: discreet source lift SOURCE
+with: discreet source lift people.csv --ledger hr.ledger
     """
 
     see = "docs/ledger.md#quarantine"
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, ledger: str | None = None) -> None:
+        self.source, self.ledger = source, ledger
+        where = "" if ledger is None else f" --ledger {quote(ledger)}"
         super().__init__(
             f"The source {source!r} is quarantined because a query failed on it",
             "The data owner must read the owner's log (the file that DISCREET_OWNER_LOG names), correct the source, and "
-            "lift the quarantine with: discreet source lift SOURCE",
+            f"lift the quarantine with: discreet source lift {quote(source)}{where}",
         )
 
 

@@ -45,15 +45,15 @@ class Neighbours(Enum):
         return member
 
     @classmethod
-    def parse(cls, text: str) -> "Neighbours":
-        """Read a relation by its name.
+    def parse(cls, text: str, name: str = "neighbours") -> "Neighbours":
+        """Read a relation by its name; a refusal calls the parameter `name`.
 
         >>> Neighbours.parse("replace")
         <Neighbours.REPLACE: 'replace'>
         """
         by_name = {relation.value: relation for relation in cls}
         if not isinstance(text, str) or text not in by_name:
-            raise BadParameter("neighbours", repr(text), "no such relation", f"take {' or '.join(by_name)}")
+            raise BadParameter(name, repr(text), "no such relation", f"take {' or '.join(by_name)}")
         return by_name[text]
 
 

@@ -174,6 +174,7 @@ def test_progress_is_shown_on_stderr_only(source: str) -> None:
         (("SELECT COUNT(*) AS n FROM people",), 2, "--epsilon or --error"),
         (("SELECT COUNT(*) AS n FROM people", "--error", "5%"), 2, "size"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "pay"), 2, "--bounds pay=0:200"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "day=2024-02-30:2025-01-01"), 2, "two dates"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--keys", "age=young"), 2, "column's type, integer"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--policy", "none.toml"), 4, "policy"),
     ],

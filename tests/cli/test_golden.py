@@ -62,6 +62,8 @@ CASES = {
     "discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000 --json": "",
     "discreet calibrate laplace --epsilon 1 --delta 1e-6 --rate 0.1 --json": "",
     "discreet demo --json": "rows",
+    "discreet help --json": "roles topics",
+    "discreet help quarantine --json": "text",
     "discreet lab all --out pictures --json": "",
     "discreet lab attack averaging --json": "",
     "discreet lab exercise counties --d 58 --json": "",

@@ -67,7 +67,7 @@ def test_help_has_examples() -> None:
         (("count", "--epsilon", "1", "--whole"), "Leave it out"),
         (("histogram", "--epsilon", "1"), "--cells 50"),
         (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5"), "Write --bounds 0:100"),
-        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5:5"), "below upper"),
+        (("mean", "--epsilon", "1", "--n", "9", "--bounds", "5:5"), "below the upper bound, 5"),
         (("count",), "two of accuracy"),
         (("count", "--epsilon", "nope"), "not a number"),
         (("count", "--error", "2", "--epsilon", "1"), "costs ε = 1.137"),

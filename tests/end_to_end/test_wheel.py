@@ -3,54 +3,24 @@
 import os
 import subprocess
 import sys
-from importlib.metadata import Distribution, PathDistribution, distribution
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
-from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parents[2]
+from tests.support.wheel import ROOT, list_files, list_requirements, read_metadata, unpack
+
 RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from discreet.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the working tree and unpacked."""
-    place = tmp_path_factory.mktemp("wheel")
-    build = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(place)], cwd=ROOT, check=True, capture_output=True, timeout=300)
-    [wheel] = place.glob("*.whl")
-    ZipFile(wheel).extractall(place / "site")
-    return place / "site"
-
-
-def core_requirements(found: Distribution) -> list[str]:
-    """The names that a distribution requires when no extra is asked for."""
-    wanted = [Requirement(line) for line in found.requires or ()]
-    return [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
-
-
-def closure(names: list[str]) -> dict[str, Distribution]:
-    """Everything that pip would install for these."""
-    known: dict[str, Distribution] = {}
-    while names:
-        name = names.pop().lower().replace("_", "-")
-        if name not in known:
-            known[name] = distribution(name)
-            names += core_requirements(known[name])
-    return known
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, unpacked."""
+    return unpack(wheel, tmp_path_factory.mktemp("site"))
 
 
 def installed_alone(unpacked: Path, names: list[str], place: Path) -> Path:
     """A folder with the wheel and these distributions, and nothing else that this environment holds."""
-    tops = {
-        (Path(str(each.locate_file(""))) / file.parts[0])
-        for each in closure(names).values()
-        for file in each.files or ()
-        if file.parts[0] not in ("..", "__pycache__")
-    }
-    for top in {*tops, *unpacked.iterdir()}:
+    for top in {*list_files(names), *unpacked.iterdir()}:
         (place / top.name).symlink_to(top)
     return place
 
@@ -61,20 +31,22 @@ def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | {"NO_COLOR": "1"})
 
 
-def metadata(unpacked: Path) -> Distribution:
-    [place] = unpacked.glob("*.dist-info")
-    return PathDistribution(place)
-
-
 def test_the_wheel_requires_what_the_command_needs(unpacked: Path) -> None:
-    found = metadata(unpacked)
-    assert {"typer", "rich"} <= set(core_requirements(found))
+    found = read_metadata(unpacked)
+    assert {"typer", "rich"} <= set(list_requirements(found))
     assert "cli" not in (found.metadata.get_all("Provides-Extra") or ())
     assert any(each.value == "discreet.cli:main" for each in found.entry_points if each.name == "discreet")
 
 
+def test_the_wheel_holds_the_pages_and_no_pictures(unpacked: Path) -> None:
+    pages = {
+        path.relative_to(unpacked / "discreet" / "docs").as_posix() for path in (unpacked / "discreet" / "docs").rglob("*.*")
+    }
+    assert pages == {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+
+
 def test_the_command_runs_with_the_wheels_own_requirements_alone(unpacked: Path, tmp_path: Path) -> None:
-    place = installed_alone(unpacked, core_requirements(metadata(unpacked)), tmp_path)
+    place = installed_alone(unpacked, list_requirements(read_metadata(unpacked)), tmp_path)
     help_text = run(place, "--help")
     assert help_text.returncode == 0, help_text.stderr
     assert "ask" in help_text.stdout
@@ -86,7 +58,7 @@ def test_the_command_runs_with_the_wheels_own_requirements_alone(unpacked: Path,
 
 def test_a_wheel_without_typer_has_a_command_that_dies(unpacked: Path, tmp_path: Path) -> None:
     """So the test above sees a requirement that is missing."""
-    names = [name for name in core_requirements(metadata(unpacked)) if name not in ("typer", "rich")]
+    names = [name for name in list_requirements(read_metadata(unpacked)) if name not in ("typer", "rich")]
     done = run(installed_alone(unpacked, names, tmp_path), "--help")
     assert done.returncode != 0
     assert "ModuleNotFoundError: No module named 'typer'" in done.stderr

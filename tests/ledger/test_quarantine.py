@@ -327,7 +327,7 @@ def test_quarantine_ends_with_exit_code_4() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert "'people.csv' is quarantined" in done.stderr
-    assert "docs/ledger.md#quarantine" in done.stderr
+    assert "discreet help ledger#quarantine" in done.stderr
 
 
 def test_ledger_check_lists_what_is_quarantined(folder: Path) -> None:

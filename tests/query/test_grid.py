@@ -132,7 +132,7 @@ WIDE = Table("t", "id", {"id": Column(Kind.INTEGER), "w": Column(Kind.INTEGER).w
         ("text + 1", "The column `text` holds a text, which cannot be computed with"),
         (
             "free + 1",
-            r"The bounds of `free` are not declared, and clipping needs them. Declare them, .* --bounds free=0:100",
+            r"The bounds of `free` are not declared, and clipping needs them. Declare them, .* bounds={.free.: \(0, 100\)}",
         ),
     ],
 )

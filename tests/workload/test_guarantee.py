@@ -151,8 +151,8 @@ def test_upper_bounds_are_rounded_up(error: int) -> None:
     assert epsilon <= stated <= epsilon * 1.01
     assert 100 * plan.charge / plan.cost.limit <= share <= 100 * plan.charge / plan.cost.limit + 1
     times, certain = numbers(text, " times as likely")[0], numbers(text, "% certain")[0]
-    assert exp(epsilon) <= times <= exp(epsilon) * 1.01
-    assert 100 / (1 + exp(-epsilon)) <= certain <= 101 / (1 + exp(-epsilon))
+    assert exp(stated) <= times <= exp(stated) * 1.01
+    assert 100 / (1 + exp(-stated)) <= certain <= 101 / (1 + exp(-stated))
     assert f"charged as one plan, by the sum over its queries: ε = {format_up(epsilon, 3)}, " in text
     assert f"Cost: ε = {format_up(epsilon, 3)}, " in str(plan.cost)
 
@@ -213,6 +213,26 @@ def test_a_recorded_answer_is_shown_with_its_own_cost(tmp_path: Path) -> None:
         assert f"δ = {format_up(second, 3)}" not in pages[1]
         assert f"δ = {float(second):g}" not in pages[1]
         assert f"ε = {format_up(plans[0].charge, 3)} at δ = {format_up(first, 3)}, " in pages[1]
+
+
+def test_one_figure_for_one_thing(tmp_path: Path) -> None:
+    """What is not the ε of the publication, of the account so far or of three units is computed from the printed ε."""
+    source = tmp_path / "people.parquet"
+    people().execute(f"COPY people TO '{source}'")
+    with open_ledger(tmp_path / "l", create=True) as ledger:
+        ledger.open_account("hr", 3, Fraction(1, 10**6), Zcdp())
+    queries = [WorkloadQuery(name=f"q{i}", sql=f"SELECT COUNT(*) AS n FROM people WHERE age > {i}") for i in range(3)]
+    plan = plan_workload(make_workload(*queries, source=str(source), epsilon=1, ledger=tmp_path / "l", account="hr"))
+    page = (publish(plan, tmp_path / "made").folder / "guarantee.md").read_text(encoding="utf-8")
+    [one], [so_far], [three] = (
+        re.findall(rf"{before}ε = ([0-9.]+)", page) for before in (r"with \*\*", "entry 2: ", "three of them ")
+    )
+    assert float(three) == pytest.approx(3 * float(one), rel=0.01)
+    assert set(re.findall(r"(?<!of them )(?<!entry 2: )ε = ([0-9.]+)", page)) == {one}
+    assert float(so_far) >= float(one), "a sum over adaptive queries is never less"
+    assert all(len(found) <= 12 for found in re.findall(r"[0-9.]+", page)), "no figure has all its digits"
+    [factor] = numbers(page, " times as likely with the rows of one id as without")
+    assert exp(float(one)) <= factor <= 1.01 * exp(float(one))
 
 
 @pytest.mark.parametrize(("unit", "words"), [("row", "**row**"), (("id", "dept"), "**(id, dept)**"), (("id",), "**id**")])

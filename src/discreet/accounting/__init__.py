@@ -1,16 +1,39 @@
 """Guarantees: what an event means in each notion of privacy. Each is total, and answers ∞ where it has no bound."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from discreet.accounting.basic import basic_composition
-from discreet.accounting.compare import compare_guarantees
-from discreet.accounting.curve import delta, epsilon
 from discreet.accounting.gdp import gdp
-from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
-from discreet.accounting.risk import advantage, trade_off, true_positive_rate
-from discreet.accounting.running import RunningTotal
 from discreet.accounting.tcdp import tcdp
 from discreet.accounting.zcdp import zcdp
+
+if TYPE_CHECKING:
+    from discreet.accounting.compare import compare_guarantees
+    from discreet.accounting.curve import delta, epsilon
+    from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
+    from discreet.accounting.risk import advantage, posterior_range, trade_off, true_positive_rate
+    from discreet.accounting.running import RunningTotal
+
+_HOMES = {
+    "discreet.accounting.compare": "compare_guarantees",
+    "discreet.accounting.curve": "delta epsilon",
+    "discreet.accounting.pld.gaussian": "gaussian_delta gaussian_epsilon",
+    "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
+    "discreet.accounting.running": "RunningTotal",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs the certified curve is fetched when it is first used: a query in a pure budget does without."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(_HOME[name]), name)
+    return globals()[name]
+
 
 __all__ = [
     "RunningTotal",
@@ -22,6 +45,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gdp",
+    "posterior_range",
     "pure",
     "renyi",
     "tcdp",

@@ -7,9 +7,7 @@ import os
 import sys
 from io import TextIOWrapper
 
-import typer
-
-from discreet.cli.app import app
+from discreet.cli.app import app, print_error
 
 # in the order of `discreet --help`
 from discreet.cli import demo  # isort: skip
@@ -26,10 +24,11 @@ from discreet.cli import calibrate  # isort: skip
 from discreet.cli import verify  # isort: skip
 from discreet.cli import audit  # isort: skip
 from discreet.cli import lab  # isort: skip
+from discreet.cli import help  # isort: skip
 
 __all__ = [
-    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "lab", "ledger", "main", "plan", "policy", "publish",
-    "quote", "source", "verify",
+    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "main", "plan", "policy",
+    "publish", "quote", "source", "verify",
 ]  # fmt: skip
 
 
@@ -45,7 +44,6 @@ def main() -> None:
         EngineFailed,
         LedgerCorrupted,
         LedgerUnavailable,
-        MissingDeclarations,
         SourceRefused,
     )
 
@@ -57,11 +55,7 @@ def main() -> None:
             owner_log.addHandler(open_log_file(path))
         app()
     except DiscreetError as mistake:
-        if isinstance(mistake, MissingDeclarations):
-            from discreet.session.missing import to_shell
-
-            mistake = to_shell(mistake, sys.argv[1:])
-        typer.echo(f"discreet: {mistake}\n  see {mistake.see}", err=True)
+        print_error(str(mistake), f"discreet help {help.to_topic(mistake.see)}")
         codes = ((1, LedgerCorrupted), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerUnavailable))
         raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None
 

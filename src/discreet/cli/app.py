@@ -1,25 +1,20 @@
 """The program that the commands belong to, and the overview that it prints without a command.
 
 Python names parameters and the command line names flags. `App` makes every command rewrite the errors that it raises, so
-that the rest of discreet writes them once, for Python.
+that the rest of discreet writes them once, for Python; it also knows the page that explains the command.
 """
 
-import re
-from ast import literal_eval
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
-from discreet.errors import (
-    BadParameter,
-    BudgetExceeded,
-    DiscreetError,
-    MissingDeclarations,
-    QueryRefused,
-    SourceRefused,
-)
+from discreet.cli.spelling import list_spellings, spell_flags, spell_text
+from discreet.errors import BadParameter, DiscreetError, MissingDeclarations
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
     "Query data", "Manage budgets", "Compute costs", "Check claims", "Learn",
@@ -40,24 +35,158 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]Audit a mechanism[/bold]     discreet audit mynoise:noisy_sum --epsilon 1
   [bold]See the textbook live[/bold] discreet lab list
 
-Every command has --help with examples, and --json for programs. The documentation is in docs/.
+Every command has --help with examples, and --json for programs. discreet help lists the pages of the documentation.
 Exit codes: 0 done, 1 a check failed, 2 usage or a refused query, 3 budget, 4 source, engine or ledger."""
 
 
+PAGES = {
+    "account": "docs/accounting.md#on-the-command-line",
+    "audit": "docs/auditing.md#any-function",
+    "budget": "docs/ledger.md#accounts",
+    "calibrate": "docs/accounting.md#calibrate-noise-to-a-target",
+    "epsilon": "docs/accounting.md#on-the-command-line",
+    "help": "docs/index.md#where-to-go-next",
+    "lab": "docs/lab.md",
+    "ledger": "docs/ledger.md#accounts",
+    "ledger check": "docs/ledger.md#what-a-check-finds",
+    "ledger rotate-key": "docs/ledger.md#upgrades-key-rotation-and-labels",
+    "plan": "docs/planning.md#what-can-be-planned",
+    "policy": "docs/asking.md#the-policy-file",
+    "publish": "docs/publishing.md#the-plan-file",
+    "source": "docs/ledger.md#quarantine",
+    "verify": "docs/ledger.md#certificates",
+}
+"""The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""
+
+OWN_NAMES = {
+    "audit": {"neighbours": "pairs", "relation": "neighbours", "mechanism": "function", "claim": "epsilon"},
+    "budget": {"name": "account"},
+    "ledger check": {"public": "key"},
+    "lab show": {"path": "save", "picture": "save"},
+    "lab all": {"path": "out", "picture": "out"},
+    "lab attack": {"attack": "name"},
+    "ledger open": {"name": "account"},
+    "plan": {"query": "question"},
+    "publish": {"workload": "plan", "KEY": "key"},
+    "source lift": {"source": "name"},
+    "verify": {"certificate": "release", "public": "key"},
+}
+"""Parameters of Python that only one command calls otherwise, by the parameter of the command."""
+
+
 class Command(TyperCommand):
-    """A command that names its flags in the errors that it raises."""
+    """A command that names its flags, and the page about them, in the errors that it raises."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters of the command, `--help` included."""
+        return _read_without_pydantic(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except DiscreetError as mistake:
-            options = [str(each.name) for each in self.params if each.param_type_name == "option"]
-            raise spell_flags(mistake, options) from None
+            path = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+            page = PAGES.get(path, PAGES.get(path.partition(" ")[0]))
+            if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
+                mistake.see = page
+            spellings = list_spellings(self.params, OWN_NAMES.get(path, {}))
+            if isinstance(mistake, MissingDeclarations):
+                raise _to_command(mistake, spellings) from None
+            raise spell_flags(mistake, spellings) from None
+
+
+def _to_command(mistake: MissingDeclarations, spellings: dict[str, str]) -> MissingDeclarations:
+    """The same error with the command that was typed and the flags that it lacks; a plan keeps its own words."""
+    from discreet.session.missing import to_shell
+
+    details: Any = mistake.details
+    missing, problem = details
+    mistake.details = missing, spell_text(problem, spellings)
+    return to_shell(mistake, sys.argv[1:])
+
+
+class PlainValues:
+    """Reads texts, numbers and lists of texts. typer would load pydantic for that, which takes longer than a query."""
+
+    def __init__(self, kind: type, flag: str) -> None:
+        self.kind, self.flag = kind, flag
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as typer would return it."""
+        if param.multiple:
+            return list(value or ())
+        if value is None or self.kind is str:
+            return value
+        try:
+            return self.kind(value)
+        except ValueError:
+            what, example = ("a whole number", "5") if self.kind is int else ("a number", "0.95")
+            raise BadParameter(self.flag, repr(value), f"not {what}", f"write {what} such as {example}") from None
+
+
+def _read_without_pydantic(parameters: list[Any]) -> list[Any]:
+    """The same parameters; those that hold texts or numbers read their values by `PlainValues`."""
+    for each in parameters:
+        kind = getattr(getattr(each, "type_descriptor", None), "annotation", None)
+        if kind in (str, int, float, bool, list[str]):
+            each.get_runtime_param = partial(PlainValues, kind, each.opts[0])
+    return parameters
+
+
+class Group(TyperGroup):
+    """Commands. What a user mistypes is one line on stderr, like every other error."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters before the command, `--help` included."""
+        return _read_without_pydantic(super().get_params(ctx))
+
+    def main(
+        self,
+        args: Any = None,
+        prog_name: Any = None,
+        complete_var: Any = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command that was typed."""
+        given = (args, prog_name, complete_var, False, windows_expand_args)
+        if not standalone_mode:
+            return super().main(*given, **extra)
+        try:
+            code = super().main(*given, **extra)
+        except TyperException as mistake:
+            context = getattr(mistake, "ctx", None)
+            command = "discreet" if context is None else context.command_path
+            print_error(_end_sentences(mistake.format_message()), f"{command} --help")
+            raise SystemExit(mistake.exit_code) from None
+        except typer.Abort:
+            print_error("Aborted. Nothing was charged.")
+            raise SystemExit(1) from None
+        raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def print_error(message: str, see: str | None = None) -> None:
+    """Print what is wrong and what to do, and the command that shows more."""
+    typer.echo(f"discreet: {message}" + ("" if see is None else f"\nSee: {see}"), err=True)
+
+
+def _end_sentences(text: str) -> str:
+    """A sentence for what is wrong, and one for what was meant.
+
+    >>> _end_sentences("No such option: --unti Did you mean --unit?")
+    'No such option: --unti. Did you mean --unit?'
+    """
+    problem, mark, rest = text.strip().partition(" Did you mean ")
+    return f"{problem.rstrip('.')}.{mark}{rest}"
 
 
 class App(typer.Typer):
     """A group of commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, **settings)
 
     def command(self, *names: Any, **settings: Any) -> Callable[..., Any]:
         """Register a command; as in `typer.Typer`."""
@@ -92,58 +221,3 @@ def root(
         from rich.console import Console
 
         Console(highlight=False, soft_wrap=True).print(OVERVIEW)
-
-
-_ARGUMENT = re.compile(r"""\b(?P<name>[a-z_]+)=(?P<value>\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+-]*\w)?""")
-
-
-def spell_flags(mistake: DiscreetError, options: Collection[str]) -> DiscreetError:
-    """The same error, with flags in place of the parameters that are options of the command.
-
-    >>> print(spell_flags(BadParameter("bounds", "5", "not bounds", 'give bounds={"pay": (0, 200)}'), ["bounds"]))
-    --bounds is 5: not bounds. Give --bounds pay=0:200.
-    """
-    match mistake:
-        case MissingDeclarations():  # `main` writes its command, with the words that were typed
-            return mistake
-        case BadParameter():
-            name = f"--{mistake.name.replace('_', '-')}" if mistake.name in options else mistake.name
-            return type(mistake)(name, mistake.value, mistake.reason, _spell_hint(mistake.hint, options))
-        case QueryRefused():
-            return QueryRefused(mistake.reason, _spell_hint(mistake.hint, options), mistake.line, mistake.column)
-        case SourceRefused() if type(mistake) is SourceRefused:
-            return SourceRefused(mistake.reason, _spell_hint(mistake.hint, options), *mistake.for_owner)
-        case BudgetExceeded():
-            mistake.args = (_spell_hint(str(mistake), options),)
-    return mistake
-
-
-def _spell_hint(hint: str, options: Collection[str]) -> str:
-    """Spell `unit="id"` as `--unit id`, `bounds={"pay": (0, 200)}` as `--bounds pay=0:200`, `fresh=True` as `--fresh`.
-
-    >>> _spell_hint('give size=, weights={"n": 2} or fresh=True', ["size", "weight", "fresh"])
-    'give --size, --weight n=2 or --fresh'
-    """
-
-    def spell(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
-        option = name if name in options else name.removesuffix("s")  # the flag of `weights` is --weight
-        if option not in options:
-            return found[0]
-        flag = f"--{option.replace('_', '-')}"
-        return flag if value in (None, "True") else f"{flag} {_spell_value(value)}"
-
-    return _ARGUMENT.sub(spell, hint)
-
-
-def _spell_value(value: str) -> str:
-    if not value.startswith("{"):
-        return value.strip("\"'")
-    try:
-        parsed = literal_eval(value)
-    except (ValueError, SyntaxError):
-        return value
-    marks: dict[type, str] = {tuple: ":", list: ","}
-    return " ".join(
-        f"{name}={marks[type(each)].join(map(str, each)) if type(each) in marks else each}" for name, each in parsed.items()
-    )

@@ -161,13 +161,13 @@ def _check_additive(session: "Session", sql: str) -> None:
 
 def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> "tuple[IO[str], SigningKey] | None":
     """Open the file for the certificate and load the key that signs it, before anything is charged."""
-    from discreet.ledger import open_ledger
-    from discreet.ledger.keys import check_signing_key, load_key, resolve_key_path
-
     if path is None:
         return None
     if ledger is None:
         raise BadParameter("--release", path, "only the answers of a ledger have a certificate", "give --ledger too")
+    from discreet.ledger import open_ledger
+    from discreet.ledger.keys import check_signing_key, load_key, resolve_key_path
+
     signing_key = load_key(resolve_key_path(ledger, key, "--key"))
     check_signing_key(open_ledger(ledger).store, signing_key)
     try:

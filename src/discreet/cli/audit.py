@@ -51,7 +51,7 @@ def audit(
 
     sys.path.insert(0, "")
     claim, parsed_domain, parsed_pairs = _parse_claim(epsilon, delta, rho, mu), _parse_domain(domain), _read_pairs(pairs)
-    relation = Neighbours.parse(neighbours)
+    relation = Neighbours.parse(neighbours, "--neighbours")
     load_function(function)  # refuse a mistyped name before any process starts
     with show_progress("auditing …") as on_progress:
         finding = run_audit(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.app import BUDGETING, app
+from discreet.cli.completion import complete_accounts
 from discreet.cli.options import Json, LedgerArgument
 from discreet.cli.output import print_json, print_line, print_styled
 
@@ -21,7 +22,9 @@ MAX_EVENT_KINDS = 500
 @app.command(rich_help_panel=BUDGETING, epilog="Example: [bold]discreet budget hr.ledger --account hr[/bold]")
 def budget(
     place: LedgerArgument,
-    account: Annotated[str | None, typer.Option(help="One account; all of them, unless given.")] = None,
+    account: Annotated[
+        str | None, typer.Option(help="One account; all of them, unless given.", autocompletion=complete_accounts)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what each account has spent and what remains, and the certified ε of what was spent, as a report."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ACCOUNTING, app
+from discreet.cli.completion import complete_words
 from discreet.cli.epsilon import to_json_interval
 from discreet.cli.options import Json
 from discreet.cli.output import parse_number, print_json, print_styled, print_table
@@ -22,7 +23,12 @@ SCALES = {"laplace": "scale", "discrete_laplace": "scale", "gaussian": "sigma", 
     epilog="Example: [bold]discreet calibrate gaussian --epsilon 1 --delta 1e-6 --times 1000[/bold]",
 )
 def calibrate(
-    mechanism: Annotated[str, typer.Argument(help="gaussian, laplace, discrete_laplace or discrete_gaussian.")],
+    mechanism: Annotated[
+        str,
+        typer.Argument(
+            help="gaussian, laplace, discrete_laplace or discrete_gaussian.", autocompletion=complete_words(*SCALES)
+        ),
+    ],
     epsilon: Annotated[str, typer.Option(help="The ε that all rounds together may cost.")],
     delta: Annotated[str, typer.Option(help="The δ that all rounds together may cost.")],
     times: Annotated[int, typer.Option(help="The number of rounds.")] = 1,
@@ -31,23 +37,24 @@ def calibrate(
     json: Json = False,
 ) -> None:
     """Find the least noise whose certified ε meets a target."""
-    from discreet._numbers import ceil_float, check_positive, format_down, format_rational, format_up
+    from discreet._numbers import ceil_float, check_int, check_positive, format_down, format_rational, format_up
     from discreet.accounting.cost import format_at
     from discreet.accounting.curve import epsilon as certified_epsilon
     from discreet.accounting.expression import NOISE_TERMS
-    from discreet.events import Subsampled, repeat
-    from discreet.mechanisms.calibrate import find_smallest_scale, guess_scale
+    from discreet.events import repeat, subsample
+    from discreet.mechanisms.calibrate import check_rate, find_smallest_scale, guess_scale
 
     if mechanism not in SCALES:
         raise BadParameter("mechanism", repr(mechanism), "not a mechanism with a scale", f"take one of {', '.join(SCALES)}")
     parameter, term = SCALES[mechanism], NOISE_TERMS[mechanism]
     target, failing = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
     distance = check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity")
-    sampling_rate = None if rate is None else parse_number(rate, "rate")
+    sampling_rate = check_rate(None if rate is None else parse_number(rate, "rate"))
+    check_int(times, "times", 1)
 
     def event_at(scale: Fraction) -> "Event":
         once = term.make({parameter: scale, "sensitivity": distance})
-        return repeat(once if sampling_rate is None else Subsampled(once, sampling_rate), times)
+        return repeat(once if sampling_rate is None else subsample(once, sampling_rate), times)
 
     guess = guess_scale(float(distance), target, failing, times, sampling_rate)
     scale = find_smallest_scale(event_at, target, failing, guess)

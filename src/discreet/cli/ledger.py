@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.app import BUDGETING, App, app
+from discreet.cli.completion import complete_accounts
 from discreet.cli.options import CurrencyName, Delta, Json, LedgerArgument, PublicKey, SecretKey
 from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
@@ -24,7 +25,10 @@ def ledger_open(
     epsilon: Annotated[str, typer.Option(help="The ε that the whole account guarantees.")],
     delta: Delta = "0",
     currency: CurrencyName = None,
-    parent: Annotated[str | None, typer.Option(help="An account of the same currency that caps the sum.")] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(help="An account of the same currency that caps the sum.", autocompletion=complete_accounts),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Open an account with a budget that cannot be changed. Creates the ledger if it does not exist."""

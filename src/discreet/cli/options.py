@@ -13,6 +13,15 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from discreet.cli.completion import (
+    TABLE_SUFFIXES,
+    Completer,
+    complete_accounts,
+    complete_columns,
+    complete_files,
+    complete_ledgers,
+    complete_words,
+)
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
@@ -23,9 +32,13 @@ LEDGER_PANEL = "Ledger"
 # Options that several commands share.
 
 
-def make_option(panel: str, text: str, *names: str) -> Any:
-    """An option, in the panel of `--help` that lists it."""
-    return typer.Option(*names, help=text, rich_help_panel=panel)
+def make_option(panel: str, text: str, *names: str, completer: Completer | None = None) -> Any:
+    """An option, in the panel of `--help` that lists it, and what a shell completes for it."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, autocompletion=completer)
+
+
+CURRENCIES, NEIGHBOURS = ("pure", "zcdp", "gdp", "rdp(16)"), ("add-remove", "replace")
+"""What a shell completes; the library has the full lists, and says so if another word is given."""
 
 
 Sql: TypeAlias = Annotated[str, typer.Argument(help='"SELECT dept, COUNT(*) AS n FROM people GROUP BY dept".')]
@@ -48,7 +61,12 @@ Delta: TypeAlias = Annotated[
 ]
 CurrencyName: TypeAlias = Annotated[
     str | None,
-    make_option(COST_PANEL, "What the budget is kept in: pure, zcdp, gdp or rdp(16); zcdp if there is a δ.", "--currency"),
+    make_option(
+        COST_PANEL,
+        "What the budget is kept in: pure, zcdp, gdp or rdp(16); zcdp if there is a δ.",
+        "--currency",
+        completer=complete_words(*CURRENCIES),
+    ),
 ]
 Weight: TypeAlias = Annotated[
     list[str] | None, make_option(COST_PANEL, "The share of the cost that a column gets: n=2. Repeatable.")
@@ -56,10 +74,19 @@ Weight: TypeAlias = Annotated[
 Confidence: TypeAlias = Annotated[float, make_option(COST_PANEL, "The probability that an interval contains its statistic.")]
 
 LedgerOption: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "The ledger that pays: a file, or postgresql://user@host/database.", "--ledger")
+    str | None,
+    make_option(
+        LEDGER_PANEL,
+        "The ledger that pays: a file, or postgresql://user@host/database.",
+        "--ledger",
+        completer=complete_ledgers,
+    ),
 ]
 AccountName: TypeAlias = Annotated[
-    str | None, make_option(LEDGER_PANEL, "The account of the ledger; its only one, unless given.", "--account")
+    str | None,
+    make_option(
+        LEDGER_PANEL, "The account of the ledger; its only one, unless given.", "--account", completer=complete_accounts
+    ),
 ]
 AnswerId: TypeAlias = Annotated[
     str | None,
@@ -95,7 +122,14 @@ Plot: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print JSON only.", "--json")]
 
-LedgerArgument: TypeAlias = Annotated[str, typer.Argument(help="A ledger: a file, or postgresql://user@host/database.")]
+LedgerArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="A ledger: a file, or postgresql://user@host/database.",
+        autocompletion=complete_ledgers,
+    ),
+]
 SecretKey: TypeAlias = Annotated[
     str | None, typer.Option("--key", help="The file of the ledger's secret key; beside the ledger, unless given.")
 ]
@@ -155,15 +189,23 @@ def _make_parameter(name: str, spec: OptionSpec) -> inspect.Parameter:
     """The parameter from which typer makes the argument SOURCE or a flag."""
     kind = inspect.Parameter.KEYWORD_ONLY
     if name == "source":
-        return inspect.Parameter(name, kind, annotation=Annotated[str, typer.Argument(help=spec.help)])
+        argument = typer.Argument(help=spec.help, autocompletion=_COMPLETERS[name])
+        return inspect.Parameter(name, kind, annotation=Annotated[str, argument])
     typed: Any = list[str] if spec.kind is dict else str if spec.kind is list else spec.kind
     default = False if spec.kind is bool else _DEFAULTS[name]
     if default is None:
         typed = typed | None
-    option = make_option(SOURCE_PANEL, f"{spec.help}{' Repeatable.' * (spec.kind is dict)}", _flag(name))
+    text = f"{spec.help}{' Repeatable.' * (spec.kind is dict)}"
+    option = make_option(SOURCE_PANEL, text, _flag(name), completer=_COMPLETERS.get(name))
     return inspect.Parameter(name, kind, default=default, annotation=Annotated[typed, option])
 
 
+_COMPLETERS: dict[str, Completer] = {
+    "source": complete_files(*TABLE_SUFFIXES),
+    "unit": complete_columns,
+    "policy": complete_files(".toml"),
+    "neighbours": complete_words(*NEIGHBOURS),
+}
 _DEFAULTS = {each.name: each.default for each in fields(SourceOptions)}
 
 
@@ -226,7 +268,10 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
         raise BadParameter(
             "--bounds", repr(text), "not a column and its bounds", "write --bounds pay=0:200, or --bounds pay=auto"
         )
-    return name, _split_moments(ends) or parse_range(ends, "--bounds")
+    moments = _split_moments(ends)
+    if moments is None and ends[4:5] == "-" and ends[:4].isdigit():
+        raise BadParameter("--bounds", repr(text), "not two dates", f"write --bounds {name}=2024-01-01:2024-12-31")
+    return name, moments or parse_range(ends, "--bounds")
 
 
 def _split_moments(text: str) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ACCOUNTING, app
+from discreet.cli.completion import complete_words
 from discreet.cli.options import ANSWER_PANEL, COST_PANEL, Json, make_option, parse_range
 from discreet.cli.output import parse_number, print_json, print_styled
 from discreet.errors import BadParameter
@@ -26,7 +27,9 @@ QUERY_PANEL = "Query"
     "[bold]discreet plan count --queries 20 --epsilon 1 --delta 1e-6 --plot plan.png[/bold]: Laplace or Gaussian?",
 )
 def plan(
-    question: Annotated[str, typer.Argument(help="count, proportion, sum, mean or histogram.")],
+    question: Annotated[
+        str, typer.Argument(help="count, proportion, sum, mean or histogram.", autocompletion=complete_words(*KINDS))
+    ],
     bounds: Annotated[
         str | None, make_option(QUERY_PANEL, "The range that values are clipped to: 0:100. For sum and mean.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import ASKING, App, app
+from discreet.cli.completion import complete_files
 from discreet.cli.options import Json, parse_names, takes_source
 from discreet.cli.output import print_data, print_json, print_line, print_table
 from discreet.errors import BadParameter
@@ -51,7 +52,9 @@ def policy_init(
 @takes_source("table", "path")
 def policy_check(
     options: SourceOptions,
-    policy: Annotated[str, typer.Argument(help="The policy.toml to check.")] = "policy.toml",
+    policy: Annotated[
+        str, typer.Argument(help="The policy.toml to check.", autocompletion=complete_files(".toml"))
+    ] = "policy.toml",
     json: Json = False,
 ) -> None:
     """Compare a policy with the data, for the data owner only. Exit code 1 if the data breaks its guarantee."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.app import ASKING, app
+from discreet.cli.completion import complete_files
 from discreet.cli.options import Json, KeyFile
 from discreet.cli.output import print_json, print_line, print_styled, show_progress
 from discreet.errors import BadParameter
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
     "[bold]discreet publish examples/publish.toml --to people-2026 --yes[/bold]",
 )
 def publish(
-    plan: Annotated[str, typer.Argument(help="A plan.toml: the source, the queries, their errors, the budget.")],
+    plan: Annotated[
+        str,
+        typer.Argument(
+            help="A plan.toml: the source, the queries, their errors, the budget.", autocompletion=complete_files(".toml")
+        ),
+    ],
     to: Annotated[str, typer.Option(help="The folder to create.")] = "published",
     yes: Annotated[bool, typer.Option("--yes", help="Publish without confirmation.")] = False,
     dry_run: Annotated[
@@ -54,6 +60,8 @@ def publish(
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     with show_progress("planning …"):
         opened = read_plan(plan, assume_account=dry_run)
         prices = price_targets(opened) if dry_run else ()
@@ -100,8 +108,6 @@ def _confirm(solved: "WorkloadPlan") -> None:
     from discreet._numbers import format_up
     from discreet.accounting.cost import format_at
 
-    if not sys.stdin.isatty():
-        raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     epsilon = format_up(solved.cost.exact_epsilon[1], 3)
     typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
 

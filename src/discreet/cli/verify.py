@@ -5,19 +5,23 @@ from typing import Annotated
 import typer
 
 from discreet.cli.app import CHECKING, app
+from discreet.cli.completion import complete_files, complete_ledgers
 from discreet.cli.ledger import read_json
 from discreet.cli.options import Json, PublicKey
 from discreet.cli.output import print_json, print_line
+from discreet.cli.spelling import spell_text
 
 
 @app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
 def verify(
-    release: Annotated[str, typer.Argument(help="A certificate: release.json.")],
+    release: Annotated[str, typer.Argument(help="A certificate: release.json.", autocompletion=complete_files(".json"))],
     key: PublicKey = None,
-    ledger: Annotated[str | None, typer.Option(help="The ledger that must hold its entry.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="The ledger that must hold its entry.", autocompletion=complete_ledgers)
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Check the signature, the cost and the entry of a certificate. Exit code 1 if one of them is wrong."""
+    """Check the signature, the cost and the entry of a certificate, and end with a verdict. Exit code 1 if one is wrong."""
     from discreet.ledger import open_ledger
     from discreet.ledger import verify as verification
     from discreet.ledger.certificate import certified_cost
@@ -28,10 +32,12 @@ def verify(
     document = read_json(release, "release")
     verdict = verification.verify(document, public=public_key, ledger=opened)
     cost = certified_cost(document) if verdict.is_valid else None
+    flags = {"public": "--key", "ledger": "--ledger"}
+    conclusion, *assumptions = (spell_text(each, flags) for each in (verdict.conclusion, *verdict.assumptions))
     if json:
         findings = [{"claim": finding.claim, "holds": finding.is_valid} for finding in verdict.claims]
         print_json(
-            {"holds": verdict.is_valid, "findings": findings, "trusted": list(verdict.assumptions)}
+            {"holds": verdict.is_valid, "findings": findings, "trusted": assumptions, "verdict": conclusion}
             | ({} if cost is None else {"cost": cost.to_dict()})
         )
     else:
@@ -41,7 +47,8 @@ def verify(
         if cost is not None:
             print_line(f"  · {cost}")
         print_line("trusted:")
-        for assumption in verdict.assumptions:
+        for assumption in assumptions:
             print_line(f"  · {assumption}")
+        print_line(conclusion)
     if not verdict.is_valid:
         raise typer.Exit(1)

@@ -21,7 +21,6 @@ from discreet.accounting.currencies import (
     round_up,
     smallest_epsilon,
 )
-from discreet.accounting.curve import epsilon as certified
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
@@ -145,7 +144,7 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
 
 
 def state_in_epsilon(
-    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str | None = None
+    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str = ""
 ) -> BudgetExceeded:
     """Return a refusal that says what the cost and the rest are in ε at the account's δ."""
     amount = refused.cost
@@ -163,6 +162,8 @@ def compute_charge(
     """Return the cost of an event in a currency and in δ. Where the currency is ε, a `certified_delta` makes that the
     certified ε of the event at this δ, and this δ."""
     if certified_delta != 0 and currency.counts_epsilon:
+        from discreet.accounting.curve import epsilon as certified  # only plans are charged by the curve
+
         return certified(event, check_probability(certified_delta, "certified_delta")).upper, certified_delta
     return currency.cost(event)
 

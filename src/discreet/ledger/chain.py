@@ -58,7 +58,7 @@ class Ledger:
                 raise BadParameter(
                     "account", repr(name), "it is open already", "its budget cannot be changed; take another name"
                 )
-            above = None if parent is None else self._require_account(transaction, parent)
+            above = None if parent is None else self._require_account(transaction, parent, "parent")
             account = AccountState.open(name, epsilon, delta, currency, above)
             head = transaction.read_head()
             transaction.append(AccountOpened.of(account, head.number + 1, head.hash))
@@ -97,11 +97,11 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _require_account(self, transaction: Transaction, name: str) -> AccountState:
+    def _require_account(self, transaction: Transaction, name: str, parameter: str = "account") -> AccountState:
         found = read_account(transaction, name)
         if found is None:
             names = ", ".join(map(repr, transaction.list_account_names())) or "none yet"
-            raise BadParameter("account", repr(name), f"not in {self.store.location}", f"the accounts are: {names}")
+            raise BadParameter(parameter, repr(name), f"not in {self.store.location}", f"the accounts are: {names}")
         return found
 
     def _only_account_name(self, transaction: Transaction) -> str:
@@ -292,7 +292,7 @@ class LedgerQuarantine:
         with self.store.read_transaction() as transaction:
             counts = transaction.read_failures(to_storable(source))
         if counts.is_quarantined:
-            raise SourceQuarantined(source)
+            raise SourceQuarantined(source, self.store.location)
 
     def record_failure(self, source: str, kind: FailureKind) -> None:
         """As in `Quarantine`."""

@@ -151,7 +151,7 @@ def read_public_key(text_or_path: str) -> str:
         pass
     if is_public_key(text):
         return text
-    raise BadParameter("--key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
+    raise BadParameter("key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")
 
 
 @dataclass(frozen=True, slots=True)

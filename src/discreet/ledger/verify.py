@@ -71,11 +71,39 @@ class Verification:
 
     claims: tuple[CheckedClaim, ...]
     assumptions: tuple[str, ...]
+    is_signer_known: bool = False  # whether the public key of the publisher was given
+    is_ledger_known: bool = False  # whether the ledger was given
 
     @property
     def is_valid(self) -> bool:
         """Whether every claim holds."""
         return all(claim.is_valid for claim in self.claims)
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in one line: INVALID, VALID, or VALID SO FAR if the publisher's key or the ledger was not given."""
+        if wrong := [claim.claim for claim in self.claims if not claim.is_valid]:
+            return (
+                f"INVALID: {len(wrong)} of {len(self.claims)} claims {'is' if len(wrong) == 1 else 'are'} false, the first "
+                f"being that {wrong[0]}. Do not rely on this answer or on its guarantee."
+            )
+        unknown = [
+            text
+            for is_known, text in (
+                (self.is_signer_known, "who signed it (give public=)"),
+                (self.is_ledger_known, "whether the ledger charged for it (give ledger=)"),
+            )
+            if not is_known
+        ]
+        if unknown:
+            return (
+                "VALID SO FAR: the certificate is complete and unchanged, and its noise proves its guarantee. Not checked: "
+                f"{' and '.join(unknown)}."
+            )
+        return (
+            "VALID: the publisher signed exactly this answer, the ledger charged for it, and its noise proves its "
+            "guarantee. What is listed as trusted stays an assumption."
+        )
 
 
 def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verification:
@@ -104,10 +132,10 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
         claims += _check_presence(stated, (opened, *earlier, debit), ledger)
     assumptions = list(ALWAYS_ASSUMED)
     if given is None:  # a key of the ledger that is being checked proves nothing about who published
-        assumptions.append(f"that key {format_fingerprint(stated['public_key'])} is the publisher's (give --key)")
+        assumptions.append(f"that key {format_fingerprint(stated['public_key'])} is the publisher's (give public=)")
     if ledger is None:
-        assumptions.append("that the ledger holds this entry, and only this answer for it (give --ledger)")
-    return Verification(tuple(claims), tuple(assumptions))
+        assumptions.append("that the ledger holds this entry, and only this answer for it (give ledger=)")
+    return Verification(tuple(claims), tuple(assumptions), given is not None, ledger is not None)
 
 
 def _check_signature(

@@ -1,15 +1,24 @@
 """`calibrate`: the mechanism with the least noise for which all of its rounds together meet an (ε, δ) target."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from fractions import Fraction
 from math import exp, log, log1p
 from typing import TypeVar
 
-from discreet._numbers import Number, check_int, check_positive, check_probability, read_positive, to_rational
-from discreet.accounting.curve import epsilon as certified_epsilon
+from discreet._numbers import (
+    Number,
+    check_int,
+    check_positive,
+    check_probability,
+    format_rational,
+    read_positive,
+    to_rational,
+)
 from discreet.accounting.pld.gaussian import gaussian_mu
 from discreet.errors import BadParameter
-from discreet.events import Event, Subsampled, repeat
+from discreet.events import Event, repeat, subsample
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
@@ -38,15 +47,35 @@ def calibrate(
     >>> calibrate(Laplace, sensitivity=1, epsilon=1, times=10)
     Laplace(scale=10)
     """
-    exact, rounds = to_sensitivity(sensitivity), check_int(times, "times", 1)
+    exact, rounds, share = to_sensitivity(sensitivity), check_int(times, "times", 1), check_rate(rate)
+    delta = to_rational(delta, "delta")
     if delta == 0 and kind is Laplace and rate is None:
         return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, exact).scale)
 
     def make_event(scale: Fraction) -> Event:
         once = kind(scale).event(exact)
-        return repeat(once if rate is None else Subsampled(once, to_rational(rate, "rate")), rounds)
+        return repeat(once if share is None else subsample(once, share), rounds)
 
-    return kind(find_smallest_scale(make_event, epsilon, delta, guess_scale(float(exact.l2), epsilon, delta, rounds, rate)))
+    return kind(find_smallest_scale(make_event, epsilon, delta, guess_scale(float(exact.l2), epsilon, delta, rounds, share)))
+
+
+def check_rate(rate: Number | None) -> Fraction | None:
+    """Return the rate of a Poisson sample as a rational, above 0 and at most 1; None for no sample.
+
+    >>> check_rate(0.25), check_rate(None)
+    (Fraction(1, 4), None)
+    """
+    if rate is None:
+        return None
+    exact = to_rational(rate, "rate")
+    if not 0 < exact <= 1:
+        raise BadParameter(
+            "rate",
+            format_rational(exact),
+            "not the probability of being in the sample",
+            "give one above 0 and at most 1",
+        )
+    return exact
 
 
 SCALE_TOLERANCE = 1e-7
@@ -69,6 +98,8 @@ def find_smallest_scale(
     >>> round(float(find_smallest_scale(lambda s: GaussianEvent(s, count()) * 1000, 1, 1e-6)), 4)
     133.5961
     """
+    from discreet.accounting.curve import epsilon as certified_epsilon  # a query needs no calibration by the curve
+
     eps, target = check_positive(epsilon, "epsilon"), check_probability(delta, "delta")
 
     def excess(log_scale: float) -> float:

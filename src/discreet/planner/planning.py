@@ -4,6 +4,8 @@ Theory of operation: `plan` → `Task` and `Goal` → one `Row` per mechanism (`
 numbers of queries or people from which another mechanism is better, and with warnings.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -94,7 +96,7 @@ def _read_delta(delta: Number) -> Fraction:
 def _read_goal(accuracy: Number | str, size: Number | None) -> Goal:
     amount, relative = read_error(accuracy)
     if size is not None and not relative:
-        raise BadParameter("size", size, "the error is not relative", 'write error="5%", or omit size')
+        raise BadParameter("size", size, "the error is not relative", 'write error="5%", or omit size=')
     return Goal(amount, relative, None if size is None else check_positive(size, "size"))
 
 
@@ -141,7 +143,7 @@ class _Request:
                 "epsilon", "missing", "two of accuracy, ε and n are needed", "give, for example, error= and n="
             )
         if needs_n and self.n is None:
-            raise BadParameter("n", "missing", f"the error of a {task.query} depends on it", "give n, the number of people")
+            raise BadParameter("n", "missing", f"the error of a {task.query} depends on it", "give n=, the number of people")
         return "epsilon" if self.epsilon is None else "error"
 
     def _n_has_no_effect(self) -> BadParameter:
@@ -155,7 +157,7 @@ class _Request:
             "missing",
             f"the noise of a {self.task.query} is the same for any n: ± {format_up(best.half_width, 6)} at this ε, and "
             f"this error costs ε = {format_up(cost.epsilon)}",
-            'omit ε, or give a relative error, error="5%"',
+            'omit epsilon=, or give a relative error, error="5%"',
         )
 
     def _solve_row(self, mechanism: Mechanism, unknown: Unknown) -> Row | None:

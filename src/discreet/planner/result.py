@@ -56,7 +56,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `plan` found, best mechanism first."""
+    """What `plan` found, best mechanism first.
+
+    >>> from discreet import Count, plan
+    >>> found = plan(Count(), epsilon=1, n=1000)
+    >>> isinstance(found, Plan), found.winner.mechanism, found.half_width
+    (True, 'Laplace', 3.0)
+    """
 
     task: Task
     goal: Goal | None

@@ -43,8 +43,8 @@ class _ClippedQuery:
             raise BadParameter(
                 "lower",
                 format_rational(low),
-                f"must lie below upper = {format_rational(high)}",
-                "give lower < upper",
+                f"it must lie below the upper bound, {format_rational(high)}",
+                "give the smaller bound first",
             )
         if whole and not low.denominator == high.denominator == 1:
             raise BadParameter("whole", "true", "a bound is not an integer", "give whole bounds, or omit whole=True")

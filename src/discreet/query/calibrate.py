@@ -230,15 +230,16 @@ def _calibrate_selection(bounded: BoundedQuery, currency: Currency, amount: Frac
     if delta <= 0:
         unknown = [group for group in bounded.query.groups if grouping_keys(group, bounded.table) is None]
         keys, value = " and ".join(group.name for group in unknown), unknown[0].value
-        declare = f"declare them (--keys {unknown[0].name}=a,b,c)"
+        declare = f'declare them (keys={{"{unknown[0].name}": ["a", "b", "c"]}})'
         if isinstance(value, ast.DatePart | ast.DateTrunc):
-            declare = f"declare the bounds of the dates (--bounds {value.column.column}=2024-01-01:2024-12-31)"
+            declare = f'declare the bounds of the dates (bounds={{"{value.column.column}": ("2024-01-01", "2024-12-31")}})'
         if not currency.spends_delta:
             reason = f"The keys of {keys} are not declared, and an account in {currency.family} has no δ to discover them"
-            raise QueryRefused(reason, f"{declare}, or use an account in zcdp")
+            raise QueryRefused(reason, f"{declare}, or use an account in zcdp", parameter="keys")
         raise QueryRefused(
             f"The keys of {keys} are not declared",
-            f"{declare}, or set --delta 1e-6 to discover them (partition selection costs δ)",
+            f"{declare}, or set delta=1e-6 to discover them (partition selection costs δ)",
+            parameter="keys",
         )
     sensitivity = bounded.selection_sensitivity
     if currency.counts_epsilon:
@@ -270,11 +271,11 @@ def read_weights(weights: Mapping[str, Number], columns: tuple[str, ...]) -> dic
     {'n': Fraction(2, 1), 'mean': Fraction(1, 1)}
     """
     if not isinstance(weights, Mapping):
-        raise BadParameter("weights", type(weights).__name__, "not weights by column", 'give {"n": 2}')
+        raise BadParameter("weights", type(weights).__name__, "not weights by column", 'give weights={"n": 2}')
     for name in weights:
         if name not in columns:
             raise BadParameter("weights", repr(name), "no such column in this query", f"name {', '.join(columns)}")
-    return {name: read_positive(weights.get(name, 1), "weight") for name in columns}
+    return {name: read_positive(weights.get(name, 1), "weights") for name in columns}
 
 
 def check_size(size: int) -> int:
@@ -315,13 +316,13 @@ class AccuracyTarget:
         if not relative and any(isinstance(aggregate, Quantile) for _, aggregate in bounded.query.aggregates):
             raise QueryRefused(
                 "The error of a quantile's value depends on the data; beforehand only the error of its rank is known",
-                'give a share of the rows, error="2%" with a size, or an ε',
+                'give a share of the rows, error="2%" with size=, or an ε',
             )
         if self.lacks_size(bounded):
             raise QueryRefused(
                 "This error is relative to the number of rows, which is private",
-                "give size=, the smallest group that matters (--size 1000), or ask with pilot=, the ε that a private count "
-                "of it may cost (--pilot 0.01)",
+                "give the smallest group that matters, size=1000, or the ε that a private count of it may cost, pilot=0.01",
+                parameter="size",
             )
         sizes = (1,) if self.size is None else (check_size(self.size),)
 
@@ -399,7 +400,7 @@ class Calibrator:
                 "epsilon",
                 "missing" if target.epsilon is None else "given",
                 "a query has either an ε or an error",
-                'give epsilon=0.5, or error="5%" with a size',
+                'give epsilon=0.5, or error="5%" with size=',
             )
         columns = [name for name, _ in bounded.query.aggregates]  # below: whose error is not yet known to be small enough
         weights = None if target.weights is None else read_weights(target.weights, tuple(columns))

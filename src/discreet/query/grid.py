@@ -280,7 +280,8 @@ def column_grid_range(name: str, column: Column) -> GridRange:
     if column.number_bounds is None:
         raise QueryRefused(
             f"The bounds of `{name}` are not declared, and clipping needs them",
-            f"declare them, for example --bounds {name}=0:100; they are never taken from the data",
+            f'declare them, for example bounds={{"{name}": (0, 100)}}; they are never taken from the data',
+            parameter="bounds",
         )
     lower, upper = column.number_bounds
     if column.kind is Kind.INTEGER:

@@ -91,7 +91,7 @@ class Scope:
 def suggest_table(name: str, tables: Iterable[str]) -> str:
     """Return a hint that names the public tables."""
     known = list(tables)
-    return suggest_name(name, known) if known else "declare one first: --public cities=cities.csv"
+    return suggest_name(name, known) if known else 'declare one first: public={"cities": "cities.csv"}'
 
 
 def apply_joins(joins: Iterable[ast.Join], table: Table) -> Table:

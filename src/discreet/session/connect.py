@@ -125,7 +125,7 @@ def open_account(
             "epsilon" if epsilon is not None else "delta" if delta != 0 else "currency",
             "given",
             "the account of the ledger has its own budget, which cannot be changed",
-            "leave epsilon, delta and currency out",
+            "leave epsilon=, delta= and currency= out",
         )
     opened = open_ledger(ledger).get_account(account)
     return opened, opened.initial_state.delta

@@ -81,7 +81,8 @@ def read_bounds(measurement: Measurement, answer: Answer) -> tuple[Fraction, Fra
     if not magnitudes:
         raise QueryRefused(
             f"No magnitude of {column} stands out from the noise at this ε",
-            f"the discovery was charged; give a larger ε, or declare the bounds, for example --bounds {column}=0:100",
+            f'the discovery was charged; give a larger ε, or declare the bounds: bounds={{"{column}": (0, 100)}}',
+            parameter="bounds",
         )
     return histogram.edges[magnitudes[0]], histogram.edges[magnitudes[-1] + 1]
 
@@ -133,7 +134,11 @@ class Pilot:
 def build_pilot_query(bounded: BoundedQuery) -> ast.Query:
     """Return COUNT(*) over the same rows and groups. Discovering keys would cost δ, so they must be declared."""
     if bounded.keys is None:
-        raise QueryRefused("A pilot needs declared keys", "declare them, for example --keys dept=a,b,c, or give a size")
+        raise QueryRefused(
+            "A pilot needs declared keys",
+            'declare them, for example keys={"dept": ["a", "b", "c"]}, or give size=',
+            parameter="keys",
+        )
     return replace(bounded.query, aggregates=(("n", CountRows()),), view=ast.WHOLE_ANSWER)
 
 
@@ -255,7 +260,7 @@ class Discovery:
         epsilon, calibrator = read_positive(pilot, "pilot"), self.executor.calibrator
         if target.epsilon is not None or not target.lacks_size(bounded):
             raise BadParameter(
-                "pilot", format_rational(epsilon), "no size is missing here", 'give it with error="5%" and no size'
+                "pilot", format_rational(epsilon), "no size is missing here", 'give it with error="5%" and without size='
             )
         count = bound_contributions(build_pilot_query(bounded), self._build_table(self.state.bounds), self.neighbours)
         measurement, step = calibrator.calibrate(count, epsilon, name="pilot"), options.for_step("pilot")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import wraps
-from importlib.metadata import version
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from discreet import __version__
 from discreet._numbers import Number
 from discreet.accounting.cost import Budget, Cost, Remaining
 from discreet.accounting.currencies import largest_epsilon
@@ -18,10 +18,8 @@ from discreet.engines.base import Engine
 from discreet.errors import BadParameter, MissingDeclarations, QueryRefused
 from discreet.formats import count_things, make_html_notes
 from discreet.ledger.account import Account, validate_name, warn_of_unrelated
-from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import privacy_unit_of
-from discreet.ledger.keys import SigningKey as SecretKey
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
 from discreet.noise import Bits
@@ -49,6 +47,9 @@ from discreet.session.options import SourceOptions
 from discreet.session.source import Source
 from discreet.text import to_printable
 from discreet.units import Neighbours
+
+if TYPE_CHECKING:
+    from discreet.ledger.keys import SigningKey as SecretKey
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -99,6 +100,19 @@ class Session:
         executor = Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
         discovery = Discovery(executor, self.table, self.neighbours, self.auto_bounds, self.state)
         vars(self).update(executor=executor, discovery=discovery)
+
+    def __copy__(self) -> "Session":
+        """Return the session itself: it is frozen, and a copy would share its account."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled or copied deeply: two sessions would each spend the whole of what remains."""
+        raise BadParameter(
+            "session",
+            "to be pickled or copied deeply",
+            "the copy could spend the same budget again",
+            "share it among threads; in another process, connect again to an account in a ledger",
+        )
 
     @classmethod
     def of(
@@ -289,15 +303,17 @@ class Session:
         target = AccuracyTarget(None, error, size, confidence, weights)
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
-    def certify(self, answer: Answer, key: SecretKey) -> dict[str, Any]:
+    def certify(self, answer: Answer, key: "SecretKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
+        from discreet.ledger.certificate import make_certificate
+
         if not isinstance(self.account, LedgerAccount) or answer.reference is None:
             raise BadParameter("answer", "not recorded", "only a ledger's answers have a certificate", "ask with a ledger")
         reference: LedgerReference = answer.reference
         return make_certificate(
             self.account, reference.entry, measurement=reference.measurement, answer=reference.record,
-            depends_on=reference.after, software=f"discreet {version('discreet')}", key=key, tainted=answer.tainted,
+            depends_on=reference.after, software=f"discreet {__version__}", key=key, tainted=answer.tainted,
         )  # fmt: skip
 
 

@@ -153,9 +153,9 @@ def _build_table(
     for option, value in (("max_rows", options.max_rows), ("max_groups", options.max_groups)):
         if table.unique and value is not None and value != 1:
             one = "a unique unit has one row" if table.unit_columns else "a unit that is a row has one row"
-            raise BadParameter(option, value, one, f"leave out {option}{' or unique' * bool(table.unit_columns)}")
+            raise BadParameter(option, value, one, f"leave out {option}={' or unique=' * bool(table.unit_columns)}")
     if options.unique is False and not table.unit_columns:
-        raise BadParameter("unique", False, "a unit that is a row has one row", "leave out unique")
+        raise BadParameter("unique", False, "a unit that is a row has one row", "leave out unique=")
     return table
 
 
@@ -217,7 +217,11 @@ def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[
         return policy, {}
     if not isinstance(policy, str | Path):
         raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one: policy="policy.toml"')
-    text = read_text(policy, lambda reason: SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path"))
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path", parameter="policy")
+
+    text = read_text(policy, refuse)
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 

@@ -1,9 +1,13 @@
 """The guarantee page of a publication, guarantee.md: what its readers need to know, in words.
 
-It depends on the plan and the answers only: the same plan and the same answers give the same page. Bounds are rounded up.
+It depends on the plan and the answers only: the same plan and the same answers give the same page.
+
+One figure for one thing: ε and δ are rounded up to three digits once, as everywhere else, and every other number on the page
+is computed from these. So a reader who computes e^ε gets the number that is printed.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from discreet._numbers import format_down, format_up, to_rational
@@ -57,7 +61,8 @@ def _describe_guarantee(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
 
 
 def _published_point(answers: WorkloadAnswers) -> Point:
-    return Point(answers.cost.epsilon.upper, answers.cost.delta)
+    """ε and δ as they are printed. Both are rounded up, so what follows from them holds."""
+    return Point(float(format_up(answers.cost.epsilon.upper, 3)), Fraction(format_up(answers.cost.delta, 3)))
 
 
 # -- what ε and δ mean ------------------------------------------------------------------------------------------------------
@@ -102,7 +107,7 @@ def _format_delta_exception(point: Point) -> str:
 def _format_factor(point: Point) -> str:
     """Write e^ε, rounded up."""
     large = point.epsilon > MAX_SHOWN_EPSILON
-    return f"e^{format_up(point.epsilon)}" if large else format_up(exp_bounds(to_rational(point.epsilon))[1], 3)
+    return f"e^{format_up(point.epsilon, 3)}" if large else format_up(exp_bounds(to_rational(point.epsilon))[1], 3)
 
 
 def _format_posterior(about: str, point: Point) -> str:
@@ -206,8 +211,16 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
         lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
     else:
         lines.append(
-            "`release.json` is the certificate, signed with the ledger's key; `discreet verify release.json` checks it.\n\n"
-            f"> {escape_markdown(certificate['guarantee']['words'])}"
+            "`release.json` is the certificate, signed with the ledger's key; `discreet verify release.json` checks it. It "
+            "states the same ε with all digits."
+        )
+        guarantee = certificate["guarantee"]
+        so_far, account = guarantee["so_far"], escape_markdown(guarantee["account"])
+        at = f" at δ = {format_up(guarantee['delta'], 3)}" if guarantee["delta"] else ""
+        lines.append(
+            f"Together with all that account {account} released up to entry {so_far['entry']}: ε = "
+            f"{format_up(float(so_far['epsilon']), 3)}{at}. The account adds up {answers.cost.currency.symbol}, which also "
+            "covers queries that were chosen after seeing earlier answers."
         )
     if any(answer.tainted for answer in answers.answers):
         lines.append("\n**Made with seeded bits: for tests, never for publication.**")

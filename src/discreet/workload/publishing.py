@@ -191,7 +191,7 @@ def _create_folder(to: Path, force: bool) -> Iterator[Path]:
     No incomplete folder ever has the name, and an earlier publication is removed only when the new one has its name.
     """
     if os.path.exists(to) and not force:
-        raise BadParameter("folder", str(to), "it exists", "name another folder, or replace it with --force (force=True)")
+        raise BadParameter("folder", str(to), "it exists", "name another folder, or replace it with force=True")
     if os.path.exists(to) and Path.cwd().is_relative_to(to):
         raise BadParameter("folder", str(to), "it is the current folder", "name another, or change to another folder")
     if _holds_no_publication(to):

@@ -263,7 +263,11 @@ def read_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | No
 
 def read_plan_file(path: "str | PathLike[str]") -> str:
     """Read the text of a plan.toml."""
-    return read_text(path, lambda reason: SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path"))
+
+    def refuse(reason: str) -> SourceRefused:
+        return SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path", parameter="plan")
+
+    return read_text(path, refuse)
 
 
 def parse_workload(text: str, beside: Path) -> Workload:
@@ -290,16 +294,19 @@ def parse_sound_parts(text: str, beside: Path) -> tuple[Workload | None, Problem
         plan = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as mistake:
         with problems.collect():
-            raise BadParameter("plan", "this text", f"not TOML ({mistake})", "see docs/publishing.md") from None
+            raise BadParameter("plan", "this text", f"not TOML ({mistake})", "correct that line") from None
         return None, problems
     top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside, problems)
     budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside, problems)
     questions = top.pop("questions", {})
-    for key, table, given in (("source", top, plan), ("budget.epsilon", budget, plan.get("budget", {}))):
+    for key, table, given, example in (
+        ("source", top, plan, 'source = "people.csv"'),
+        ("budget.epsilon", budget, plan.get("budget", {}), "epsilon = 1 in [budget]"),
+    ):
         name = key.removeprefix("budget.")
         if name not in table:
             with problems.collect():
-                _require_key(name, key, given, "a plan needs it", "see docs/publishing.md")
+                _require_key(name, key, given, "a plan needs it", f"write {example}")
             table[name] = PLACEHOLDERS[key]
     queries = []
     for name, fields in questions.items():
@@ -344,7 +351,7 @@ def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, prob
     found: dict[str, Any] = {}
     if not isinstance(table, dict):
         with problems.collect():
-            raise BadParameter(where, repr(table), "not a table of keys", "see docs/publishing.md")
+            raise BadParameter(where, repr(table), "not a table of keys", f"write [{where}] and keys below it")
         return found
     for name, value in table.items():
         key = f"{where}.{name}" if where else name

@@ -228,7 +228,7 @@ class DuckDB(SqlEngine):
         refuse_without_access(path)
         if suffix in (".duckdb", ".db"):
             if table is None:
-                raise SourceRefused("a database holds many tables", "say which with --table")
+                raise SourceRefused("a database holds many tables", "say which with table=")
             return cls._from_database(lock_down(open_database(path)), table)
         if os.path.isdir(path):
             suffix, name, pattern = ".parquet", table or name_of_folder(path), files_of_folder(path)

@@ -1,0 +1,202 @@
+"""`discreet help`: the pages of the documentation, which are part of the package.
+
+A topic is a page (`asking`), a section of one (`asking#quantiles`, or `quantiles` alone), a command, or an option such as
+`--bounds`. Every error names the topic that explains it.
+"""
+
+import re
+import sys
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.app import LEARNING, PAGES, app
+from discreet.cli.options import Json
+from discreet.cli.output import print_json, print_line, print_styled
+from discreet.errors import PARAMETER_PAGES, BadParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMANDS = {
+    "ask": "docs/asking.md",
+    "calibrate": "docs/accounting.md#calibrate-noise-to-a-target",
+    "demo": "docs/index.md",
+    "quote": "docs/asking.md#state-the-error-get-the-cost",
+}
+"""The pages about the commands that `PAGES` does not name."""
+
+_HEADING = re.compile(r"(#+) +(.*?)\s*$")
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)]*)\)(?:: ([^;\[]*))?")
+
+
+def complete_topics(incomplete: str) -> list[str]:
+    """Complete the pages of the documentation, or the sections of one after a #."""
+    names = list_sections(incomplete.partition("#")[0]) if "#" in incomplete else list_pages()
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@app.command(
+    "help",
+    rich_help_panel=LEARNING,
+    epilog="Examples:\n\n[bold]discreet help[/bold]\n\n[bold]discreet help asking[/bold]\n\n"
+    "[bold]discreet help quarantine[/bold]\n\n[bold]discreet help --json -- --bounds[/bold]",
+    context_settings={"ignore_unknown_options": True},
+)
+def help_(
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            help="A page, a section, a command or an option; all pages, unless given.", autocompletion=complete_topics
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the page about a topic, or list all pages by role. No network is used."""
+    if topic is None:
+        _list_topics(as_json=json)
+        return
+    name = find_topic(topic)
+    text = read_topic(name)
+    if json:
+        print_json({"topic": name, "text": text})
+    elif sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(text))
+        if "#" in name:
+            print_styled(f"The whole page: discreet help {name.partition('#')[0]}")
+    else:
+        print(text, end="")
+
+
+def to_topic(see: str) -> str:
+    """The topic of the page that an error names.
+
+    >>> to_topic("docs/ledger.md#quarantine")
+    'ledger#quarantine'
+    """
+    return see.removeprefix("docs/").replace(".md", "")
+
+
+def find_folder() -> Path:
+    """The folder of the pages: in the package, or in the repository that the package is run from."""
+    packaged = Path(__file__).parents[1] / "docs"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
+
+
+@cache
+def list_pages() -> tuple[str, ...]:
+    """The topics that are whole pages."""
+    folder = find_folder()
+    pages = (path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md"))
+    return tuple(sorted(pages, key=lambda page: page.rpartition("/")))
+
+
+def list_sections(page: str) -> list[str]:
+    """The sections of a page, as page#section; none of a page that does not exist."""
+    if page not in list_pages():
+        return []
+    text = (find_folder() / f"{page}.md").read_text(encoding="utf-8")
+    return [f"{page}#{anchor}" for depth, anchor, _ in _read_lines(text) if depth > 1]
+
+
+def find_topic(text: str) -> str:
+    """The page or section, as page or page#section, that a text means.
+
+    >>> find_topic("Asking"), find_topic("quarantine"), find_topic("--max-rows")
+    ('asking', 'ledger#quarantine', 'asking#what-is-declared-and-why')
+    """
+    wanted = text.strip().removeprefix("docs/").replace(".md", "").lower()
+    known = _list_topics_by_name()
+    found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_"))
+    if found is not None:
+        return found
+    from difflib import get_close_matches
+
+    near = get_close_matches(wanted.removeprefix("--"), known, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "list all topics with: discreet help"
+    raise BadParameter("topic", repr(text), "no such page, section, command or option", hint)
+
+
+def read_topic(topic: str) -> str:
+    """The text of a page, or of one section with what is below it."""
+    page, _, section = topic.partition("#")
+    text = (find_folder() / f"{page}.md").read_text(encoding="utf-8")
+    if not section:
+        return text
+    lines, level = [], 0
+    for depth, anchor, line in _read_lines(text):
+        if depth and level and depth <= level:
+            break
+        if anchor == section:
+            level = depth
+        if level:
+            lines.append(line)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _read_lines(text: str) -> "Iterator[tuple[int, str, str]]":
+    """Every line, with its level and anchor if it is a heading; a # in a block of code is none."""
+    is_code = False
+    for line in text.splitlines():
+        is_code ^= line.lstrip().startswith("```")
+        found = None if is_code else _HEADING.match(line)
+        yield (len(found[1]), to_anchor(found[2]), line) if found else (0, "", line)
+
+
+def to_anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub and mkdocs make it.
+
+    >>> to_anchor("Reserve, run, record")
+    'reserve-run-record'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@cache
+def _list_topics_by_name() -> dict[str, str]:
+    """Every name of a topic. A page comes before a command, a command before an option, an option before a section."""
+    names: dict[str, str] = {}
+    sections: dict[str, str] = {}
+    for page in list_pages():
+        for section in list_sections(page):
+            sections[section] = section
+            sections.setdefault(section.partition("#")[2], section)
+    for table in (PAGES | COMMANDS, PARAMETER_PAGES):
+        for name, page in table.items():
+            names.setdefault(name, to_topic(page))
+    stems = {page.rpartition("/")[2]: page for page in reversed(list_pages()) if "/" in page and "index" not in page}
+    return sections | names | stems | {page: page for page in list_pages()}
+
+
+def list_roles() -> dict[str, dict[str, str]]:
+    """The topics for each role with what they are about, as the table of the start page has them."""
+    roles: dict[str, dict[str, str]] = {}
+    for line in read_topic("index#where-to-go-next").splitlines():
+        role, *cells = line.strip("|").split("|")
+        links = {to_topic(link): words.strip() or name for cell in cells for name, link, words in _LINK.findall(cell)}
+        if links and "**" in role:
+            roles[role.replace("**", "").strip()] = links
+    return roles
+
+
+def _list_topics(*, as_json: bool) -> None:
+    roles = list_roles()
+    if as_json:
+        print_json({"roles": {role: list(topics) for role, topics in roles.items()}, "topics": list(list_pages())})
+        return
+    width = max(len(topic) for topics in roles.values() for topic in topics)
+    for role, topics in roles.items():
+        print_styled(role, "bold")
+        for topic, words in topics.items():
+            print_line(f"  {topic:{width}}  {words}".rstrip())
+    shown = {topic.partition("#")[0] for topics in roles.values() for topic in topics}
+    print_styled("more pages", "bold")
+    for _, pages in groupby(list_pages(), lambda page: page.rpartition("/")[0]):
+        print_line(f"  {', '.join(page for page in pages if page not in shown)}")
+    print_styled("Show one with discreet help TOPIC: a page, a section (quarantine), a command (ask) or an option (bounds).")

@@ -1,0 +1,289 @@
+"""Wrong commands and calls, as people type them: every message names the thing, the flag or parameter, and the way out.
+
+Each row is a command line, its exit code, words that the message must hold (the thing, the flag), and the way out. Rows do
+not quote whole messages, so these can be rewritten.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet
+from discreet import connect
+from discreet.cli.help import find_topic
+from discreet.errors import DiscreetError
+from discreet.ledger import open_ledger, sqlite
+from tests.support.console import run
+from tests.support.people_csv import write_people
+
+COUNT = '"SELECT COUNT(*) AS n FROM people"'
+ASK = f"ask people.csv {COUNT}"
+PAID = "--unit id --epsilon 1"
+USAGE = "--help"
+"""The way out of what typer refuses: the line that shows the help of the command."""
+
+WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
+    "typos": [
+        (f"aks people.csv {COUNT} {PAID}", 2, "aks", "ask"),
+        ("ledger opne hr.ledger", 2, "opne", "open"),
+        (f"{ASK} --unti id --epsilon 1", 2, "--unti", "--unit"),
+        (f"{ASK} --unit idd --epsilon 1", 2, "--unit idd", "'id'"),
+        (f'ask people.csv "SELECT AVG(pya) AS m FROM people" {PAID}', 2, "pya", "`pay`"),
+        (f'ask people.csv "SELECT AVRAGE(pay) AS m FROM people" {PAID} --bounds pay=0:9', 2, "AVRAGE", "AVG"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM peple" {PAID}', 2, "peple", "people"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FORM people" {PAID}', 2, "FORM", "FROM|[Cc]heck"),
+        (f"{ASK} {PAID} --bounds pya=0:9", 2, "--bounds pya", "'pay'"),
+        (f"{ASK} {PAID} --keys detp=a,b", 2, "--keys detp", "'dept'"),
+        (f"{ASK} {PAID} --weight m=2", 2, "--weight m", r"\bn\b"),
+        (f"{ASK} {PAID} --currency zcpd", 2, "--currency zcpd", "zcdp"),
+        (f"{ASK} {PAID} --neighbours add_remove", 2, "--neighbours add_remove", "add-remove"),
+        (f"ask peple.csv {COUNT} {PAID}", 4, "peple.csv", "path"),
+        (f"{ASK} {PAID} --policy polcy.toml", 4, "polcy.toml", "path"),
+        (f"{ASK} --epsilon 1 --policy typo.toml", 2, "--policy kid", "kind"),
+        ('epsilon "5*gausian(sigma=1)" --delta 1e-6', 2, "gausian", "gaussian"),
+        ('epsilon "gaussian(sgma=1)" --delta 1e-6', 2, "sgma", "sigma"),
+        ("calibrate gausian --epsilon 1 --delta 1e-6", 2, "MECHANISM gausian", "gaussian"),
+        ("plan maen --epsilon 1", 2, "QUESTION maen", "mean"),
+        ("lab show countes", 2, "NAME countes", "counties"),
+        ("lab attack averagin", 2, "NAME averagin", "averaging"),
+        ("help asknig", 2, "TOPIC asknig", "asking"),
+        ("audit math:flor --epsilon 1", 2, "FUNCTION flor", "name"),
+        ("publish typo-plan.toml --dry-run", 2, "questions.all.squel", "sql"),
+        ("budget hr.ledger --account rh", 2, "--account rh", "hr"),
+    ],
+    "missing declarations": [
+        (f"{ASK} --epsilon 1", 2, "unit", "--unit"),
+        (f"{ASK} --unit id", 2, "--epsilon", "--error"),
+        (f'ask people.csv "SELECT AVG(pay) AS m FROM people" {PAID}', 2, "bounds pay", "--bounds pay=0:100"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" {PAID}', 2, "keys dept",
+         "--keys dept=a,b,c.* --delta 1e-6"),
+        (f"{ASK} --unit id --error 5%", 2, "error", "--size 1000.*--pilot 0.01"),
+        (f"{ASK} --unit id --error 5% --pilot 0.1", 2, "--pilot", "--budget"),
+        (f"ask tables.duckdb {COUNT} {PAID}", 4, "many tables", "--table"),
+        ("plan mean --epsilon 1 --n 100", 2, "--bounds mean", "--bounds 0:100"),
+        ('epsilon "gaussian(sigma=5)"', 2, "--delta", "--delta 1e-6"),
+        ("calibrate gaussian --delta 1e-6", 2, "--epsilon", USAGE),
+        ("ledger open new.ledger --account a", 2, "--epsilon", USAGE),
+        ("audit math:floor", 2, "--epsilon", "--rho or --mu"),
+        ("ask people.csv", 2, "sql", USAGE),
+        ("publish no-budget.toml --dry-run", 2, "budget.epsilon", "epsilon = 1"),
+        ("publish plan.toml", 2, "--yes", "--dry-run"),
+        (f"{ASK} {PAID} --account hr", 2, "--account", "--ledger hr.ledger"),
+        (f"{ASK} {PAID} --release r.json", 2, "--release r.json", "--ledger"),
+    ],
+    "wrong kinds": [
+        (f"{ASK} --unit id --epsilon lots", 2, "--epsilon lots", "0.5"),
+        (f"{ASK} {PAID} --max-rows 2.5", 2, "--max-rows 2.5", "whole number"),
+        (f"{ASK} {PAID} --confidence high", 2, "--confidence high", "number"),
+        (f"{ASK} {PAID} --confidence 1.5", 2, "--confidence 1.5", "0.95|between"),
+        (f"{ASK} --unit id --error few", 2, "--error few", "5%"),
+        (f"{ASK} --unit id --error 5% --size 0", 2, "--size 0", "larger|at least 1"),
+        (f"{ASK} {PAID} --bounds dept=0:5", 2, "--bounds text", "[Ll]eave them out"),
+        (f"{ASK} {PAID} --bounds pay=9:0", 2, "--bounds 9:0", "smaller bound first"),
+        (f"{ASK} {PAID} --bounds pay", 2, "--bounds pay", "--bounds pay=0:200"),
+        (f"{ASK} {PAID} --keys age=young", 2, "--keys young integer", "value of that type"),
+        (f'ask people.csv "SELECT SUM(dept) AS s FROM people" {PAID}', 2, "dept text", "count|group"),
+        (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE age = 'old'" {PAID}""", 2, "old", "number|type|integer"),
+        (f"{ASK} {PAID} --policy wrong-kind.toml", 2, "--policy dept", "text"),
+        ("calibrate gaussian --epsilon 1 --delta 1e-6 --times 0", 2, "--times 0", "at least 1|larger"),
+        ("calibrate gaussian --epsilon 1 --delta 1e-6 --rate 3", 2, "--rate 3", "at most 1"),
+        (f"{ASK} {PAID} --csv --json", 2, "--csv --json", "one of the two"),
+    ],
+    "wrong files": [
+        (f"ask missing.csv {COUNT} {PAID}", 4, "missing.csv", "path"),
+        (f"ask empty.csv {COUNT} {PAID}", 4, "empty", "first line"),
+        (f'ask ragged.csv "SELECT COUNT(*) AS n FROM ragged" {PAID}', 4, "", "first line|column|cell|row|line|log"),
+        (f"ask folder {COUNT} {PAID}", 4, "folder", "path|Parquet|folder"),
+        (f'ask binary.csv "SELECT COUNT(*) AS n FROM binary" {PAID}', 4, "", "UTF-8|text|first line|log"),
+        (f'ask latin.csv "SELECT COUNT(*) AS n FROM latin" {PAID}', 4, "", "UTF-8|text|first line|log"),
+        (f"ask people.txt {COUNT} {PAID}", 4, ".txt", r"\.csv"),
+        (f"{ASK} {PAID} --policy people.csv", 2, "--policy", "TOML|line"),
+        (f"{ASK} {PAID} --policy binary.csv", 4, "binary.csv", "UTF-8|path"),
+        (f"{ASK} {PAID} --public cities=none.csv", 4, "cities none.csv", "path"),
+        ("policy init people.csv --unit id --out policy.toml", 2, "--out policy.toml", "another"),
+        ("publish missing.toml --dry-run", 4, "missing.toml", "path|name|read"),
+        ("verify missing.json", 2, "RELEASE missing.json", "file"),
+        ("verify people.csv", 2, "RELEASE people.csv", "as it was written"),
+        ("verify policy.json", 2, "RELEASE|certificate", "release.json|certificate"),
+        (f"{ASK} --unit id --epsilon 0.01 --ledger hr.ledger --account hr --release people.csv", 2, "--release people.csv",
+         "another"),
+    ],
+    "wrong ledgers": [
+        (f"{ASK} {PAID} --ledger missing.ledger", 4, "missing.ledger", "discreet ledger open"),
+        ("budget missing.ledger", 4, "missing.ledger", "discreet ledger open"),
+        ("budget people.csv", 1, "people.csv", "not a|restore|ledger"),
+        ("budget folder", 4, "folder", "name|file"),
+        ("budget empty.csv", 4, "empty.csv", "discreet ledger open|ledger"),
+        ("budget mysql://db/hr", 2, "LEDGER mysql", "postgresql"),
+        (f"{ASK} {PAID} --ledger broken.ledger --account hr", 1, "broken.ledger", "[Rr]estore"),
+        ("ledger open locked.ledger --account new --epsilon 1", 4, "locked.ledger", "process"),
+        ("verify release.json --key people.csv", 2, "--key people.csv", "44 characters"),
+        ("ledger head hr.ledger --key open.key", 4, "open.key", "chmod 600"),
+        ("ledger head hr.ledger --key people.csv", 4, "people.csv", "key|chmod"),
+    ],
+    "wrong budgets": [
+        (f"{ASK} --unit id --epsilon 5 --ledger hr.ledger --account hr", 3, "ε", "--epsilon"),
+        (f"{ASK} --unit id --epsilon 2 --budget 1", 3, "ε 2", "--epsilon 1"),
+        (f"{ASK} --unit id --epsilon 0", 2, "--epsilon 0", "above 0"),
+        (f"{ASK} --unit id --epsilon=-1", 2, "--epsilon -1", "above 0"),
+        (f"{ASK} --unit id --epsilon nan", 2, "--epsilon nan|NaN", "finite"),
+        (f"{ASK} --unit id --epsilon inf", 2, "--epsilon inf|Inf", "finite"),
+        ("ledger open hr.ledger --account z --epsilon 1 --currency zcdp", 2, "--delta", "1e-6"),
+        ("ledger open hr.ledger --account z --epsilon 1 --delta 1", 2, "--delta 1", "people|below"),
+        ("ledger open hr.ledger --account z --epsilon 1 --delta=-1e-6", 2, "--delta -", "0"),
+        ("ledger open hr.ledger --account z --epsilon 0", 2, "--epsilon 0", "above 0|larger"),
+        ("ledger open hr.ledger --account hr --epsilon 1", 2, "--account hr", "another name"),
+        ("ledger open hr.ledger --account z --epsilon 1 --parent boss", 2, "--parent boss", "hr"),
+        ("ledger open hr.ledger --account z --epsilon 1 --delta 1e-6 --currency zcdp --parent hr", 2, "--parent hr",
+         "currency"),
+        (f"{ASK} {PAID} --ledger hr.ledger --account rh", 2, "--account rh", "hr"),
+        (f"{ASK} {PAID} --ledger hr.ledger --account hr --budget 2", 2, "--budget 2", "[Ll]eave it out"),
+        (f"{ASK} {PAID} --ledger hr.ledger --account hr --delta 1e-6", 2, "--delta", "[Ll]eave it out"),
+        (f"{ASK} {PAID} --error 5", 2, "--epsilon --error", "--epsilon or --error"),
+        ("demo --epsilon 0", 2, "--epsilon 0", "above 0"),
+    ],
+}  # fmt: skip
+ROWS = [pytest.param(*row, id=row[0]) for rows in WRONG_COMMANDS.values() for row in rows]
+
+POLICY = (
+    """table = "people"\nunit = "id"\nunique = true\n[columns.id]\n{kind} = "integer"\n[columns.dept]\nkind = "{dept}"\n"""
+)
+PLAN = 'source = "people.csv"\nunit = "id"\n{budget}[questions.all]\n{sql} = "SELECT COUNT(*) AS n FROM people"\n'
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a good table, ledger and plan, and one wrong thing of each kind."""
+    folder = tmp_path_factory.mktemp("wrong")
+    write_people(folder)
+    shutil.copy(folder / "people.csv", folder / "people.txt")
+    discreet.connect  # noqa: B018 (loads what the commands need)
+    texts = {
+        "empty.csv": "", "ragged.csv": "id,pay\n1,2,3\n4\n5,6,7,8,9\n",
+        "typo.toml": POLICY.format(kind="kid", dept="text"),
+        "wrong-kind.toml": POLICY.format(kind="kind", dept="integer"),
+        "policy.toml": POLICY.format(kind="kind", dept="text"),
+        "plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="sql"),
+        "no-budget.toml": PLAN.format(budget="", sql="sql"),
+        "typo-plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="squel"), "policy.json": "{}",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "binary.csv").write_bytes(bytes(range(256)) * 40)
+    (folder / "latin.csv").write_bytes("id,stra\xdfe\n1,M\xfcnchen\n".encode("latin-1") * 3)
+    (folder / "folder").mkdir()
+    import duckdb
+
+    with duckdb.connect(str(folder / "tables.duckdb")) as database:
+        database.execute("CREATE TABLE people AS SELECT 1 AS id")
+    for name in ("hr", "locked", "broken"):
+        with open_ledger(folder / f"{name}.ledger", create=True) as ledger:
+            ledger.open_account("hr", 1)
+    with sqlite3.connect(folder / "broken.ledger") as database:
+        database.execute("UPDATE discreet_accounts SET spent = 'nothing'")
+    (folder / "open.key").write_text("A" * 43 + "=\n")
+    (folder / "open.key").chmod(0o644)
+    (folder / "release.json").write_text(json.dumps({}))
+    return folder
+
+
+@pytest.fixture
+def _folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A copy of the folder, in which another process writes to one of the ledgers all the time."""
+    shutil.copytree(prepared, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sqlite, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite, "MAX_TRIES", 2)
+    monkeypatch.setattr("sys.path", __import__("sys").path.copy())
+    other = sqlite3.connect("locked.ledger", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.close()
+
+
+def check_message(message: str, named: str, way_out: str) -> None:
+    """The message names these things, and a way out; a word with | is one of several."""
+    for thing in named.split():
+        assert re.search(thing if "|" in thing else re.escape(thing), message), f"{thing!r} is not named in: {message}"
+    assert re.search(way_out, message, re.DOTALL), f"no way out ({way_out}) in: {message}"
+    assert "Traceback" not in message
+
+
+def test_there_are_enough_of_each_kind() -> None:
+    assert sum(map(len, WRONG_COMMANDS.values())) >= 54
+    assert min(map(len, WRONG_COMMANDS.values())) >= 6
+    lines = [row[0] for rows in WRONG_COMMANDS.values() for row in rows]
+    assert len(set(lines)) == len(lines)
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize(("line", "code", "named", "way_out"), ROWS)
+def test_a_wrong_command_names_the_thing_the_flag_and_the_way_out(line: str, code: int, named: str, way_out: str) -> None:
+    words = shlex.split(line)
+    done = run(*words)
+    message, _, see = done.stderr.strip().rpartition("\n")
+    assert done.returncode == code or (line.startswith("ask ragged.csv") and done.returncode == 2), done.stderr
+    assert done.stdout == ""
+    assert message.startswith("discreet: ")
+    check_message(done.stderr, named, way_out)
+    if see.endswith("--help"):
+        assert see.startswith("See: discreet ")
+    else:
+        topic = see.removeprefix("See: discreet help ")
+        assert find_topic(topic) == topic, "the page that the error names exists"
+    if words[0] not in ("publish", "epsilon"):  # a plan has keys, an expression has parameters
+        assert not re.search(r"(?<![-\w])(unit|bounds|keys|epsilon|delta|size|pilot|ledger|error|weights)=(?!=)", message)
+    with_json = run(*words, "--json") if "--json" not in words and words[0] not in ("aks",) else done
+    assert with_json.stdout == "", "with --json nothing but JSON is printed"
+    assert with_json.returncode in (code, 2)
+
+
+WRONG_CALLS: list[tuple[str, Callable[[], Any], str, str]] = [
+    ("a unit that is no column", lambda: connect("people.csv", unit="idd", epsilon=1), "unit idd", "'id'"),
+    ("no unit", lambda: connect("people.csv", epsilon=1), "unit", 'unit="id"'),
+    ("no budget", lambda: connect("people.csv", unit="id"), "epsilon", "epsilon=1"),
+    ("ε of 0", lambda: connect("people.csv", unit="id", epsilon=0), "epsilon 0", "above 0"),
+    ("ε that is negative", lambda: connect("people.csv", unit="id", epsilon=-1), "epsilon -1", "above 0"),
+    ("ε that is no number", lambda: connect("people.csv", unit="id", epsilon=float("nan")), "epsilon nan", "finite"),
+    ("ε as text", lambda: connect("people.csv", unit="id", epsilon="one"), "epsilon", "int|number"),  # type: ignore[arg-type]
+    ("δ of 1", lambda: connect("people.csv", unit="id", epsilon=1, delta=1), "delta 1", "people|below"),
+    ("no δ", lambda: connect("people.csv", unit="id", epsilon=1, currency="zcdp"), "delta", "1e-6"),
+    ("a missing file", lambda: connect("missing.csv", unit="id", epsilon=1), "missing.csv", "path"),
+    ("bounds of text", lambda: connect("people.csv", unit="id", epsilon=1, bounds={"dept": (0, 1)}), "bounds", "out"),
+    ("bounds as a number", lambda: connect("people.csv", unit="id", epsilon=1, bounds=5), "bounds", r"bounds=\{"),  # type: ignore[arg-type]
+    ("keys as one text", lambda: connect("people.csv", unit="id", epsilon=1, keys={"dept": "abc"}), "keys dept", r"keys=\{"),
+    ("a ledger that is missing", lambda: connect("people.csv", unit="id", ledger="none.ledger"), "none.ledger",
+     "discreet ledger open"),
+    ("an account that is unknown",
+     lambda: connect("people.csv", unit="id", ledger="hr.ledger", account="rh"), "account rh", "hr"),
+    ("a query without bounds",
+     lambda: people().ask("SELECT AVG(pay) AS m FROM people", epsilon=1), "pay bounds", r"bounds=\{"),
+    ("a query without keys", lambda: people().ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1),
+     "dept keys", "keys="),
+    ("a query with neither", lambda: people().ask("SELECT COUNT(*) AS n FROM people"), "epsilon", "error="),
+    ("too much", lambda: people().ask("SELECT COUNT(*) AS n FROM people", epsilon=9), "ε 9", "epsilon=1"),
+]  # fmt: skip
+
+
+def people() -> Any:
+    """A session over the table."""
+    return connect("people.csv", unit="id", epsilon=1)
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize(("call", "named", "way_out"), [pytest.param(*row[1:], id=row[0]) for row in WRONG_CALLS])
+def test_a_wrong_call_names_the_thing_the_parameter_and_the_way_out(
+    call: Callable[[], Any], named: str, way_out: str
+) -> None:
+    with pytest.raises(DiscreetError) as refused:
+        call()
+    check_message(str(refused.value), named, way_out)
+    assert not re.search(r"(?<!\w)--(?!ledger)[a-z]", str(refused.value)), "Python names parameters"
+    assert find_topic(refused.value.see)
