@@ -69,6 +69,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Laplace.error": (Laplace(2).error, {"confidence": 0.75, "size": 3, "grid": 0.25}),
     "Gaussian": (Gaussian, {"sigma": 2}),
     "Gaussian.for_epsilon": (Gaussian.for_epsilon, {"epsilon": 0.5, "delta": 0.125, "sensitivity": 3}),
+    "Gaussian.for_rho": (Gaussian.for_rho, {"rho": 0.5, "sensitivity": 3}),
+    "Gaussian.for_renyi": (Gaussian.for_renyi, {"alpha": 4, "epsilon": 0.5, "sensitivity": 3}),
     "Gaussian.release": (lambda **k: Gaussian(2).release(0.5, seeded_bits(1), **k), {"grid": 0.25}),
     "Gaussian.event": (Gaussian(2).event, {"sensitivity": 3, "grid": 0.25}),
     "Gaussian.error": (Gaussian(2).error, {"confidence": 0.75, "size": 3, "grid": 0.25}),
@@ -164,6 +166,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Session.ask": (answer_cost, {"epsilon": 0.5, "confidence": 0.75}),
     "Session.ask, an error": (answer_cost, {"error": 8, "size": 32}),
     "Session.calibrate": (lambda **k: open_session().calibrate("SELECT COUNT(*) FROM data", **k).event, {"epsilon": 0.5}),
+    "Answer.limit": (
+        lambda **k: open_session().ask("SELECT COUNT(*) AS n FROM data", epsilon=1, bits=seeded_bits(1)).limit(**k).rows,
+        {"rows": 1, "offset": 0},
+    ),
     "Session.find_epsilon": (
         lambda **k: open_session().find_epsilon("SELECT COUNT(*) AS n FROM data", **k),
         {"error": 8, "size": 32, "confidence": 0.75},
@@ -176,7 +182,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 WHOLE = {
     "n", "size", "choices", "holders", "threshold", "lower", "upper", "most", "times", "l0", "k", "cells", "queries",
-    "max_groups", "max_rows",
+    "max_groups", "max_rows", "rows", "offset",
 }  # fmt: skip
 """Parameters that are whole numbers; a bound called `lower` or `upper` is one in TruncatedGeometric only, and the `size` of
 a relative error is any number."""

@@ -80,7 +80,7 @@ def test_everything_in_the_lab_is_on_the_map() -> None:
 
 def test_a_wrong_map_is_noticed() -> None:
     """The mutants: a name that does not exist, a command that shows nothing, a missing test, an incomplete row."""
-    for place in ("discreet.nothing", "discreet.units.Neighbors", "nowhere.at.all", "discreet lab show erratum-15"):
+    for place in ("discreet.nothing", "discreet.units.Neighbors", "nowhere.at.all", "discreet lab show erratum-0"):
         assert not exists(place)
     assert "test_that_does_not_exist" not in list_tests("tests/lab/figures/test_figures.py")
     with pytest.raises(AssertionError):

@@ -4,6 +4,7 @@ The picture needs the extra `lab`.
 """
 
 from fractions import Fraction
+from itertools import cycle
 from math import isfinite, log10
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,7 +131,7 @@ def _draw_curve(event: "Event", delta: Fraction, path: str) -> None:
     curve = [float(certified_delta(event, Fraction(point))) for point in points]
     axes.plot(points, curve, color="#0072B2", linewidth=2.5, label="certified δ(ε), upper bound")
     axes.axhline(float(delta), color="0.6", linewidth=1, linestyle=":")
-    for (name, line), colour in zip(guarantees.items(), COLOURS, strict=False):
+    for (name, line), colour in zip(guarantees.items(), cycle(COLOURS), strict=False):
         axes.plot(*zip(*line, strict=True), "o-", color=colour, markersize=3, linewidth=1, label=name)
     axes.set(yscale="log", xlabel="ε", ylabel="δ", title="Privacy curve of the composition", ylim=(float(delta) / 100, 1))
     axes.legend()

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from discreet.query import ast
 from discreet.query.grid import GridRange, grid_range_of
@@ -101,7 +101,7 @@ class CentredSum(_Statistic):
 
     value: ast.Value
     centre: int
-    power: int = 1
+    power: Literal[1, 2] = 1
 
     @property
     def name(self) -> str:
