@@ -87,11 +87,18 @@ def every_error() -> list[type[DiscreetError]]:
     return [kind for kind in found if kind.__module__ == errors.__name__ and kind is not DiscreetError]
 
 
+LISTS: dict[type[DiscreetError], Callable[[str], DiscreetError]] = {
+    errors.PlanRefused: lambda text: errors.PlanRefused([SourceRefused(text, text), SourceRefused(text, text)]),
+    errors.MissingDeclarations: lambda text: errors.MissingDeclarations(text, (text,), text, (text,)),
+}
+"""Errors of several lines: the first line, and two more."""
+
+
 @pytest.mark.parametrize("kind", every_error())
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_error_says_more_than_words(kind: type[DiscreetError], text: str) -> None:
-    if kind is errors.PlanRefused:
-        refused = str(errors.PlanRefused([SourceRefused(text, text), SourceRefused(text, text)]))
+    if kind in LISTS:
+        refused = str(LISTS[kind](text))
         assert harmless(refused)
         assert refused.count("\n") == 2
         return
