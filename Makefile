@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= auto
 PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 
-.PHONY: help install demo test check bench docs wheel nightly clean
+.PHONY: help install demo test check browser bench docs wheel nightly clean
 help:  ## Show this list.
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
@@ -35,8 +35,11 @@ check: install  ## Check lint, format, types and the layers of imports.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+browser: $(BIN)/python  ## Find the Chromium that tests look at pages with; as root, install Debian's package if there is none.
+	@$(BIN)/python tools/find_browser.py --install
+
 # The marker `nightly` alone decides what runs when, wherever a test stands. The long tests stand in tests/campaigns; make nightly finds them by it.
-test: check  ## Run make check, then every test except the nightly campaigns.
+test: check browser  ## Run make check, then every test except the nightly campaigns.
 	$(BIN)/pytest -n $(WORKERS) -m 'not nightly'
 
 nightly: install  ## Run the nightly campaigns: the tests with the marker `nightly`.

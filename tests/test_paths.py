@@ -233,4 +233,4 @@ def test_paths_that_lead_nowhere(path: str, tmp_path: Path, monkeypatch: pytest.
 
 def test_a_plan_with_the_home_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(BadParameter, match=r"source is '~nobody-of-this-name/x\.csv': cannot be resolved"):
-        parse_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1', tmp_path)
+        parse_workload('source = "~nobody-of-this-name/x.csv"\n[budget]\nepsilon = 1\n[questions.q]\nsql = "x"', tmp_path)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         gaussian_delta,
         gaussian_epsilon,
         gdp,
+        posterior_range,
         pure,
         renyi,
         tcdp,
@@ -74,7 +75,7 @@ _HOMES = {
     "discreet._numbers": "Bounds",
     "discreet.accounting": (
         "RunningTotal advantage basic_composition compare_guarantees delta epsilon gaussian_delta "
-        "gaussian_epsilon gdp pure renyi tcdp trade_off true_positive_rate zcdp"
+        "gaussian_epsilon gdp posterior_range pure renyi tcdp trade_off true_positive_rate zcdp"
     ),
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
@@ -175,6 +176,7 @@ __all__ = [
     "group",
     "parallel",
     "plan",
+    "posterior_range",
     "publish",
     "pure",
     "read_workload",

@@ -7,6 +7,9 @@ Parameters may be an int, a Fraction, a Decimal or a float. What a float means d
 - a value, a scale, a sensitivity, or a bound that was computed and rounded in a stated direction is taken exactly:
   `0.1` is 3602879701896397/2⁵⁵ (`to_rational`), because its decimal may lie on the wrong side of it.
 
+Scalars of NumPy, pandas, Polars and PyTorch and arrays without dimensions stand for the Python number that they hold
+(`unwrap_scalar`). No such library is imported here: what counts is that they have a `shape` of () and an `item()`.
+
 The functions stand in this order: reading and checking, rounding and formatting, certified `Bounds`, and the search for the
 smallest number that meets a condition.
 """
@@ -17,7 +20,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperati
 from fractions import Fraction
 from math import inf, isfinite, isinf, isqrt, nextafter, sqrt
 from numbers import Integral, Real
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.errors import BadParameter
 
@@ -27,12 +30,39 @@ MAX_DECIMAL_EXPONENT = 350
 """A decimal beyond 1e±350, further than any double, is refused: 1e999999999 would be written out with that many digits."""
 
 
+NUMERIC_KINDS = "iufO"
+"""Kinds of NumPy's dtypes that may hold numbers: signed, unsigned, floats, Python objects. Not bool, complex, text, time."""
+
+
+def unwrap_scalar(value: Any, name: str = "value") -> Any:
+    """Return the Python number that a scalar or an array without dimensions holds; leave everything else as it is.
+
+    `item()` is exact: it returns an int, or the double that has the same value as a shorter float.
+
+    >>> import numpy as np
+    >>> unwrap_scalar(np.int64(3)), unwrap_scalar(np.array(0.5)), unwrap_scalar(7)
+    (3, 0.5, 7)
+    """
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple) or not callable(getattr(value, "item", None)):
+        return value
+    if shape:
+        raise BadParameter(name, f"an array of shape {tuple(shape)}", "not one number", "give a single number")
+    kind = getattr(getattr(value, "dtype", None), "kind", "O")
+    if kind not in NUMERIC_KINDS:  # a NumPy duration calls itself an integer, and item() returns one
+        raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+    return value.item()
+
+
 def to_rational(value: Number, name: str = "value") -> Fraction:
     """Return the exact rational that `value` stands for.
 
     >>> to_rational(0.5), to_rational(Decimal("0.1"))
     (Fraction(1, 2), Fraction(1, 10))
     """
+    if isinstance(value, Fraction):
+        return value
+    value = unwrap_scalar(value, name)
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -48,6 +78,11 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
     if exact != value:
         raise BadParameter(name, value, "finer than a double", "give a Fraction instead")
     return exact
+
+
+def is_infinite(value: Any) -> bool:
+    """Say whether a number is the double ∞, which no rational is; what is no double is left to the checks that follow."""
+    return isinstance(value, float) and value == inf
 
 
 def parse_rational(text: str, name: str = "value") -> Fraction:
@@ -71,8 +106,9 @@ def read_decimal(value: Number, name: str = "value") -> Fraction:
     >>> read_decimal(0.1), read_decimal(1e-6), to_rational(0.1) == read_decimal(0.1)
     (Fraction(1, 10), Fraction(1, 1000000), False)
     """
-    exact = to_rational(value, name)
-    return Fraction(repr(float(value))) if isinstance(value, float) else exact
+    number = unwrap_scalar(value, name)
+    exact = to_rational(number, name)
+    return Fraction(repr(float(number))) if isinstance(number, float) else exact
 
 
 def read_positive(value: Number, name: str) -> Fraction:
@@ -104,9 +140,10 @@ def check_probability(value: Number, name: str) -> Fraction:
 
 def check_int(value: int, name: str, minimum: int = 0) -> int:
     """Return `value` as an int of at least `minimum`; refuse bools and floats."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise BadParameter(name, type(value).__name__, "not an integer", "give an int")
-    number = value.__index__()
+    whole = unwrap_scalar(value, name)
+    if isinstance(whole, bool) or not hasattr(whole, "__index__"):
+        raise BadParameter(name, type(whole).__name__, "not an integer", "give an int")
+    number: int = whole.__index__()
     if number < minimum:
         raise BadParameter(name, format_rational(Fraction(number)), f"must be at least {minimum}", "give a larger one")
     return number
@@ -126,7 +163,8 @@ def check_confidence(confidence: Number) -> float:
     Traceback (most recent call last):
     discreet.errors.BadParameter: confidence is 1: must lie between 1e-6 and 1 - 1e-12. Give one that does, for example 0.95.
     """
-    exact = read_decimal(confidence, "confidence")
+    number = unwrap_scalar(confidence, "confidence")
+    exact = read_decimal(number, "confidence")
     if not MIN_CONFIDENCE <= exact <= MAX_CONFIDENCE:
         raise BadParameter(
             "confidence",
@@ -134,7 +172,7 @@ def check_confidence(confidence: Number) -> float:
             "must lie between 1e-6 and 1 - 1e-12",
             "give one that does, for example 0.95",
         )
-    return float(confidence) if isinstance(confidence, float) else decimal_up(exact)
+    return float(number) if isinstance(number, float) else decimal_up(exact)
 
 
 def format_rational(exact: Fraction) -> str:

@@ -57,14 +57,22 @@ def decode(stored: bytes | str) -> Event:
 
 
 def to_wire(value: Any) -> Any:
-    """Encode a value that msgspec does not know: a rational is the text "n/d"."""
+    """Encode a value that msgspec does not know: a rational is the text "n/d".
+
+    >>> to_wire(Fraction(1, 3))
+    '1/3'
+    """
     if isinstance(value, Fraction) and value.numerator.bit_length() + value.denominator.bit_length() < MAX_RATIONAL_BITS:
         return f"{value.numerator}/{value.denominator}"
     raise BadEventEncoding(f"no wire form for this {type(value).__name__}", "state it with fewer digits")
 
 
 def from_wire(kind: type, text: Any) -> Any:
-    """Decode what `to_wire` encoded."""
+    """Decode what `to_wire` encoded.
+
+    >>> from_wire(Fraction, "1/3")
+    Fraction(1, 3)
+    """
     if kind is not Fraction or not isinstance(text, str) or len(text) > MAX_RATIONAL_BITS // 3:
         raise msgspec.ValidationError(f"this is no {kind.__name__}")
     top, slash, bottom = text.partition("/")
@@ -99,7 +107,11 @@ def _check_sensitivities(event: Event) -> None:
 
 
 def rebuild_sensitivity(stored: Sensitivity) -> Sensitivity:
-    """Return a sensitivity of the same norms, checked against each other."""
+    """Return a sensitivity of the same norms, checked against each other.
+
+    >>> rebuild_sensitivity(Sensitivity(l0=4, linf=1))
+    Sensitivity(l0=4, l1=4, l2=2, linf=1)
+    """
     return Sensitivity(l0=stored.l0, l1=stored.l1, l2_squared=stored.l2_squared, linf=stored.linf)
 
 

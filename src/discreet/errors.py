@@ -9,6 +9,7 @@ DiscreetError
 ├── BudgetExceeded        the cost exceeds the remaining budget; nothing was charged
 ├── QueryRefused          a query that is not in the language or cannot be answered safely
 │   └── MissingDeclarations  what a query needs and that is not declared, all at once
+├── PlanRefused           several problems of a plan.toml at once; one alone is raised as itself
 ├── SourceRefused         a source that cannot be opened
 │   └── SourceQuarantined a source on which a query failed; only its owner can lift that
 ├── EngineFailed          the engine raised; the message is always the same
@@ -19,7 +20,7 @@ The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
@@ -177,7 +178,7 @@ epsilon=0.5 would fit.
         remaining: Fraction,
         fitting_epsilon: Fraction | None = None,
         cost_epsilon: Fraction | float | None = None,
-        hint: str | None = None,
+        hint: str = "",
     ) -> None:
         self.currency, self.cost, self.remaining, self.fitting_epsilon = currency, cost, remaining, fitting_epsilon
         self.cost_epsilon = cost_epsilon
@@ -226,6 +227,25 @@ class QueryRefused(DiscreetError, ValueError):
             self.see = PARAMETER_PAGES[parameter]
         where = "" if line is None else f"line {line}, column {column}: "
         super().__init__(_to_sentences(f"{where}{reason}", hint))
+
+
+class PlanRefused(DiscreetError, ValueError):
+    """A plan has several problems, each of which names its key. They are listed at once, before anything is charged.
+
+    >>> problem = BadParameter("budget.epsilon", "-1", "must be positive", "give an ε above 0")
+    >>> raise PlanRefused([problem, QueryRefused("questions.a.sql: no aggregate", "add a count")])
+    Traceback (most recent call last):
+    discreet.errors.PlanRefused: The plan has 2 problems:
+      budget.epsilon is -1: must be positive. Give an ε above 0.
+      questions.a.sql: no aggregate. Add a count.
+    """
+
+    see = "docs/publishing.md#the-plan-file"
+
+    def __init__(self, problems: Sequence[DiscreetError]) -> None:
+        self.problems = tuple(problems)
+        lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
+        super().__init__(f"The plan has {len(problems)} problems:", *lines)
 
 
 class MissingDeclarations(QueryRefused, BadParameter):

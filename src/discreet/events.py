@@ -7,6 +7,8 @@ of privacy can overlook one. Training with DP-SGD, for example, is the event
 is clipped.
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from typing import TypeAlias, assert_never, cast
 
@@ -21,6 +23,9 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
     """The base of all events: frozen, comparable, composed with + and *, and checked when they are made.
 
     Ledgers store an event by its `tag` and the names of its fields: neither ever changes, whatever the class is called.
+
+    >>> isinstance(Claim(Fraction(1), Fraction(0)), PrivacyEvent)
+    True
     """
 
     def __post_init__(self) -> None:
@@ -66,10 +71,10 @@ class PrivacyEvent(msgspec.Struct, frozen=True, tag=True):
         if wrong:
             raise BadParameter(type(self).__name__, wrong, "no mechanism has such parameters", "state those that ran")
 
-    def __add__(self, other: "Event") -> "Composition":
+    def __add__(self, other: Event) -> Composition:
         return compose(cast("Event", self), other) if isinstance(other, PrivacyEvent) else NotImplemented
 
-    def __mul__(self, times: int) -> "Composition":
+    def __mul__(self, times: int) -> Composition:
         return repeat(cast("Event", self), times)
 
     __rmul__ = __mul__
@@ -90,7 +95,13 @@ class DiscreteLaplaceEvent(PrivacyEvent, frozen=True, tag="DiscreteLaplaceLoss")
 
 
 class TruncatedGeometricEvent(PrivacyEvent, frozen=True, tag="TruncatedGeometricLoss"):
-    """Discrete Laplace noise, the sum clamped to [lower, upper]."""
+    """Discrete Laplace noise, the sum clamped to [lower, upper].
+
+    >>> from discreet import TruncatedGeometric, pure
+    >>> event = TruncatedGeometric(2, 0, 10).event(1)
+    >>> type(event).__name__, pure(event)
+    ('TruncatedGeometricEvent', Fraction(1, 2))
+    """
 
     scale: Fraction
     lower: int
@@ -106,34 +117,60 @@ class GaussianEvent(PrivacyEvent, frozen=True, tag="GaussianLoss"):
 
 
 class DiscreteGaussianEvent(PrivacyEvent, frozen=True, tag="DiscreteGaussianLoss"):
-    """Discrete Gaussian noise, P(k) ∝ e^{-k²/2σ²}, on every coordinate of integers."""
+    """Discrete Gaussian noise, P(k) ∝ e^{-k²/2σ²}, on every coordinate of integers.
+
+    >>> from discreet import DiscreteGaussian, zcdp
+    >>> event = DiscreteGaussian(10).event(1)
+    >>> type(event).__name__, zcdp(event)
+    ('DiscreteGaussianEvent', Fraction(1, 200))
+    """
 
     sigma: Fraction
     sensitivity: Sensitivity
 
 
 class BinomialEvent(PrivacyEvent, frozen=True, tag="BinomialLoss"):
-    """Binomial noise, the number of heads in n fair coins less n/2, on every coordinate of integers."""
+    """Binomial noise, the number of heads in n fair coins less n/2, on every coordinate of integers.
+
+    >>> from discreet import Binomial
+    >>> Binomial(100).event(1).n
+    100
+    """
 
     n: int
     sensitivity: Sensitivity
 
 
 class RandomizedResponseEvent(PrivacyEvent, frozen=True, tag="ResponseLoss"):
-    """Randomized response: the true one of `choices` answers with probability `truth`, else one of the others at random."""
+    """Randomized response: the true one of `choices` answers with probability `truth`, else one of the others at random.
+
+    >>> from discreet import epsilon
+    >>> round(epsilon(RandomizedResponseEvent(Fraction(2, 3), 2), 0).upper, 6)
+    0.693147
+    """
 
     truth: Fraction
     choices: int
 
 
 class ExponentialEvent(PrivacyEvent, frozen=True, tag="ExponentialLoss"):
-    """The exponential mechanism, P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`."""
+    """The exponential mechanism, P(i) ∝ e^{x_i}, where one unit moves the differences x_i − x_j by at most `epsilon`.
+
+    >>> from discreet import pure
+    >>> pure(ExponentialEvent(Fraction(1, 2)) * 4)
+    Fraction(2, 1)
+    """
 
     epsilon: Fraction
 
 
 class PermuteAndFlipEvent(PrivacyEvent, frozen=True, tag="PermuteAndFlipLoss"):
-    """Permute-and-flip at the same x_i: ε-private too, but not of bounded range."""
+    """Permute-and-flip at the same x_i: ε-private too, but not of bounded range.
+
+    >>> from discreet import pure
+    >>> pure(PermuteAndFlipEvent(Fraction(1, 2)))
+    Fraction(1, 2)
+    """
 
     epsilon: Fraction
 
@@ -143,6 +180,10 @@ class ThresholdEvent(PrivacyEvent, frozen=True, tag="ThresholdLoss"):
 
     A group key is shown if its number of distinct units plus discrete Laplace noise reaches `threshold`; one unit is counted
     in at most `groups` keys.
+
+    >>> from discreet import Threshold
+    >>> Threshold(2, 15).event(1)
+    ThresholdEvent(scale=Fraction(2, 1), threshold=15, groups=1)
     """
 
     scale: Fraction
@@ -154,6 +195,11 @@ class OptimalPartitionSelectionEvent(PrivacyEvent, frozen=True, tag="KeepLoss"):
     """Partition selection with the largest probabilities that (epsilon, delta) per group key allows.
 
     One unit is counted in at most `groups` keys.
+
+    >>> from discreet import basic_composition
+    >>> point = basic_composition(OptimalPartitionSelectionEvent(Fraction(1), Fraction(1, 1000), 2))
+    >>> float(point.epsilon), float(point.delta)
+    (2.0, 0.001999)
     """
 
     epsilon: Fraction
@@ -169,9 +215,13 @@ class Claim(PrivacyEvent, frozen=True, tag="Claim"):
 
 
 class Composition(PrivacyEvent, frozen=True, tag="Composition"):
-    """Several events about the same units. Each part ran as often as its number says; no part is a Composition."""
+    """Several events about the same units. Each part ran as often as its number says; no part is a Composition.
 
-    parts: "tuple[tuple[Event, int], ...]" = ()
+    >>> Composition(((Claim(Fraction(1), Fraction(0)), 3),)) == Claim(Fraction(1), Fraction(0)) * 3
+    True
+    """
+
+    parts: tuple[tuple[Event, int], ...] = ()
 
 
 class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
@@ -180,13 +230,13 @@ class Parallel(PrivacyEvent, frozen=True, tag="Parallel"):
     Adding or removing one unit changes one branch only. The partition may have been chosen after earlier answers.
     """
 
-    branches: "tuple[Event, ...]"
+    branches: tuple[Event, ...]
 
 
 class Group(PrivacyEvent, frozen=True, tag="Group"):
     """Group privacy: an event between data sets that differ in up to `size` units, each of which only one of them has."""
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     size: int
 
 
@@ -196,7 +246,7 @@ class Subsampled(PrivacyEvent, frozen=True, tag="Subsampled"):
     Neighbours add or remove one unit.
     """
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     rate: Fraction
 
 
@@ -204,9 +254,12 @@ class SampledWithoutReplacement(PrivacyEvent, frozen=True, tag="SampledWithoutRe
     """An event on a secret sample of m of the n units, all sets of m being equally likely; `rate` is m/n.
 
     Neighbours replace one unit, n is public, and the inner event is stated for such neighbours too.
+
+    >>> SampledWithoutReplacement(Claim(Fraction(1), Fraction(0)), Fraction(1, 10)).rate
+    Fraction(1, 10)
     """
 
-    event: "Event" = msgspec.field(name="loss")
+    event: Event = msgspec.field(name="loss")
     rate: Fraction
 
 
@@ -267,11 +320,15 @@ def compose(*events: Event) -> Composition:
 
 
 def repeat(event: Event, times: int) -> Composition:
-    """Compose an event with itself: it ran `times` times with fresh noise."""
+    """Compose an event with itself: it ran `times` times with fresh noise.
+
+    >>> repeat(Claim(Fraction(1), Fraction(0)), 3).parts
+    ((Claim(epsilon=Fraction(1, 1), delta=Fraction(0, 1)), 3),)
+    """
     check_event(event)
-    check_int(times, "times")
+    rounds = check_int(times, "times")
     parts = event.parts if isinstance(event, Composition) else ((event, 1),)
-    return Composition(tuple((part, count * times) for part, count in parts if times))
+    return Composition(tuple((part, count * rounds) for part, count in parts if rounds))
 
 
 def parallel(*branches: Event) -> Parallel:
@@ -285,7 +342,8 @@ def group(event: Event, size: int) -> Event:
     The units are any that one of the two data sets has and the other does not: a replaced unit is a group of two.
     """
     check_event(event)
-    return event if check_int(size, "size", 1) == 1 else Group(event, size)
+    units = check_int(size, "size", 1)
+    return event if units == 1 else Group(event, units)
 
 
 def subsample(event: Event, rate: Number) -> Event:

@@ -1,4 +1,4 @@
-"""Answers as JSON, CSV, frames, terminal tables, HTML and charts.
+"""Answers as JSON, CSV, frames, terminal tables and HTML.
 
 Each function takes a header and records, or an answer. The library of a format is imported when the format is used.
 """
@@ -90,18 +90,19 @@ def to_csv(header: Header, records: Records, path: Any = None, *, spreadsheet: b
         writer.writerow([escape_formula(part) if spreadsheet and isinstance(part, str) else part for part in fields])
     text = "".join(f"{line.removesuffix(CRLF)}\n" for line in lines)
     if path is not None:
-        with _refuse_unwritable(path), open(path, "w", encoding="utf-8", newline="") as file:
+        with refuse_unwritable(path), open(path, "w", encoding="utf-8", newline="") as file:
             file.write(text)
     return text
 
 
 @contextmanager
-def _refuse_unwritable(path: Any) -> Iterator[None]:
+def refuse_unwritable(path: Any, name: str = "path") -> Iterator[None]:
+    """Turn what the system says of a path that cannot be written into an error that names it."""
     try:
         yield
     except OSError as error:
         reason = f"it cannot be written ({reason_of(error)})"
-        raise BadParameter("path", repr(str(path)), reason, "name a file that can be written") from None
+        raise BadParameter(name, repr(str(path)), reason, "name a file that can be written") from None
 
 
 def to_pandas(header: Header, records: Records) -> Any:
@@ -136,7 +137,7 @@ def write_parquet(header: Header, records: Records, path: Any) -> None:
     table = to_arrow(header, records)
     from pyarrow import parquet
 
-    with _refuse_unwritable(path):
+    with refuse_unwritable(path):
         parquet.write_table(table, path)
 
 
@@ -153,26 +154,9 @@ def _fit_int64(name: str, values: list[Any]) -> list[Any]:
 
 def _round_to_double(value: int, name: str) -> float:
     nearest = float(value)
-    if name.endswith("_lower") and nearest > value:
+    if name.endswith("lower") and nearest > value:
         return nextafter(nearest, -inf)
-    return nextafter(nearest, inf) if name.endswith("_upper") and nearest < value else nearest
-
-
-def draw_bars(rows: Sequence[tuple[str, float, float, float]], name: str, title: str, axes: Any = None) -> Any:
-    """Draw bars with their intervals; return the axes."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise missing_library_error("matplotlib", "discreet[plot]") from None
-    if axes is None:
-        axes = Figure(figsize=(max(5.0, 0.6 * len(rows)), 4), layout="constrained").subplots()
-    labels, values = [to_printable(label or name) for label, *_ in rows], [value for _, value, _, _ in rows]
-    errors = [[value - low for _, value, low, _ in rows], [high - value for _, value, _, high in rows]]
-    axes.bar(range(len(rows)), values, yerr=errors, capsize=4, color="#56B4E9", ecolor="#000000")
-    axes.set_xticks(range(len(rows)), labels, rotation=45 if len(rows) > 6 else 0, parse_math=False)  # a key may hold $
-    axes.set_ylabel(to_printable(name), parse_math=False)
-    axes.set_title(to_printable(title), parse_math=False)
-    return axes
+    return nextafter(nearest, inf) if name.endswith("upper") and nearest < value else nearest
 
 
 def format_interval(value: float, lower: float, upper: float) -> str:

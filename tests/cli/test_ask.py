@@ -43,6 +43,38 @@ def test_ask_prints_csv_or_a_table(source: str) -> None:
         assert word in shown
 
 
+@pytest.mark.parametrize(("name", "start"), [("chart.svg", b"<svg"), ("chart.png", b"\x89PNG"), ("chart.json", b"{")])
+def test_ask_draws_a_chart(source: str, name: str, start: bytes, tmp_path: Path) -> None:
+    out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--plot", str(tmp_path / name))
+    assert out.returncode == 0, out.stderr
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert "Chart written to" in out.stdout
+    assert "Cost: ε = 100" in out.stdout
+
+
+def test_ask_draws_in_the_terminal(source: str) -> None:
+    out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--plot", "-")
+    assert "n (count) by dept\na █" in out.stdout
+
+
+def test_a_chart_that_cannot_be_written_is_refused_before_anything_is_charged(source: str, tmp_path: Path) -> None:
+    ledger = tmp_path / "hr.ledger"
+    assert run("ledger", "open", ledger, "--account", "hr", "--epsilon", "1").returncode == 0
+    paid = (*OPTIONS, "--epsilon", "1", "--ledger", str(ledger), "--account", "hr")
+    for more, word in (
+        (("--plot", str(tmp_path / "no" / "chart.svg")), "--plot is"),
+        (("--plot", "chart.pdf"), "End the name with .svg, .png, .html, .json"),
+        (("--plot", "-", "--json"), "--json and --csv print nothing else"),
+    ):
+        out = run("ask", source, SQL, *paid, *more)
+        assert out.returncode == 2
+        assert word in out.stderr
+    assert json.loads(run("budget", ledger, "--json").stdout)["accounts"][0]["cost"]["amount"] == 0
+    out = run("ask", source, SQL, "--unit", "nobody", "--epsilon", "1", "--plot", str(tmp_path / "chart.json"))
+    assert out.returncode == 2
+    assert not (tmp_path / "chart.json").exists()  # nothing is left of a refused query
+
+
 Inside = Callable[..., tuple[Any, str, str]]
 
 
@@ -142,6 +174,7 @@ def test_progress_is_shown_on_stderr_only(source: str) -> None:
         (("SELECT COUNT(*) AS n FROM people",), 2, "--epsilon or --error"),
         (("SELECT COUNT(*) AS n FROM people", "--error", "5%"), 2, "size"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "pay"), 2, "--bounds pay=0:200"),
+        (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--bounds", "day=2024-02-30:2025-01-01"), 2, "two dates"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--keys", "age=young"), 2, "column's type, integer"),
         (("SELECT COUNT(*) AS n FROM people", "--epsilon", "1", "--policy", "none.toml"), 4, "policy"),
     ],

@@ -17,12 +17,13 @@ def test_it_shows_answers_error_bars_and_the_cost() -> None:
         "quote SELECT",
         "ask SELECT",
         "mean_paid",
+        "visits (count) by region\nnorth   █",
         "would fit",
         "zCDP ρ = ",
         "remaining",
     ):
         assert word in out.stdout
-    assert len(out.stdout.splitlines()) <= 45
+    assert len(out.stdout.splitlines()) <= 50
 
 
 def test_json_is_json_only_and_near_the_truth() -> None:

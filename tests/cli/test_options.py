@@ -45,6 +45,15 @@ def test_every_source_option_is_a_key_of_a_plan() -> None:
     assert issubclass(Workload, SourceOptions)
 
 
+def test_bounds_of_dates_have_colons_inside() -> None:
+    texts = ["day=2024-01-01:2024-12-31", "at=2024-01-01T06:00:2024-12-31 12:30:15", "n=20240101:20241231"]
+    assert parse_source_options({"source": "people.csv", "bounds": texts}).bounds == {
+        "day": ("2024-01-01", "2024-12-31"),
+        "at": ("2024-01-01T06:00", "2024-12-31 12:30:15"),
+        "n": (Fraction(20240101), Fraction(20241231)),
+    }
+
+
 def test_texts_become_values() -> None:
     typed: dict[str, Any] = dict.fromkeys(WRITTEN_OPTIONS) | {
         "source": "people.csv", "bounds": ["pay=0:200", "a=b=-1/2:1e3", "age=auto"], "keys": ["dept=a,b", "age=1"],

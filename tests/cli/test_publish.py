@@ -28,10 +28,37 @@ def test_a_dry_run_shows_three_budgets_and_writes_nothing(tmp_path: Path) -> Non
     for word in ("heads", "ε = 0.75", "ε = 1.5", "ε = 3", "1/2/2 of 3", "forecast from the sizes in the plan"):
         assert word in shown.stdout
     found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
-    assert list(found) == ["cost", "fits", "raised", "budgets"]
+    assert list(found) == ["cost", "fits", "raised", "budgets", "targets", "missing", "assumed"]
     assert [each["share"] for each in found["budgets"]] == [0.5, 1, 2]
     assert found["cost"]["epsilon"]["upper"] <= 1.5
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_says_what_each_error_costs_and_what_is_missing(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')  # there is none yet
+    shown = run("publish", str(plan), "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    for word in ("costs by itself", "Together the allowed errors cost ε = ", "not open yet", "discreet ledger open"):
+        assert word in shown.stdout
+    found = json.loads(run("publish", str(plan), "--dry-run", "--json").stdout)
+    assert [(each["question"], each["column"]) for each in found["targets"]] == [("heads", "n"), (None, None)]
+    assert found["missing"] == {"plan": 0.0, "account": 0.0}
+    assert run("publish", str(plan), "--yes").returncode == 4
+    poor = write_plan(tmp_path, TOML.replace("epsilon = 1.5", "epsilon = 0.01"))
+    refused = run("publish", str(poor), "--dry-run")
+    assert refused.returncode == 2
+    assert "ε = " in refused.stdout
+    assert "is missing" in refused.stdout
+    assert "is missing; nothing remains for questions.pay" in refused.stderr
+
+
+def test_all_problems_are_listed_with_one_exit_code(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, TOML.replace("error = 20", "eror = 20").replace("AVG(pay)", "AVG(pays)"))
+    for mode in ("--dry-run", "--yes"):
+        out = run("publish", str(plan), mode)
+        assert out.returncode == 2
+        assert "The plan has 2 problems:\n  questions.heads.eror is given" in out.stderr
+        assert "questions.pay.sql: " in out.stderr
 
 
 def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
@@ -41,7 +68,7 @@ def test_it_publishes_once_and_verifies(tmp_path: Path) -> None:
     out = run("publish", str(plan), "--to", str(tmp_path / "out"), "--yes", "--json")
     assert out.returncode == 0, out.stderr
     found = json.loads(out.stdout)
-    assert {"heads.csv", "heads.parquet", "heads.png", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
+    assert {"heads.csv", "heads.parquet", "heads.svg", "guarantee.md", "release.json", "plan.toml", "again.py"} <= {
         *found["files"]
     }
     assert run("verify", str(tmp_path / "out" / "release.json"), "--ledger", str(tmp_path / "hr.ledger")).returncode == 0

@@ -171,6 +171,19 @@ def test_the_owners_commands_say_why_a_source_is_refused_and_the_analysts_do_not
     assert any(reason in line for line in refused.value.for_owner)
 
 
+def test_dates_outside_of_their_bounds_are_counted(tmp_path: Path) -> None:
+    source = tmp_path / "visits.csv"
+    source.write_text("id,day\n1,2023-12-31\n2,2024-01-01\n3,2024-12-31\n4,2025-01-01\n5,2026-01-01\n6,\n")
+    days = Column(Kind.DATE).with_bounds("2024-01-01", "2024-12-31")
+    [check] = [
+        each
+        for each in check_policy(source, Table("visits", "id", {"id": Column(Kind.INTEGER), "day": days}, unique=True))
+        if each.declared.startswith("bounds")
+    ]
+    assert check.declared == "bounds = 2024-01-01 to 2024-12-31"
+    assert check.found == "1 rows (16.7%) are below and 2 rows (33.3%) above; they are clipped"
+
+
 # -- what else the owner may want to know ----------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from discreet.engines.duckdb import engine as duckdb_engine
 from discreet.ledger import open_ledger
 from discreet.query.schema import ROW, ROW_UNIT_NOTE, Column, Kind, Table, format_unit, parse_unit
 from discreet.session.session import Session
-from discreet.sql.expressions import SQL
+from discreet.sql.expressions import SQL, encode_tuple
 from tests.support.conformance import answer_with, find_differences, find_join_differences
 from tests.support.mangled_queries import Opening
 from tests.support.postgres_server import Server
@@ -63,6 +63,18 @@ def test_a_mutant_that_runs_columns_together_is_found(monkeypatch: pytest.Monkey
     assert count(connect(frame, table="people", unit=("a", "b"), epsilon=1)) == 2
     monkeypatch.setattr(base, "encode_tuple", run_together)
     assert count(connect(frame, table="people", unit=("a", "b"), epsilon=1)) == 1
+
+
+def keep_missing_parts(values: list[SQL], dialect: Any) -> SQL:
+    """The mutant: a unit of which a part is missing is one all the same."""
+    return encode_tuple(
+        [exp.Coalesce(this=exp.cast(v, "VARCHAR"), expressions=[exp.Literal.string("")]) for v in values], dialect
+    )
+
+
+def test_a_mutant_that_keeps_missing_parts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "encode_tuple", keep_missing_parts)
+    assert find_differences(lambda table: stored(table, duckdb.connect()), range(200, 212), 5, with_several_columns)
 
 
 def count(session: Session, query: str = "SELECT COUNT(*) AS n FROM people") -> int:

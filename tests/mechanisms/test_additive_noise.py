@@ -1,5 +1,6 @@
 """What all additive mechanisms share: the forms of values, the grid of reals, the ends of int64, events and calibration."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -66,8 +67,8 @@ def test_reals_come_back_in_their_form(m) -> None:  # type: ignore[no-untyped-de
 BAD_VALUES = [
     float("nan"), float("inf"), [1.0, float("-inf")], np.array([np.nan]), True, [True, False], np.array([True]), "7", ["7"],
     b"7", None, [None], [1, 2.5], [1, "x"], [[1], [2, 3]], {"a": 1}, {1, 2}, object(), 1j, np.array([1j]),
-    np.array(["a"]), np.array([1], dtype=object), np.array(["2020-01-01"], "datetime64[D]"), np.longdouble(1),
-    Fraction(1, 2), [Fraction(1, 2)],
+    np.array(["a"]), np.array([1, None], dtype=object), np.array(["2020-01-01"], "datetime64[D]"), np.longdouble(1),
+    [Fraction(1, 2), 1], [Decimal("NaN")], Decimal("Infinity"),
 ]  # fmt: skip
 
 

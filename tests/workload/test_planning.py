@@ -1,5 +1,6 @@
 """The costs of a plan: within the budget, every error target met, and no cheaper plan among those that are tried."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -9,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.accounting.currencies import parse_currency
+from discreet.accounting.currencies import Pure, parse_currency
 from discreet.accounting.curve import epsilon as certified
 from discreet.accounting.pure import pure
-from discreet.errors import BadParameter, QueryRefused
+from discreet.errors import BadParameter, LedgerUnavailable, QueryRefused
 from discreet.ledger import open_ledger
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.schema import Column, Kind, Table
 from discreet.testing import seeded_bits
-from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
-from tests.support.workloads import AGES, HEADS, PAY, QUERIES, make_workload
+from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
+from discreet.workload.planning import describe_shortfall, find_noise, open_plan, price_targets, read_plan
+from tests.support.workloads import AGES, HEADS, PAY, QUERIES, make_workload, write_plan
 
 ACCOUNTS: list[dict[str, Any]] = [
     {}, {"delta": Fraction(1, 10**6)}, *({"delta": Fraction(1, 10**6), "currency": c} for c in ("zcdp", "gdp", "rdp(16)")),
@@ -202,3 +204,49 @@ def test_a_delta_is_refused_where_the_account_has_its_own(tmp_path: Path, curren
     with pytest.raises(BadParameter, match=r"budget\.delta .* has its own"):
         plan_workload(make_workload(HEADS, delta=Fraction(1, 10**7), **given))
     assert plan_workload(make_workload(HEADS, **given)).terms.delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("account", [{"delta": Fraction(1, 10**6)}, {}, {"delta": Fraction(1, 10**6), "currency": "zcdp"}])
+def test_the_cost_of_each_target_is_that_of_a_plan_with_nothing_else(account: dict[str, Any]) -> None:
+    wanted = [HEADS, replace(HEADS, name="few", error=40)]
+    prices = price_targets(open_plan(make_workload(*wanted, AGES, epsilon=9, **account)))
+    assert [None if each.column is None else each.column.query.name for each in prices] == ["heads", "few", None]
+    for query, price in zip(wanted, prices, strict=False):
+        alone = plan_workload(make_workload(query, epsilon=9, **account))
+        assert abs(float(price.charge / alone.charge) - 1) < 1e-3
+    together = plan_workload(make_workload(*wanted, epsilon=9, **account))
+    assert abs(float(prices[-1].charge / together.charge) - 1) < 1e-3
+    assert prices[0].charge > prices[1].charge
+    assert price_targets(open_plan(make_workload(AGES, **account))) == ()
+
+
+def test_what_is_missing_is_said_and_is_enough() -> None:
+    """With the ε that is missing added to the budget the plan fits; with a little less it does not."""
+    accounts: list[dict[str, Any]] = ACCOUNTS[:3]
+    for account in accounts:
+        opened = open_plan(make_workload(HEADS, epsilon=Fraction(1, 20), **account))
+        words = describe_shortfall(opened)
+        missing = Fraction(re.findall(r"ε = ([\d.]+)(?: \(ρ = [\d.]+\))? is missing", words)[0])
+        assert plan_workload(make_workload(HEADS, epsilon=Fraction(1, 20) + missing, **account)).fits
+        assert not plan_workload(make_workload(HEADS, epsilon=Fraction(1, 20) + missing * Fraction(98, 100), **account)).fits
+
+
+def test_a_ledger_that_does_not_exist_yet_is_assumed_and_never_charged(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, budget='ledger = "hr.ledger"\naccount = "hr"')
+    assumed = find_noise(read_plan(plan, assume_account=True))
+    assert assumed.fits
+    flags = "--account hr --epsilon 1.5 --delta 1e-06 --currency pure"
+    assert f"discreet ledger open {tmp_path}/hr.ledger {flags}" in assumed.notes[-1]
+    with pytest.raises(BadParameter, match="its account is not open yet"):
+        publish(assumed, tmp_path / "out")
+    assert not (tmp_path / "hr.ledger").exists()
+    with pytest.raises(LedgerUnavailable):
+        read_plan(plan)
+    with open_ledger(tmp_path / "hr.ledger", create=True) as ledger:
+        ledger.open_account("other", 1, Fraction(1, 10**6))
+        assert read_plan(plan, assume_account=True).assumed  # the ledger does not have this account yet
+        ledger.open_account("hr", Fraction(3, 2), Fraction(1, 10**6), Pure())
+    real = find_noise(read_plan(plan, assume_account=True))
+    assert not real.assumed
+    assert real.measurements == assumed.measurements  # what was assumed is what is charged
+    assert real.charge == assumed.charge

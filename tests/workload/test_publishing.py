@@ -20,9 +20,10 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.keys import default_key_path, load_key
 from discreet.ledger.verify import verify
+from discreet.query.answer import Answer
 from discreet.testing import seeded_bits
 from discreet.workload import Publication, plan_workload, publish, publishing, read_workload
-from discreet.workload.publishing import _create_folder
+from discreet.workload.publishing import _create_folder, make_table
 from tests.support.workloads import HEADS, TOML, make_workload, write_plan
 
 LEDGER = 'ledger = "hr.ledger"\naccount = "hr"'
@@ -57,17 +58,19 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 def test_a_folder_has_all_files(ledger_plan: Path, tmp_path: Path) -> None:
     made = publish(ledger_plan, tmp_path / "out")
-    names = {f"{name}.{kind}" for name in made.answers for kind in ("csv", "parquet", "png")}
+    names = {f"{name}.{kind}" for name in made.answers for kind in ("csv", "parquet", "svg")}
     assert set(read_files(made.folder)) == names | {"guarantee.md", "plan.toml", "again.py", "release.json"}
     from pyarrow import parquet
 
     for name, answer in made.answers.items():
         with (made.folder / f"{name}.csv").open(encoding="utf-8") as file:
             header, *rows = csv.reader(file)
-        assert tuple(header) == answer.header
-        assert len(rows) == len(answer.records)
+        expected, records = make_table(answer)
+        assert tuple(header) == expected
+        assert len(rows) == len(records) == (len(answer.records) if name != "ages" else 4)
         table = parquet.read_table(made.folder / f"{name}.parquet")
-        assert [tuple(row.values()) for row in table.to_pylist()] == answer.records
+        assert [tuple(row.values()) for row in table.to_pylist()] == records
+        assert (made.folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<svg")
     page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
     for words in ("**ε = ", "δ = 1e-6", "each **id**", "not protected", "release.json", "n_reliable"):
         assert words in page
@@ -280,3 +283,46 @@ def test_many_publications_into_one_folder_at_once(tmp_path: Path) -> None:
     assert len({path.read_text() for path in to.iterdir()}) == 1
     assert len(list(to.iterdir())) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_table_of_a_histogram_has_a_row_per_cell(ledger_plan: Path, tmp_path: Path) -> None:
+    made = publish(ledger_plan, tmp_path / "out")
+    with (made.folder / "ages.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["column", "lower_edge", "upper_edge", "value", "lower", "upper", "reliable"]
+    assert [row[:3] for row in rows] == [["h", "20.0", "40.0"], ["h", "40.0", "60.0"], ["h", "60.0", "80.0"], ["d", "", ""]]
+    page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
+    assert "A table with a histogram has one row per cell" in page
+    assert "python again.py FOLDER" in page
+    assert "those that the ledger recorded, and nothing is charged" in page
+    plain = publish(make_workload(HEADS), tmp_path / "plain")
+    assert "one row per cell" not in (plain.folder / "guarantee.md").read_text(encoding="utf-8")
+
+
+def test_keys_can_be_written_for_spreadsheets(tmp_path: Path) -> None:
+    workload = make_workload(HEADS, keys={"dept": ("a", "=1+1", "c")})
+    for spreadsheet in (False, True):
+        made = publish(workload, tmp_path / f"out-{spreadsheet}", spreadsheet=spreadsheet)
+        assert ("'=1+1" in (made.folder / "heads.csv").read_text(encoding="utf-8")) is spreadsheet
+
+
+def test_a_chart_that_fails_prevents_nothing_else(
+    ledger_plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original: Any = Answer.plot
+
+    def fails(self: Answer, path: Any = None, **more: Any) -> Any:
+        if path is not None and path.stem == "pay":
+            path.write_text("half a ch")
+            raise ValueError("no such glyph")
+        return original(self, path, **more)
+
+    monkeypatch.setattr(Answer, "plot", fails)
+    made = publish(ledger_plan, tmp_path / "out")
+    assert made.missing_charts == ("pay",)
+    assert "pay.svg" not in read_files(made.folder)
+    assert {"pay.csv", "pay.parquet", "heads.svg", "ages.svg", "guarantee.md"} <= set(read_files(made.folder))
+    page = (made.folder / "guarantee.md").read_text(encoding="utf-8")
+    assert "[pay](pay.csv) (its chart could not be drawn)" in page
+    assert "pay.svg" not in page
+    assert "[heads](heads.csv) ([chart](heads.svg))" in page

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import BadParameter, SourceRefused
+from discreet.errors import BadParameter, PlanRefused, SourceRefused
 from discreet.workload import WorkloadQuery, plan_workload, read_workload
+from discreet.workload.planning import read_plan
 from discreet.workload.spec import parse_workload
 from tests.support.workloads import HEADS, TOML, make_workload, write_plan
 
@@ -34,6 +35,60 @@ from tests.support.workloads import HEADS, TOML, make_workload, write_plan
 def test_an_error_in_the_file_names_its_key(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises((BadParameter, SourceRefused), match=message):
         plan_workload(read_workload(write_plan(tmp_path, TOML.replace(old, new))))
+
+
+MANY = """
+sorce = "people.parquet"
+unit = 3
+confidence = 2
+[budget]
+epsilon = -1
+curency = "zcdp"
+[questions.heads]
+sql = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+error = "much"
+weight = 0
+[questions.pay]
+sqll = "SELECT 1"
+[questions."a/b"]
+sql = "SELECT COUNT(*) AS n FROM people"
+"""
+KEYS = ("sorce", "unit", "confidence", "budget.epsilon", "budget.curency", "questions.heads.error", "questions.heads.weight",
+        "questions.pay.sqll", "name is 'a/b'")  # fmt: skip
+
+
+def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+    with pytest.raises(PlanRefused) as refused:
+        read_workload(write_plan(tmp_path, MANY))
+    lines = str(refused.value).split("\n")
+    assert lines[0] == f"The plan has {len(KEYS)} problems:"
+    assert all(sum(line.startswith(f"  {key}") for line in lines) == 1 for key in KEYS), lines
+    assert len(refused.value.problems) == len(KEYS)
+
+
+def test_problems_of_the_account_the_source_and_the_queries_are_listed_together(tmp_path: Path) -> None:
+    text = (
+        TOML.replace("error = 20", "error = 20\nsise = 5")
+        .replace("AVG(pay)", "AVG(pays)")
+        .replace("STDDEV(age) AS d", "FROB(age) AS d")
+    )
+    plan = write_plan(tmp_path, text, 'ledger = "hr.ledger"\naccount = "hr"')
+    with pytest.raises(PlanRefused) as refused:
+        read_plan(plan)
+    problems = [str(problem) for problem in refused.value.problems]
+    words = ("questions.heads.sise", "hr.ledger", "questions.pay.sql", "questions.ages.sql")
+    assert [word in problem for problem, word in zip(problems, words, strict=True)] == [True] * 4
+    with pytest.raises(PlanRefused) as later:  # a ledger that does not exist yet is no problem of a dry run
+        read_plan(plan, assume_account=True)
+    assert [str(problem) for problem in later.value.problems] == [problems[0], *problems[2:]]
+    nowhere = write_plan(tmp_path, text.replace("people.parquet", "nobody.parquet"), 'ledger = "hr.ledger"')
+    with pytest.raises(PlanRefused, match=r"(?s)sise.*hr\.ledger.*source: "):
+        read_plan(nowhere)
+
+
+def test_one_problem_is_raised_as_itself(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match=r"^questions\.heads\.eror is given"):
+        read_plan(write_plan(tmp_path, TOML.replace("error = 20", "eror = 20")))
 
 
 def test_a_missing_plan_is_refused(tmp_path: Path) -> None:

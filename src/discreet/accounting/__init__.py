@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from discreet.accounting.compare import compare_guarantees
     from discreet.accounting.curve import delta, epsilon
     from discreet.accounting.pld.gaussian import gaussian_delta, gaussian_epsilon
-    from discreet.accounting.risk import advantage, trade_off, true_positive_rate
+    from discreet.accounting.risk import advantage, posterior_range, trade_off, true_positive_rate
     from discreet.accounting.running import RunningTotal
 
 _HOMES = {
     "discreet.accounting.compare": "compare_guarantees",
     "discreet.accounting.curve": "delta epsilon",
     "discreet.accounting.pld.gaussian": "gaussian_delta gaussian_epsilon",
-    "discreet.accounting.risk": "advantage trade_off true_positive_rate",
+    "discreet.accounting.risk": "advantage posterior_range trade_off true_positive_rate",
     "discreet.accounting.running": "RunningTotal",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -45,6 +45,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gdp",
+    "posterior_range",
     "pure",
     "renyi",
     "tcdp",

@@ -3,6 +3,8 @@
 Noise without a finite ε (Gaussian, binomial) has no basic point: ε is ∞ there; use the certified curve (`curve`) instead.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """The ε of an event at one δ by every notion: what each theorem costs."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from math import inf
 

@@ -15,6 +15,7 @@ from discreet._numbers import (
     check_positive,
     check_probability,
     floor_float,
+    is_infinite,
     largest_where,
     nearest_float,
     sqrt_up,
@@ -32,7 +33,7 @@ def epsilon_from_rdp_classic(order: Number, divergence: Number, delta: Number) -
     >>> round(epsilon_from_rdp_classic(20, Fraction(1, 10), 1e-5), 6)
     0.705943
     """
-    if divergence == inf:
+    if is_infinite(divergence):
         return inf
     alpha = _check_order(order)
     return ceil_float(_check_amount(divergence) - log_bounds(check_probability(delta, "delta"))[0] / (alpha - 1))
@@ -44,7 +45,7 @@ def epsilon_from_rdp(order: Number, divergence: Number, delta: Number) -> float:
     >>> epsilon_from_rdp(20, 0.1, 1e-5) < epsilon_from_rdp_classic(20, 0.1, 1e-5)
     True
     """
-    if divergence == inf:
+    if is_infinite(divergence):
         return inf
     alpha = _check_order(order)
     tail = (log_bounds(check_probability(delta, "delta"))[0] + log_bounds(alpha)[0]) / (alpha - 1)
@@ -53,7 +54,7 @@ def epsilon_from_rdp(order: Number, divergence: Number, delta: Number) -> float:
 
 def delta_from_rdp(order: Number, divergence: Number, epsilon: Number) -> float:
     """e^{(α−1)(ε̄−ε)}/(α − 1)·(1 − 1/α)^α, at most 1: the same theorem, solved for δ."""
-    if divergence == inf:
+    if is_infinite(divergence):
         return 1.0
     alpha, eps = _check_order(order), _check_amount(epsilon)
     exponent = (alpha - 1) * (_check_amount(divergence) - eps) + alpha * log_bounds(1 - 1 / alpha)[1]
@@ -75,7 +76,7 @@ def epsilon_from_zcdp_classic(rho: Number, delta: Number) -> float:
     >>> round(epsilon_from_zcdp_classic(Fraction(100, 80000), 1e-5), 5)
     0.24118
     """
-    if rho == inf:
+    if is_infinite(rho):
         return inf
     amount = _check_amount(rho)
     return ceil_float(amount + 2 * sqrt_up(amount * -log_bounds(check_probability(delta, "delta"))[0]))
@@ -87,7 +88,7 @@ def epsilon_from_zcdp(rho: Number, delta: Number) -> float:
     >>> round(epsilon_from_zcdp(Fraction(1, 10), Fraction(1, 10**6)), 12)
     2.141938928385
     """
-    if rho == inf:
+    if is_infinite(rho):
         return inf
     amount, target = _check_amount(rho), check_probability(delta, "delta")
     alpha = Fraction(1 + _best_excess(nearest_float(amount), nearest_float(-log_bounds(target)[0])))
@@ -117,7 +118,7 @@ def epsilon_from_tcdp(rho: Number, omega: Number, delta: Number) -> float:
     """The zCDP form while ln(1/δ) ≤ (ω−1)²ρ, else ρω + ln(1/δ)/(ω − 1) [BDRS18]: the classic RDP form at the best order
     below ω.
     """
-    if rho == inf or omega == inf:
+    if is_infinite(rho) or is_infinite(omega):
         return epsilon_from_zcdp_classic(rho, delta)
     amount, top, target = _check_amount(rho), _check_order(omega), check_probability(delta, "delta")
     if -log_bounds(target)[0] <= (top - 1) ** 2 * amount:
@@ -140,17 +141,17 @@ def mu_within(epsilon: Number, delta: Number) -> float:
 
 def rho_from_pure(epsilon: Number) -> Fraction | float:
     """ε·tanh(ε/2), rounded up, which randomised response attains [BS16, Prop. 3.3]."""
-    return inf if epsilon == inf else pure_rho(_check_amount(epsilon))
+    return inf if is_infinite(epsilon) else pure_rho(_check_amount(epsilon))
 
 
 def rho_from_pure_classic(epsilon: Number) -> Fraction | float:
     """ε²/2 [BS16, Prop. 1.4]."""
-    return inf if epsilon == inf else _check_amount(epsilon) ** 2 / 2
+    return inf if is_infinite(epsilon) else _check_amount(epsilon) ** 2 / 2
 
 
 def rho_from_gdp(mu: Number) -> Fraction | float:
     """μ²/2: a μ-GDP pair is post-processing of two Gaussians [DRS22, Thm 2.10], and those have D_α = αμ²/2."""
-    return inf if mu == inf else _check_amount(mu) ** 2 / 2
+    return inf if is_infinite(mu) else _check_amount(mu) ** 2 / 2
 
 
 def pure_within(rho: Number) -> float:

@@ -17,6 +17,8 @@ The answer is the worst over alternatives and directions. Every step rounds outw
 value.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -322,7 +324,7 @@ class GaussianCurve(Curve):
     mu_high: Fraction
 
     @classmethod
-    def match(cls, parts: Parts) -> "GaussianCurve | None":
+    def match(cls, parts: Parts) -> GaussianCurve | None:
         """The curve, if all losses are Gaussian; `dominating_pairs` has added them up."""
         if len(parts) != 1 or not isinstance(parts[0][0], GaussianPld):
             return None
@@ -362,7 +364,7 @@ class SampledCurve(Curve):
     pld: SampledPld
 
     @classmethod
-    def match(cls, parts: Parts) -> "SampledCurve | None":
+    def match(cls, parts: Parts) -> SampledCurve | None:
         """The curve, if one sampled event is all there is."""
         if len(parts) != 1 or parts[0][1] != 1:
             return None
@@ -392,7 +394,7 @@ class DiscreteCurve(Curve):
     omitted_mass: float = 0.0
 
     @classmethod
-    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> "DiscreteCurve":
+    def of(cls, pld: DiscretePld, omitted_mass: float = 0.0) -> DiscreteCurve:
         """The curve of one distribution."""
         order = np.argsort(-pld.loss, kind="stable")
         return cls(
@@ -400,7 +402,7 @@ class DiscreteCurve(Curve):
         )
 
     @classmethod
-    def match(cls, parts: Parts) -> "DiscreteCurve | None":
+    def match(cls, parts: Parts) -> DiscreteCurve | None:
         """The curve, if the sum of the losses has few values, or few that matter."""
         if len(parts) > _MAX_LISTED_PARTS or not all(pld.is_discrete for pld, _ in parts):
             return None

@@ -11,6 +11,8 @@ in the threshold t and symmetric about t = μ/2, so it is largest there: α·G_�
 The discrete Gaussian is *not* Δ/σ-GDP (at σ = 1 its total variation is 0.3989, the Gaussian's 0.3829): its μ is ∞.
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, inf, log, pi, sqrt

@@ -1,5 +1,7 @@
 """Pure ε: the largest that the privacy loss ln P(E)/P'(E) can be, over all outcomes E and both directions."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from math import inf
 from typing import assert_never

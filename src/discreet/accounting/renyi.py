@@ -26,6 +26,8 @@ worst single pair bounds the average.
        B_α ≤ 1 + ½α(α−1)·q²(1−q)^{−α−1}·(e^{D_2} − 1); also B_α ≤ 1 + q·(e^{(α−1)D_α} − 1), as f is convex.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

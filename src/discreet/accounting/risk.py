@@ -1,4 +1,4 @@
-"""What an attacker can achieve against an event: the trade-off curve, the advantage, the true-positive rate.
+"""What an attacker can achieve against an event: beliefs, the trade-off curve, the advantage, the true-positive rate.
 
 An attacker who tests whether one person is in the data, with a false-positive rate of α, has a false-negative rate of at
 least f(α). The curve f is the convex dual of δ(ε) [DRS22, Prop. 2.12]:
@@ -9,16 +9,51 @@ Any ε gives a valid lower bound on f with δ's upper end, so f's *lower* end (t
 For the upper end the ε between those that were tried matter too: there δ's convexity bounds it (`_bound_cells`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf
 
-from discreet._numbers import Bounds, Number, format_rational, format_up, nearest_float, to_rational
+from discreet._numbers import (
+    Bounds,
+    Number,
+    ceil_float,
+    floor_float,
+    format_rational,
+    format_up,
+    nearest_float,
+    read_decimal,
+    to_rational,
+)
 from discreet.accounting.curve import delta, epsilon
+from discreet.accounting.elementary import exp_neg_bounds
 from discreet.errors import BadParameter
 from discreet.events import Event
 
 _POINTS = 40
+
+
+def posterior_range(epsilon: Number, prior: Number) -> Bounds:
+    """What a reader may believe of one person after outputs that cost a pure ε, who believed it with `prior` before.
+
+    **Proof.** The two hypotheses are neighbouring data sets, so the likelihoods of the outputs differ by at most a factor
+    e^ε, and by Bayes' rule so do the odds: p·e^{-ε}/(p·e^{-ε} + 1 − p) ≤ posterior ≤ p/(p + (1 − p)·e^{-ε}).
+
+    >>> found = posterior_range(1, 0.5)
+    >>> round(found.lower, 3), round(found.upper, 3)
+    (0.269, 0.731)
+    """
+    eps, before = read_decimal(epsilon, "epsilon"), read_decimal(prior, "prior")
+    if eps < 0:
+        raise BadParameter("epsilon", format_rational(eps), "must not be negative", "give 0 or more")
+    if not 0 <= before <= 1:
+        raise BadParameter("prior", format_rational(before), "must lie between 0 and 1", "give a probability")
+    decay = exp_neg_bounds(eps)[0] if eps else Fraction(1)  # rounded down: both ends move outwards
+    low = before * decay / (before * decay + 1 - before) if before < 1 else Fraction(1)
+    high = before / (before + (1 - before) * decay) if before > 0 else Fraction(0)
+    return Bounds(floor_float(low), ceil_float(high))
 
 
 def advantage(event: Event, rtol: float = 1e-6) -> Bounds:
@@ -69,7 +104,7 @@ class _Point:
     high: float
 
     @classmethod
-    def of(cls, event: Event, eps: float, rtol: float) -> "_Point":
+    def of(cls, event: Event, eps: float, rtol: float) -> _Point:
         found = delta(event, eps, rtol)
         return cls(eps, found.lower, found.upper)
 

@@ -7,7 +7,9 @@ point for δ has moved too far, the contour is built anew from the parts; as tha
 constant factor, it happens ever more rarely.
 """
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
 from math import inf, log
 
 from discreet._numbers import Bounds, Number, check_probability, floor_float, invert_falling
@@ -38,11 +40,11 @@ class RunningDirection:
     contour: Contour | None = None
 
     @classmethod
-    def empty(cls) -> "RunningDirection":
+    def empty(cls) -> RunningDirection:
         """Nothing yet."""
         return cls(Direction((), (0.0, 0.0)), CgfTable.of(()))
 
-    def append(self, more: Direction) -> "RunningDirection":
+    def append(self, more: Direction) -> RunningDirection:
         """The same with `more` composed; the contour is extended, not built anew."""
         parts = (*self.direction.parts, *more.parts)
         finite = (
@@ -55,7 +57,7 @@ class RunningDirection:
             contour = extend_contour(contour, more.parts, cgf.plus(CgfTable.of(more.parts, cgf.c)))
         return RunningDirection(Direction(parts, finite), table, contour)
 
-    def with_contour(self, delta: float, rtol: float) -> "RunningDirection":
+    def with_contour(self, delta: float, rtol: float) -> RunningDirection:
         """With a contour that suits δ: the one it has if its saddle point is near enough."""
         aim = delta - self.direction.infinity_mass[1]
         if len(self.direction.parts) <= _FEW_PARTS or aim <= 0:
@@ -93,18 +95,18 @@ class RunningTotal:
 
     delta: float
     rtol: float
-    removed: RunningDirection
-    added: RunningDirection
+    removed: RunningDirection = field(compare=False)  # both follow from the rest
+    added: RunningDirection = field(compare=False)
     events: tuple[Composition, ...] = ()
     is_incremental: bool = True
 
     @classmethod
-    def for_delta(cls, delta: Number, rtol: float = 1e-6) -> "RunningTotal":
+    def for_delta(cls, delta: Number, rtol: float = 1e-6) -> RunningTotal:
         """Nothing yet, for this δ."""
         nothing = RunningDirection.empty()
         return cls(floor_float(check_probability(delta, "delta")), rtol, nothing, nothing)
 
-    def append(self, event: Event, times: int = 1) -> "RunningTotal":
+    def append(self, event: Event, times: int = 1) -> RunningTotal:
         """The total after `times` more runs of this event."""
         runs = repeat(event, times)
         events = (*self.events, runs)

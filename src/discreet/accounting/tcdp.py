@@ -4,6 +4,8 @@ Here ω is given and ρ is computed. Noise that concentrates at all orders has i
 nothing at all orders, gains much at the small ones.
 """
 
+from __future__ import annotations
+
 from fractions import Fraction
 from itertools import pairwise
 from math import inf

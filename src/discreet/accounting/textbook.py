@@ -119,7 +119,7 @@ def advanced_composition_short(epsilon: Number, k: int, delta: Number) -> Point:
     >>> advanced_composition_short(1, 500, 1e-5)
     Traceback (most recent call last):
     discreet.errors.TheoremNotApplicable: the short form of advanced composition is proven only for √k·(e^ε − 1) ≤ \
-√(2·ln(1/δ)), here 38.42 ≤ 4.8. Use `optimal_composition` or the certified curve: it gives ε = 311.768.
+√(2·ln(1/δ)), here 38.42 against 4.8. Use `optimal_composition` or the certified curve: it gives ε = 311.768.
     """
     eps, times, slack = check_positive(epsilon, "epsilon"), check_int(k, "k", 1), check_probability(delta, "delta")
     log_low, log_high = (-bound for bound in reversed(log_bounds(slack)))
@@ -134,7 +134,7 @@ def _refuse_short(eps: Fraction, times: int, slack: Fraction) -> None:
     answer = f": it gives ε = {format_up(optimal_composition(eps, times, slack).epsilon, 6)}" if times <= LARGEST_K else ""
     raise TheoremNotApplicable(
         "the short form of advanced composition",
-        f"√k·(e^ε − 1) ≤ √(2·ln(1/δ)), here {left:.4g} ≤ {right:.3g}",
+        f"√k·(e^ε − 1) ≤ √(2·ln(1/δ)), here {left:.4g} against {right:.3g}",
         f"use `optimal_composition` or the certified curve{answer}",
     )
 

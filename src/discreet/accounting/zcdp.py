@@ -1,5 +1,7 @@
 """Zero-concentrated DP: the least ρ with D_α(P‖P') ≤ ρα for every order α > 1, in both directions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from fractions import Fraction
 from math import inf

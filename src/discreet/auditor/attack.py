@@ -13,6 +13,8 @@ certified, on outputs drawn after its finalists are fixed, so the number of pair
 enter. Calls are assumed to be independent; the test for repeated noise checks that assumption.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -99,7 +99,7 @@ class Finding:
         )
 
     def report(self, path: str) -> None:
-        """Write one page with the claimed trade-off curve and the certified attack; needs the extra `plot`."""
+        """Write one page with the claimed trade-off curve and the certified attack; needs the extra `lab`."""
         plt = _load_pyplot(path)
         figure, axes = plt.subplots(figsize=(8, 9))
         figure.subplots_adjust(bottom=0.34, top=0.94)
@@ -134,7 +134,7 @@ def _load_pyplot(path: str) -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise BadParameter("report", path, "matplotlib is not installed", "pip install 'discreet[plot]'") from None
+        raise BadParameter("report", path, "matplotlib is not installed", "pip install 'discreet[lab]'") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

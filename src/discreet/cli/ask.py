@@ -23,6 +23,7 @@ from discreet.cli.options import (
     LedgerOption,
     NonNegative,
     Pilot,
+    Plot,
     Simultaneous,
     Size,
     Spreadsheet,
@@ -30,7 +31,7 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.output import print_data, show_progress
+from discreet.cli.output import print_chart, print_data, print_styled, show_progress
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     '[bold]discreet ask people.csv "SELECT AVG(pay) AS mean FROM people" --unit id --bounds pay=0:200 --error 5% '
     "--pilot 0.01 --budget 1[/bold]\n\n"
     '[bold]discreet ask people.csv "SELECT COUNT(*) AS n FROM people" --unit id --epsilon 0.1 --ledger hr.ledger '
-    "--account hr --release release.json[/bold]",
+    "--account hr --release release.json[/bold]\n\n"
+    '[bold]discreet ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept" --unit id --epsilon 1 '
+    "--keys dept=a,b,c --plot chart.svg[/bold]",
 )
 @takes_source()
 def ask(
@@ -74,6 +77,7 @@ def ask(
     json: Json = False,
     csv: Csv = False,
     spreadsheet: Spreadsheet = False,
+    plot: Plot = None,
 ) -> None:
     """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
     from json import dumps
@@ -84,6 +88,8 @@ def ask(
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
     if spreadsheet and not csv:
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
+    if plot is not None:
+        _check_plot(plot, printed_alone=json or csv)
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
         currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot,
@@ -116,6 +122,33 @@ def ask(
         from rich.console import Console
 
         Console().print(answer)
+    if plot == TERMINAL:
+        print_chart(answer)
+    elif plot is not None:  # after the answer, which is charged and must be shown whatever becomes of the chart
+        answer.plot(plot)
+        if not (json or csv):
+            print_styled(f"Chart written to {plot}.")
+
+
+TERMINAL = "-"
+"""The file name that stands for the terminal."""
+
+
+def _check_plot(path: str, *, printed_alone: bool) -> None:
+    """Refuse a chart that cannot be drawn or written, before anything is charged."""
+    from discreet.formats import refuse_unwritable
+    from discreet.vega import check_chart_path
+
+    if path == TERMINAL:
+        if printed_alone:
+            raise BadParameter("--plot", path, "--json and --csv print nothing else", "name a file, such as chart.svg")
+        return
+    check_chart_path(path, "--plot")
+    with refuse_unwritable(path, "--plot"):
+        existed = Path(path).exists()
+        Path(path).open("ab").close()
+        if not existed:
+            Path(path).unlink()
 
 
 def _check_additive(session: "Session", sql: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli.app import ASKING, app
 from discreet.cli.options import Json
-from discreet.cli.output import parse_number, print_json
+from discreet.cli.output import parse_number, print_chart, print_json
 
 if TYPE_CHECKING:
     from discreet.session.session import Session
@@ -42,7 +42,7 @@ def demo(
     delta: Annotated[str, typer.Option(help="δ of the (ε, δ) guarantee of the whole budget.")] = "1e-6",
     json: Json = False,
 ) -> None:
-    """Run two queries on a generated table of 200,000 rows: a quote, the answers with error bars, the budget."""
+    """Run two queries on a generated table of 200,000 rows: a quote, the answers with error bars, a chart, the budget."""
     from discreet.session.connect import connect
 
     cost = parse_number(epsilon, "epsilon")
@@ -69,6 +69,8 @@ def demo(
     for query, answer in zip((COUNTS, MEAN), (answers[0], replace(answers[1], notes=())), strict=True):
         console.print(Text(f"> ask {query}", style="bold"))  # the notes of the second are those of the first
         console.print(answer)
+        if answer.groups:
+            print_chart(answer)
     console.print(_ask_beyond_budget(session, 3 * cost))
     console.print(Text(str(session.budget)))
 

@@ -1,6 +1,6 @@
 """`discreet epsilon`: the certified ε of a composition at δ, or its δ at ε, and a picture of the whole curve.
 
-The picture needs the extra `plot`.
+The picture needs the extra `lab`.
 """
 
 from fractions import Fraction
@@ -147,7 +147,7 @@ def _load_pyplot(path: str) -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise BadParameter("--plot", path, "matplotlib is not installed", "pip install 'discreet[plot]'") from None
+        raise BadParameter("--plot", path, "matplotlib is not installed", "pip install 'discreet[lab]'") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -116,6 +116,10 @@ Csv: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print CSV only.", "-
 Spreadsheet: TypeAlias = Annotated[
     bool, make_option(ANSWER_PANEL, "With --csv: escape keys that a spreadsheet would run as formulas.", "--spreadsheet")
 ]
+Plot: TypeAlias = Annotated[
+    str | None,
+    make_option(ANSWER_PANEL, "Draw the answer into this file: .svg, .png, .html or .json; - draws here.", "--plot"),
+]
 Json: TypeAlias = Annotated[bool, make_option(ANSWER_PANEL, "Print JSON only.", "--json")]
 
 LedgerArgument: TypeAlias = Annotated[
@@ -264,7 +268,10 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
         raise BadParameter(
             "--bounds", repr(text), "not a column and its bounds", "write --bounds pay=0:200, or --bounds pay=auto"
         )
-    return name, _split_moments(ends) or parse_range(ends, "--bounds")
+    moments = _split_moments(ends)
+    if moments is None and ends[4:5] == "-" and ends[:4].isdigit():
+        raise BadParameter("--bounds", repr(text), "not two dates", f"write --bounds {name}=2024-01-01:2024-12-31")
+    return name, moments or parse_range(ends, "--bounds")
 
 
 def _split_moments(text: str) -> tuple[str, str] | None:

@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.text import to_printable, to_printable_lines
+
+if TYPE_CHECKING:
+    from discreet.query.answer import Answer
 
 
 def parse_number(text: str, name: str) -> Fraction:
@@ -40,6 +43,16 @@ def print_line(text: str) -> None:
 def print_data(text: str) -> None:
     """Print lines for a program unchanged; in a terminal with a box for every character that is not printable."""
     print(to_printable_lines(text) if sys.stdout.isatty() else text, end="")
+
+
+def print_chart(answer: "Answer") -> None:
+    """Draw an answer in the terminal."""
+    from rich.console import Console
+
+    from discreet.query.text_chart import draw_text_chart
+
+    for line in draw_text_chart(answer, Console().width):
+        print_line(line)
 
 
 def print_styled(text: str, style: str = "dim") -> None:

@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.workload.forecast import Forecast, ForecastRow
-    from discreet.workload.planning import WorkloadPlan
+    from discreet.workload.planning import TargetCost, WorkloadPlan
     from discreet.workload.publishing import Publication
 
 
@@ -39,26 +39,36 @@ def publish(
         bool, typer.Option("--fresh", help="Charge again and draw new noise; needs budget.id in the plan.")
     ] = False,
     key: KeyFile = None,
+    spreadsheet: Annotated[
+        bool, typer.Option("--spreadsheet", help="Escape keys in the CSV files that a spreadsheet would run as formulas.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Publish several tables about one source: the least noise for the errors that you allow, one charge, one folder.
 
     Shows the half-widths and the reliable estimates at half the cost, the cost
     and twice the cost, and asks for a confirmation. Then it charges the
-    account, runs the queries, and writes CSV, Parquet and a picture per query,
+    account, runs the queries, and writes CSV, Parquet and a chart per query,
     the guarantee in words, and the certificate if a ledger pays.
+
+    --dry-run also shows what each error that you allow costs, and how much of
+    the budget is missing; the ledger of the plan need not exist yet.
     """
     from discreet.workload.forecast import forecast_budgets
-    from discreet.workload.planning import plan_workload
+    from discreet.workload.planning import find_noise, price_targets, read_plan
     from discreet.workload.publishing import publish as write_publication
-    from discreet.workload.spec import read_workload
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     with show_progress("planning …"):
-        solved = plan_workload(read_workload(plan))
+        opened = read_plan(plan, assume_account=dry_run)
+        prices = price_targets(opened) if dry_run else ()
+    if prices and not json:  # first, so that it is seen even if the budget is too small for any plan
+        _print_target_costs(opened, prices)
+    with show_progress("planning …"):
+        solved = find_noise(opened)
         forecasts = forecast_budgets(solved)
     summary = {
         "cost": solved.cost.to_dict(),
@@ -70,12 +80,14 @@ def publish(
         _print_forecast(solved, forecasts)
     if dry_run:
         if json:
-            print_json(summary)
+            print_json(summary | _summarise_targets(solved, prices))
         return
     if solved.fits and not yes:
         _confirm(solved)
     with show_progress("publishing …") as on_progress:
-        published = write_publication(solved, to, force=force, fresh=fresh, key=key, progress=on_progress)
+        published = write_publication(
+            solved, to, force=force, fresh=fresh, key=key, spreadsheet=spreadsheet, progress=on_progress
+        )
     if not json:
         _print_outcome(published)
         return
@@ -100,6 +112,41 @@ def _confirm(solved: "WorkloadPlan") -> None:
     typer.confirm(f"Spend ε = {epsilon}{format_at(solved.cost.delta)} and publish?", abort=True, err=True)
 
 
+def _print_target_costs(plan: "WorkloadPlan", prices: "tuple[TargetCost, ...]") -> None:
+    from rich.console import Console
+
+    from discreet._numbers import format_up
+    from discreet.formats import make_rich_table
+    from discreet.workload.planning import describe_shortfall
+
+    lines = [
+        [each.column.query.name, each.column.name, str(each.column.query.get_error(each.column.name)),
+         f"ε = {format_up(each.epsilon, 3)}"]
+        for each in prices
+        if each.column is not None
+    ]  # fmt: skip
+    Console().print(make_rich_table(None, ["query", "column", "allowed error", "costs by itself"], lines, left=2))
+    print_styled(f"Together the allowed errors cost {describe_shortfall(plan)}.")
+
+
+def _summarise_targets(solved: "WorkloadPlan", prices: "tuple[TargetCost, ...]") -> dict[str, object]:
+    """The costs of the allowed errors, and what is missing in the account's currency: of the plan's own budget, and of what
+    remains of the account."""
+    from discreet._numbers import decimal_up
+    from discreet.accounting.currencies import to_json_number
+
+    targets = [
+        {"question": each.column and each.column.query.name, "column": each.column and each.column.name,
+         "epsilon": to_json_number(decimal_up(each.epsilon)), "amount": decimal_up(each.charge)}
+        for each in prices
+    ]  # fmt: skip
+    over = {
+        "plan": max(0.0, decimal_up(solved.charge - solved.terms.limit)),
+        "account": max(0.0, decimal_up(solved.charge - solved.session.account.budget.remaining)),
+    }
+    return {"targets": targets, "missing": over, "assumed": solved.assumed or None}
+
+
 def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -> None:
     from rich.console import Console
 
@@ -113,6 +160,13 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
     *shares, last = (f"{float(share):g}" for share in BUDGET_SHARES)
     if not solved.fits:
         print_styled("The allowed errors cost more than budget.epsilon: the publication will be refused.")
+    missing = solved.charge - solved.session.account.budget.remaining
+    if solved.fits and missing > 0:
+        symbol = solved.terms.currency.symbol
+        print_styled(
+            f"The account does not have that much: {symbol} = {format_up(missing, 3)} is missing, unless this publication "
+            "was charged before."
+        )
     for note in (
         str(solved.cost),
         f"The table shows half-widths at {', '.join(shares)} and {last} times this cost, which hold with probability "

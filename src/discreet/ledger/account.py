@@ -144,7 +144,7 @@ def warn_of_unrelated(account: AccountState, others: Sequence[AccountState]) -> 
 
 
 def state_in_epsilon(
-    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str | None = None
+    refused: BudgetExceeded, currency: Currency, delta: Fraction, fitting: Fraction, hint: str = ""
 ) -> BudgetExceeded:
     """Return a refusal that says what the cost and the rest are in ε at the account's δ."""
     amount = refused.cost

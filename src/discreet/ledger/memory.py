@@ -1,10 +1,12 @@
 """An account that ends with the process."""
 
 import threading
+from typing import Any
 from uuid import uuid4
 
 from discreet._numbers import Number, read_decimal
 from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, create_budget
+from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.ledger.account import CachedAnswer, compute_charge, id_taken_error, require_same_unit
 from discreet.query.answer import Receipt
@@ -30,6 +32,15 @@ class MemoryAccount:
         self._debits: dict[str, tuple[str, Receipt]] = {}  # by id, with the hash of the measurement
         self._ids: dict[str, list[str]] = {}  # by measurement, in the order of the debits
         self._answers: dict[int, bytes] = {}  # by entry
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be copied or pickled: two copies would each spend the whole of what remains."""
+        raise BadParameter(
+            "account",
+            "to be copied or pickled",
+            "the copy could spend the same budget again",
+            "share it among threads; for several processes open an account in a ledger",
+        )
 
     @property
     def budget(self) -> Filter:

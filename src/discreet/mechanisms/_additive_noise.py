@@ -1,8 +1,10 @@
 """What all additive mechanisms share: noise calibrated to a sensitivity, added exactly, with a known error.
 
 *Adding.* Values come in and go out in the same form: integers as they are, reals on a power-of-two grid. Nothing is silently
-cast. Integers outside int64 are clamped to it, before and after the noise: clamping moves no two inputs further apart, and
-clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
+cast: `read_values` decides by the type of the values, never by the values, whether they are integers or reals, and every
+conversion is exact. A column of pandas or Polars or a tensor comes out as a NumPy array: its labels are data that no noise
+hides, so they stay behind. Integers outside int64 are clamped to it, before and after the noise: clamping moves no two
+inputs further apart, and clamping an output is post-processing, so no exception and no wrap-around ever depends on a value.
 
 *Calibrating.* The scale is a norm of the sensitivity times a ratio. Reals are rounded to the grid first, which adds to their
 sensitivity (`Sensitivity.to_grid`), and the grid follows from the scale (`default_grid`), so `fit_scale_to_grid` looks for a
@@ -13,25 +15,43 @@ computed in doubles: they are raised by `SAFETY_FACTOR`, and the allowed probabi
 """
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import accumulate
-from math import ceil, copysign, expm1, inf, isfinite, ldexp, log, log1p, log2
+from math import ceil, expm1, inf, isfinite, ldexp, log, log1p, log2
 from operator import attrgetter, methodcaller
 from sys import float_info
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._numbers import Number, ceil_float, check_int, format_rational, read_decimal, to_rational
+from discreet._numbers import (
+    MAX_DECIMAL_EXPONENT,
+    Number,
+    ceil_float,
+    check_int,
+    format_rational,
+    read_decimal,
+    to_rational,
+)
 from discreet.errors import BadParameter, BadValues
 from discreet.noise.bits import INT64_MAX, INT64_MIN, Bits, Ints, saturate
 from discreet.noise.table import WeightFunction, Weights
 from discreet.units import Sensitivity, check_grid
 
-Values: TypeAlias = int | float | Sequence[Any] | NDArray[Any]
-"""A number, a list of numbers (nested as you like) or an array of integers or floats."""
+
+class ArrayLike(Protocol):
+    """What converts itself to a NumPy array: a column of pandas or Polars, a tensor of PyTorch."""
+
+    def __array__(self, dtype: Any = None, /) -> NDArray[Any]:
+        """Return the values as an array."""
+        ...
+
+
+Values: TypeAlias = Number | Sequence[Any] | NDArray[Any] | ArrayLike
+"""A number, a list of numbers (nested as you like), or an array or column of integers or reals."""
 
 Reals: TypeAlias = NDArray[np.float64]
 Sampler: TypeAlias = Callable[[Fraction, int, Bits | None], Ints]
@@ -55,12 +75,12 @@ def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | No
     add: Callable[[NDArray[Any], Ints], NDArray[Any]]
     if array.dtype != np.int64:
         steps, exponent = _scale_in_steps(scale, None if grid is None else to_rational(grid, "grid"))
-        add = partial(_add_on_grid_array, exponent=exponent)
+        add = partial(_add_on_grid_exactly if array.dtype == object else _add_on_grid_array, exponent=exponent)
     elif grid is None or to_rational(grid, "grid") == 1:
         steps, add = scale, add_saturating
     else:
         raise BadParameter("grid", grid, "integers stay on the grid of 1", "leave it out, or give floats")
-    flat, out = array.reshape(-1), np.empty(array.size, array.dtype)
+    flat, out = array.reshape(-1), np.empty(array.size, np.int64 if array.dtype == np.int64 else np.float64)
     for start in range(0, flat.size, BLOCK_SIZE):  # in blocks, so that memory beyond the result stays small
         block = flat[start : start + BLOCK_SIZE]
         out[start : start + BLOCK_SIZE] = add(block, sampler(steps, block.size, bits))
@@ -68,9 +88,10 @@ def add_noise(values: Values, sampler: Sampler, scale: Fraction, bits: Bits | No
 
 
 def read_values(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
-    """Return the values as an int64 or float64 array, and the function that restores their form.
+    """Return the values as an array of int64, of float64 or of Fractions, and the function that restores their form.
 
-    Values are refused by their type. The one refusal by value, of NaN and infinities, is visible to the caller.
+    Values are refused by their type. The refusals by value, of NaN, infinities and missing values and of decimals of absurd
+    size, are visible to the caller.
     """
     array: NDArray[Any]
     restore: Callable[[NDArray[Any]], Any]
@@ -82,12 +103,19 @@ def read_values(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], 
         array, restore = _read_list(values), np.ndarray.tolist
     elif isinstance(values, np.generic | float):
         array, restore = np.array([values]), _to_scalar
+    elif type(values) in (Fraction, Decimal):
+        array, restore = np.array([values], object), _to_scalar
     else:
-        raise BadValues(f"are of type {type(values).__name__}", "give a number, a list or an array of numbers")
+        array = read_array_like(values)
+        restore = np.asarray if array.shape else methodcaller("item")
+    if array.dtype.kind == "O":
+        array = _read_objects(array)
     if array.dtype.kind == "u":
         return np.minimum(array, np.asarray(INT64_MAX, np.uint64)).astype(np.int64), restore
     if array.dtype.kind == "i":
         return array.astype(np.int64, copy=False), restore
+    if array.dtype.kind == "O":
+        return array, restore
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise BadValues(f"have dtype {array.dtype}", "give integers, or floats of at most 64 bits")
     if not np.isfinite(array).all():
@@ -98,19 +126,51 @@ def read_values(values: Values) -> tuple[NDArray[Any], Callable[[NDArray[Any]], 
 _to_scalar = methodcaller("item", 0)
 
 
+def read_array_like(values: Any) -> NDArray[Any]:
+    """Return what a column of pandas or Polars or a tensor of PyTorch holds, exactly, as a NumPy array.
+
+    Whole tables are refused, because their conversion casts integers to floats where another column holds floats; so are
+    subclasses of NumPy's array.
+    """
+    if not hasattr(values, "__array__") or isinstance(values, np.ndarray) or hasattr(values, "columns"):
+        raise BadValues(f"are of type {type(values).__name__}", "give a number, a list, an array or one column of numbers")
+    try:
+        return np.asarray(values)
+    except Exception:  # what a library raises may quote values
+        raise BadValues(
+            f"are of type {type(values).__name__}, which gives no NumPy array",
+            "convert them first; a tensor must be on the CPU, without gradients and of a NumPy dtype",
+        ) from None
+
+
 def _read_list(values: Sequence[Any]) -> NDArray[Any]:
     try:
         cells = np.array(values, dtype=object) if values else np.empty(0, np.int64)
     except (ValueError, RuntimeError):
         raise BadValues("are nested irregularly or too deeply", "give a list, or a list of lists of one length") from None
     types = {type(cell) for cell in cells.flat}
-    if types <= {int}:
-        clamped = [saturate(int(cell)) for cell in cells.flat]
-        return np.array(clamped, np.int64).reshape(cells.shape)
-    if len(types) == 1 and not issubclass(next(iter(types)), list | tuple | dict | str | bytes):
+    if len(types) == 1 and issubclass(next(iter(types)), float | np.generic):
         return np.array(values)  # of one type: floats, or NumPy scalars; `read_values` decides by the dtype
-    names = ", ".join(sorted(each.__name__ for each in types))
-    raise BadValues(f"mix or nest types ({names})", "give all integers or all floats, in a regular shape")
+    return _read_objects(cells)
+
+
+def _read_objects(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return Python integers as int64, clamped; Fractions and Decimals as Fractions; refuse all others and mixtures."""
+    types = {type(cell) for cell in cells.flat}
+    if types <= {int}:
+        return np.array([saturate(int(cell)) for cell in cells.flat], np.int64).reshape(cells.shape)
+    if len(types) > 1 or issubclass(next(iter(types)), list | tuple | dict | str | bytes):
+        names = ", ".join(sorted(each.__name__ for each in types))
+        raise BadValues(f"mix or nest types ({names})", "give all integers or all floats, in a regular shape")
+    if types == {Decimal} and any(not cell.is_finite() for cell in cells.flat):
+        raise BadValues("hold NaN or an infinity", "decide by rule what such records count as, before the mechanism")
+    if types == {Decimal} and any(cell and abs(cell.adjusted()) > MAX_DECIMAL_EXPONENT for cell in cells.flat):
+        raise BadValues(f"hold a decimal beyond 1e±{MAX_DECIMAL_EXPONENT}", "round or clip such records by rule first")
+    if types not in ({Fraction}, {Decimal}):
+        raise BadValues(f"are of type {next(iter(types)).__name__}", "give integers, floats, Fractions or Decimals")
+    exact = np.empty(cells.size, object)
+    exact[:] = [Fraction(cell) for cell in cells.flat]
+    return exact.reshape(cells.shape)
 
 
 def add_saturating(values: Ints, noise: Ints) -> Ints:
@@ -122,7 +182,7 @@ def add_saturating(values: Ints, noise: Ints) -> Ints:
     return total
 
 
-def add_on_grid(value: float, noise: int, exponent: int) -> float:
+def add_on_grid(value: float | Fraction, noise: int, exponent: int) -> float:
     """Return (⌊x/g + ½⌋ + noise)·g for one real, in integers throughout: x/g = top/bottom exactly."""
     top, bottom = value.as_integer_ratio()
     top, bottom = (top << -exponent, bottom) if exponent < 0 else (top, bottom << exponent)
@@ -130,7 +190,12 @@ def add_on_grid(value: float, noise: int, exponent: int) -> float:
     try:
         return total / (1 << -exponent) if exponent < 0 else float(total << exponent)
     except OverflowError:
-        return copysign(DOUBLE_MAX, total)
+        return DOUBLE_MAX if total > 0 else -DOUBLE_MAX
+
+
+def _add_on_grid_exactly(values: NDArray[Any], noise: Ints, exponent: int) -> Reals:
+    """Do as `_add_on_grid_array` for Fractions, one by one."""
+    return np.array([add_on_grid(each, int(n), exponent) for each, n in zip(values, noise, strict=True)], np.float64)
 
 
 def _add_on_grid_array(values: Reals, noise: Ints, exponent: int) -> Reals:

@@ -1,5 +1,7 @@
 """`calibrate`: the mechanism with the least noise for which all of its rounds together meet an (ε, δ) target."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from fractions import Fraction
 from math import exp, log, log1p
@@ -46,6 +48,7 @@ def calibrate(
     Laplace(scale=10)
     """
     exact, rounds, share = to_sensitivity(sensitivity), check_int(times, "times", 1), check_rate(rate)
+    delta = to_rational(delta, "delta")
     if delta == 0 and kind is Laplace and rate is None:
         return kind(Laplace.for_epsilon(read_positive(epsilon, "epsilon") / rounds, exact).scale)
 

@@ -10,7 +10,7 @@ import numpy as np
 from discreet._numbers import Number, check_int, check_positive, nearest_float, read_positive, to_rational
 from discreet.errors import BadParameter, BadValues
 from discreet.events import ExponentialEvent, PermuteAndFlipEvent
-from discreet.mechanisms._additive_noise import tail_per_error
+from discreet.mechanisms._additive_noise import ArrayLike, read_array_like, tail_per_error
 from discreet.noise import Bits, SelectionRule, select
 from discreet.units import Sensitivity, to_sensitivity
 
@@ -46,11 +46,13 @@ class Exponential:
         """
         return cls(read_positive(epsilon, "epsilon") / ((1 if monotone else 2) * to_sensitivity(sensitivity).linf), rule)
 
-    def release(self, values: Sequence[Number], bits: Bits | None = None) -> int:
+    def release(self, values: Sequence[Number] | ArrayLike, bits: Bits | None = None) -> int:
         """Return the index of the chosen candidate; `values` are the scores: integers, rationals or exact floats."""
-        if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) == 0:
+        scores = read_array_like(values) if hasattr(values, "__array__") and type(values) is not np.ndarray else values
+        listed = scores.ndim > 0 if isinstance(scores, np.ndarray) else isinstance(scores, Sequence)
+        if not listed or isinstance(scores, str) or len(scores) == 0:
             raise BadValues("are no list of scores", "give one score for each candidate, and at least one")
-        return select([_read_score(value) for value in values], self.rate, self.rule, bits)
+        return select([_read_score(score) for score in scores], self.rate, self.rule, bits)
 
     def event(
         self, sensitivity: Sensitivity | Number, grid: Number = 1, *, monotone: bool = False

@@ -13,7 +13,7 @@ from discreet._numbers import Number, ceil_float, check_int, check_probability, 
 from discreet.accounting.pure import response_epsilon, response_truth
 from discreet.errors import BadParameter, BadValues
 from discreet.events import RandomizedResponseEvent
-from discreet.mechanisms._additive_noise import tail_per_error
+from discreet.mechanisms._additive_noise import read_array_like, tail_per_error
 from discreet.noise import Bits, bernoulli, uniform_below
 from discreet.units import Sensitivity, to_sensitivity
 
@@ -70,9 +70,7 @@ class RandomizedResponse:
         truthful = bernoulli(self.truth, answers.size, bits)
         shift = 1 + uniform_below(self.choices - 1, answers.size, bits)
         out = np.where(truthful, answers.reshape(-1), (answers.reshape(-1) + shift) % self.choices).reshape(answers.shape)
-        if isinstance(values, np.ndarray):
-            return out
-        return out.tolist()
+        return out if hasattr(values, "__array__") and out.shape else out.tolist()
 
     def event(self, sensitivity: Sensitivity | Number = 1, grid: Number = 1) -> RandomizedResponseEvent:
         """Return the event of one person's answer. Every person answers once, so it is the event for all of them."""
@@ -92,9 +90,10 @@ class RandomizedResponse:
 
         For two choices it does not depend on `holders` and equals e^{ε/2}/(e^ε − 1)·√n.
         """
-        true_holders = check_int(n, "n") if holders is None else check_int(holders, "holders")
+        people = check_int(n, "n")
+        true_holders = people if holders is None else check_int(holders, "holders")
         p, q = self.truth, self.other
-        variance = true_holders * p * (1 - p) + (n - true_holders) * q * (1 - q)
+        variance = true_holders * p * (1 - p) + (people - true_holders) * q * (1 - q)
         return sqrt(variance) / float(p - q)
 
     def error(self, confidence: Number, size: int = 1) -> float:
@@ -115,8 +114,9 @@ def _is_batch(values: Any) -> bool:
 
 
 def _check_answers(values: Any, choices: int) -> NDArray[np.int64]:
+    foreign = hasattr(values, "__array__") and not isinstance(values, np.ndarray | np.generic)
     try:
-        array = np.asarray(values)
+        array = read_array_like(values) if foreign else np.asarray(values)
     except ValueError:
         raise BadValues("are nested irregularly", "give a list or an array of answers") from None
     if array.size == 0:

@@ -24,7 +24,11 @@ MAX_DEFICIT = 1e9
 
 
 class SelectionRule(Enum):
-    """How the winner is distributed."""
+    """How the winner is distributed.
+
+    >>> SelectionRule("permute-and-flip")
+    <SelectionRule.PERMUTE_AND_FLIP: 'permute-and-flip'>
+    """
 
     EXPONENTIAL = "exponential"
     PERMUTE_AND_FLIP = "permute-and-flip"

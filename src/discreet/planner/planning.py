@@ -4,6 +4,8 @@ Theory of operation: `plan` → `Task` and `Goal` → one `Row` per mechanism (`
 numbers of queries or people from which another mechanism is better, and with warnings.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -56,7 +56,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `plan` found, best mechanism first."""
+    """What `plan` found, best mechanism first.
+
+    >>> from discreet import Count, plan
+    >>> found = plan(Count(), epsilon=1, n=1000)
+    >>> isinstance(found, Plan), found.winner.mechanism, found.half_width
+    (True, 'Laplace', 3.0)
+    """
 
     task: Task
     goal: Goal | None
@@ -107,7 +113,7 @@ class Plan:
         }
 
     def plot(self) -> Any:
-        """Draw the error against ε, and against n or the number of queries. Needs the extra `plot`."""
+        """Draw the error against ε, and against n or the number of queries. Needs the extra `lab`."""
         return _draw_chart(self)
 
     def __str__(self) -> str:
@@ -210,7 +216,7 @@ def _draw_chart(plan: Plan) -> Any:
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
     except ImportError:
-        raise formats.missing_library_error("matplotlib", "discreet[plot]") from None
+        raise formats.missing_library_error("matplotlib", "discreet[lab]") from None
     task = plan.task
     figure = Figure(figsize=(8, 8), dpi=100, layout="constrained")
     above, below = figure.subplots(2, 1)

@@ -37,6 +37,7 @@ from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.query.view import select_rows
 from discreet.units import Neighbours
+from discreet.vega import Chart
 
 Keys: TypeAlias = tuple[Key, ...]
 Ints: TypeAlias = NDArray[np.int64]
@@ -317,11 +318,18 @@ class Answer:
         """The table as a Parquet file."""
         formats.write_parquet(self.header, self.records, path)
 
-    def plot(self, column: str | None = None, axes: Any = None) -> Any:
-        """Bars with their intervals, of the first column unless another is named. Returns the matplotlib axes."""
-        i = 0 if column is None else postprocess.find_column(self, column)
-        bars = [(" · ".join(map(str, keys)), row[i].value, row[i].lower, row[i].upper) for keys, row in self.rows]
-        return formats.draw_bars(bars, self.columns[i], f"{self.confidence:.0%} intervals of the clipped statistic", axes)
+    def plot(self, path: Any = None, *, column: str | None = None, title: str | None = None) -> Chart:
+        """Draw the answer: bars with intervals, lines along ordered keys, histograms with all their cells.
+
+        Returns the chart, which a notebook shows. With a path it is also written there, as .svg, .png, .html or .json (all
+        but the last need the extra `plot`). All columns are drawn, or the one that is named.
+        """
+        from discreet.query.chart import choose_column, make_spec
+
+        chart = Chart(make_spec(self if column is None else choose_column(self, column), title))
+        if path is not None:
+            chart.save(path)
+        return chart
 
     def non_negative(self, *columns: str) -> "Answer":
         """What cannot be negative is shown as at least 0: counts, variances, sums and means of values that are not negative.

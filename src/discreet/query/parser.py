@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
@@ -18,12 +17,30 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot.tokenizer_core import TokenType
 
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
 from discreet.query.builder import Select
+from discreet.query.refusals import (
+    AGGREGATES_HINT,
+    CONDITIONS_HINT,
+    DATE_HINT,
+    DAY_OF_WEEK_HINT,
+    DIVISION_HINT,
+    EXAMPLES,
+    GROUPS_HINT,
+    JOIN_HINT,
+    LIKE_HINT,
+    ORDER_HINT,
+    VALUES_HINT,
+    allow_only,
+    format_name,
+    make_refusal,
+    quote_node,
+    refuse_node,
+    shorten_text,
+)
 from discreet.query.schema import ROW, Column, Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
     MAX_BIN_WIDTH,
@@ -45,7 +62,6 @@ QueryLike: TypeAlias = str | Select | ast.Query
 MAX_CHARACTERS = 20_000
 MAX_TOKENS = 10_000
 MAX_SQL_DEPTH = 60
-MAX_QUOTED = 60  # characters of the query in a message
 HIDDEN = ("Cc", "Cs", "Cf", "Cn", "Co")
 """Control characters, halves of pairs, invisible and bidirectional formatting, unassigned and private characters."""
 
@@ -202,7 +218,7 @@ def _parse_select(text: str) -> exp.Select:
         first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
         token = first.get("highlight") or ""
         raise QueryRefused(
-            f"The SQL cannot be parsed near `{_shorten(token)}`" if token else "The SQL cannot be parsed",
+            f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed",
             "check commas, parentheses and quotes",
             first.get("line"),
             first["col"] - len(token) + 1 if first else None,
@@ -226,7 +242,7 @@ class _Reader:
 
     def read_query(self, select: exp.Select) -> ast.Query:
         """Return the query of a statement."""
-        _allow_only(select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
+        allow_only(select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset")
         self._check_source(select)
         for join in select.args.get("joins") or ():
             self._read_join(join)
@@ -237,24 +253,24 @@ class _Reader:
         for item in select.expressions:
             node = item
             if isinstance(item, exp.Alias):
-                _allow_only(item, "this", "alias")
+                allow_only(item, "this", "alias")
                 node = item.this
             is_aggregate = _is_aggregate(node)
             value = self.read_aggregate(node) if is_aggregate else self.read_operand(node)
             if not is_aggregate and value not in groups:
-                raise _make_refusal(
+                raise make_refusal(
                     node,
-                    f"`{_quote(node)}` is neither in GROUP BY nor aggregated",
+                    f"`{quote_node(node)}` is neither in GROUP BY nor aggregated",
                     "add it to GROUP BY, or aggregate it, for example with AVG(…)",
                 )
             # only what has been understood is written out again: writing out anything else may fail
             name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="duckdb").lower()
             if name in aggregates or name in [other for group, other in groups.items() if group != value]:
-                raise _make_refusal(
+                raise make_refusal(
                     item, f"Two columns of the answer are called `{name}`", "give one of them another name with AS"
                 )
             if value in shown:
-                raise _make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
+                raise make_refusal(item, f"`{name}` is the same as another column", "select each grouping once")
             names.append(name)
             if isinstance(value, ast.GroupValue):
                 shown.append(value)
@@ -262,12 +278,12 @@ class _Reader:
             elif isinstance(value, ast.Aggregate):
                 aggregates[name] = value
         if not aggregates:
-            raise _make_refusal(
+            raise make_refusal(
                 select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
             )
         where = select.args.get("where")
         if where is not None:
-            _allow_only(where, "this")
+            allow_only(where, "this")
         measured = ast.Query(
             self.scope.table.name,
             tuple(aggregates.items()),
@@ -282,30 +298,30 @@ class _Reader:
         """Refuse a statement that is not about the table."""
         name, source = self.scope.table.name, select.args.get("from_")
         if source is None:
-            raise _make_refusal(select, "The query has no FROM", f"write FROM {_format_name(name)}")
-        _allow_only(source, "this")
+            raise make_refusal(select, "The query has no FROM", f"write FROM {format_name(name)}")
+        allow_only(source, "this")
         if not isinstance(source.this, exp.Table):
-            raise _make_refusal(source, "FROM takes the name of one table", f"write FROM {_format_name(name)}")
-        _allow_only(source.this, "this")
+            raise make_refusal(source, "FROM takes the name of one table", f"write FROM {format_name(name)}")
+        allow_only(source.this, "this")
         if not isinstance(source.this.this, exp.Identifier) or source.this.name.lower() != name.lower():
-            written = source.this.name or _quote(source.this.this)
-            raise _make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {_format_name(name)}")
+            written = source.this.name or quote_node(source.this.this)
+            raise make_refusal(source.this, f"The table `{written}` is not known", f"write FROM {format_name(name)}")
 
     def _read_groups(self, select: exp.Select) -> dict[ast.GroupValue, str]:
         """Return what rows are grouped by, with the name of each: a column, a bin, a part of a date, or an alias of one."""
         group = select.args.get("group")
         if group is None:
             return {}
-        _allow_only(group, "expressions")
+        allow_only(group, "expressions")
         if not group.expressions:
-            raise _make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
+            raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         groups: dict[ast.GroupValue, str] = {}
         for node in group.expressions:
             is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
             value = self.read_operand(aliases.get(node.name, node) if is_alias else node)
             if not isinstance(value, ast.GroupValue):
-                raise _make_refusal(
+                raise make_refusal(
                     node, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
                 )
             if is_alias or isinstance(value, ast.Ref):
@@ -318,46 +334,46 @@ class _Reader:
 
     def _read_join(self, node: exp.Expr) -> None:
         """Add a JOIN to the scope."""
-        _allow_only(node, "this", "on", "using", "side", "kind")
+        allow_only(node, "this", "on", "using", "side", "kind")
         public, side = self._find_public_table(node), node.args.get("side") or ""
         if (side, node.args.get("kind") or "") not in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")):
-            raise _make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
+            raise make_refusal(node, "Only JOIN and LEFT JOIN are supported", JOIN_HINT)
         here, there = self._read_join_columns(node, public)
         try:
             self.scope = self.scope.add_join(ast.Join(public.name, here, there, left=side == "LEFT"))
         except QueryRefused as refusal:
-            raise _make_refusal(node, refusal.reason, refusal.hint) from None
+            raise make_refusal(node, refusal.reason, refusal.hint) from None
 
     def _find_public_table(self, join: exp.Expr) -> PublicTable:
         tables = self.scope.table.public
         if not isinstance(join.this, exp.Table):
-            raise _make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
-        _allow_only(join.this, "this")
+            raise make_refusal(join, "JOIN takes a public table by name", suggest_table("", tables))
+        allow_only(join.this, "this")
         if isinstance(join.this.this, exp.Identifier):
             for public in tables.values():
                 if public.name.lower() == join.this.name.lower():
                     return public
-        name = join.this.name or _quote(join.this.this)
-        raise _make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
+        name = join.this.name or quote_node(join.this.this)
+        raise make_refusal(join.this, f"`{name}` is not a public table", suggest_table(name, tables))
 
     def _read_join_columns(self, join: exp.Expr, public: PublicTable) -> tuple[str, str]:
         """Return the columns here and there that must be equal."""
         on, using = join.args.get("on"), join.args.get("using") or []
         if (on is None) == (not using):
-            raise _make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
+            raise make_refusal(join, f"The join to `{public.name}` needs either ON or USING", JOIN_HINT)
         if on is None:
             if len(using) != 1 or not isinstance(using[0], exp.Identifier):
-                raise _make_refusal(join, "USING takes one column", JOIN_HINT)
+                raise make_refusal(join, "USING takes one column", JOIN_HINT)
             column = exp.Column(this=using[0].copy())
             return self._find_own_column(column), _find_public_column(column, public)
         equal = _strip_parentheses(on)
         if not isinstance(equal, exp.EQ):
-            raise _make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
-        _allow_only(equal, "this", "expression")
+            raise make_refusal(join, "ON takes one equality of two columns", JOIN_HINT)
+        allow_only(equal, "this", "expression")
         left, right = _strip_parentheses(equal.this), _strip_parentheses(equal.expression)
         left_is_public, right_is_public = (self._is_public_column(each, public) for each in (left, right))
         if left_is_public == right_is_public:
-            raise _make_refusal(
+            raise make_refusal(
                 join, f"ON must compare a column of `{self.scope.table.name}` with one of `{public.name}`", JOIN_HINT
             )
         own, other = (right, left) if left_is_public else (left, right)
@@ -366,8 +382,8 @@ class _Reader:
     def _is_public_column(self, node: exp.Expr, public: PublicTable) -> bool:
         """Return whether it names a column of the public table: by its prefix, or because no other is called so."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise _make_refusal(node, f"ON takes columns, and `{_quote(node)}` is none", JOIN_HINT)
-        _allow_only(node, "this", "table")
+            raise make_refusal(node, f"ON takes columns, and `{quote_node(node)}` is none", JOIN_HINT)
+        allow_only(node, "this", "table")
         if node.table:
             return bool(node.table.lower() == public.name.lower())
         return not self.scope.find_columns(node.name, exact=False)
@@ -375,7 +391,7 @@ class _Reader:
     def _find_own_column(self, node: exp.Expr) -> str:
         found = self.scope.find_columns(node.name, node.text("table") or None, exact=bool(node.this.args.get("quoted")))
         if len(found) != 1:
-            raise _make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
+            raise make_refusal(node, *self.scope.explain_name(f"{node.text('table')}.{node.name}".strip("."), found))
         return found[0]
 
     # -- aggregates --------------------------------------------------------------------------------------------------------
@@ -383,44 +399,44 @@ class _Reader:
     def read_aggregate(self, node: exp.Expr) -> ast.Aggregate:
         """Return an aggregate."""
         if type(node) in AGGREGATES:
-            _allow_only(node, "this")
+            allow_only(node, "this")
             return AGGREGATES[type(node)](self.read_value(node.this))
         if type(node) in PAIR_AGGREGATES:
-            _allow_only(node, "this", "expression")
+            allow_only(node, "this", "expression")
             left, right = self.read_value(node.this), self.read_value(node.expression)
             return PAIR_AGGREGATES[type(node)](left, right)
         match node:
             case exp.Count(this=exp.Star()):
-                _allow_only(node, "this", "big_int")
-                _allow_only(node.this)
+                allow_only(node, "this", "big_int")
+                allow_only(node.this)
                 return aggregates.CountRows()
             case exp.Count():
-                _allow_only(node, "this", "big_int")
+                allow_only(node, "this", "big_int")
                 return self._read_count(node)
             case exp.Quantile() if type(node) is exp.Quantile:  # APPROX_QUANTILE is another
-                _allow_only(node, "this", "quantile")
+                allow_only(node, "this", "quantile")
                 return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("quantile")))
             case exp.PercentileCont() | exp.PercentileDisc():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 return aggregates.Quantile(self.read_value(node.this), _read_share(node, node.args.get("expression")))
             case exp.WithinGroup():
                 return self._read_within_group(node)
             case exp.Anonymous(this=str(name)) if name.upper() == "HISTOGRAM":
                 return self._read_histogram(node)
-        raise _refuse_node(node, AGGREGATES_HINT)
+        raise refuse_node(node, AGGREGATES_HINT)
 
     def _read_count(self, node: exp.Count) -> ast.Aggregate:
         """Return COUNT(value) or COUNT(DISTINCT value)."""
         if not isinstance(node.this, exp.Distinct):
             return aggregates.CountValues(self.read_value(node.this))
-        _allow_only(node.this, "expressions")
+        allow_only(node.this, "expressions")
         if not self.scope.table.unit_columns and _is_row(node.this.expressions):
             return aggregates.CountUnits()
         values = [self.read_operand(part) for part in node.this.expressions]
         if values and set(values) == {ast.Ref(name) for name in self.scope.table.unit_columns}:
             return aggregates.CountUnits()
         if len(values) != 1 or not isinstance(values[0], ast.GroupValue):
-            raise _make_refusal(
+            raise make_refusal(
                 node,
                 "COUNT(DISTINCT …) takes one column, or bins of one",
                 "write COUNT(DISTINCT column) or COUNT(DISTINCT column // 10)",
@@ -429,25 +445,25 @@ class _Reader:
 
     def _read_within_group(self, node: exp.WithinGroup) -> aggregates.Quantile:
         """Return PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY column)."""
-        _allow_only(node, "this", "expression")
+        allow_only(node, "this", "expression")
         order = node.expression
         if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or not isinstance(order, exp.Order):
-            raise _make_refusal(
+            raise make_refusal(
                 node,
                 "WITHIN GROUP goes with PERCENTILE_CONT and PERCENTILE_DISC only",
                 "write QUANTILE(column, 0.9) or MEDIAN(column)",
             )
-        _allow_only(node.this, "this")
-        _allow_only(order, "expressions")
+        allow_only(node.this, "this")
+        allow_only(order, "expressions")
         if len(order.expressions) != 1 or not isinstance(order.expressions[0], exp.Ordered):
-            raise _make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
-        _allow_only(order.expressions[0], "this")
+            raise make_refusal(node, "A percentile is ordered by one value", "write WITHIN GROUP (ORDER BY column)")
+        allow_only(order.expressions[0], "this")
         return aggregates.Quantile(self.read_value(order.expressions[0].this), _read_share(node, node.this.this))
 
     def _read_histogram(self, node: exp.Anonymous) -> aggregates.Histogram:
-        _allow_only(node, "this", "expressions")
+        allow_only(node, "this", "expressions")
         if len(node.expressions) < 2:
-            raise _make_refusal(
+            raise make_refusal(
                 node, "HISTOGRAM needs a width or edges", "write HISTOGRAM(column, 10) or HISTOGRAM(column, 0, 10, 20)"
             )
         value = self.read_value(node.expressions[0])
@@ -455,7 +471,7 @@ class _Reader:
         try:
             edges = check_edges(numbers) if len(numbers) > 1 else compute_edges(value, numbers[0], self.scope.table)
         except QueryRefused as refusal:
-            raise _make_refusal(node, refusal.reason, refusal.hint) from None
+            raise make_refusal(node, refusal.reason, refusal.hint) from None
         return aggregates.Histogram(value, edges)
 
     # -- values ------------------------------------------------------------------------------------------------------------
@@ -463,89 +479,89 @@ class _Reader:
     def read_value(self, node: exp.Expr | None, room: int = MAX_SQL_DEPTH) -> ast.Value:
         """Return a number, a column, or an expression of them."""
         if node is None:
-            raise _make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
+            raise make_refusal(None, "An aggregate has no argument", "name a column in its parentheses: SUM(column)")
         if room == 0:
-            raise _make_refusal(node, "The expression is nested too deeply", "simplify it")
+            raise make_refusal(node, "The expression is nested too deeply", "simplify it")
         match node:
             case exp.Paren():
-                _allow_only(node, "this")
+                allow_only(node, "this")
                 return self.read_value(node.this, room - 1)
             case exp.Column():
                 return self._read_column(node)
             case exp.Literal() if not node.is_string:
                 return ast.Number(_read_number(node))
             case exp.Neg():
-                _allow_only(node, "this")
+                allow_only(node, "this")
                 return ast.Minus(ast.Number(Fraction(0)), self.read_value(node.this, room - 1))
             case exp.Add() | exp.Sub() | exp.Mul():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 left, right = self.read_value(node.this, room - 1), self.read_value(node.expression, room - 1)
                 return ARITHMETIC[type(node)](left, right)
             case exp.IntDiv():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 return ast.Bin(self.read_value(node.this, room - 1), _read_width(node.expression))
             case exp.Case():
                 return self._read_case(node, room)
             case exp.Div():
-                _allow_only(node, "this", "expression", "typed", "safe")
+                allow_only(node, "this", "expression", "typed", "safe")
                 return ast.Divide(self.read_value(node.this, room - 1), _read_divisor(node.expression))
             case exp.Round() | exp.Floor() | exp.Ceil():
-                _allow_only(node, "this", *(["decimals"] if isinstance(node, exp.Round) else []))
+                allow_only(node, "this", *(["decimals"] if isinstance(node, exp.Round) else []))
                 digits = _read_digits(node.args.get("decimals"))
                 return ast.Round(self.read_value(node.this, room - 1), ROUNDINGS[type(node)], digits)
             case exp.Abs():
-                _allow_only(node, "this")
+                allow_only(node, "this")
                 return ast.Abs(self.read_value(node.this, room - 1))
             case exp.Coalesce():
-                _allow_only(node, "this", "expressions")
+                allow_only(node, "this", "expressions")
                 return ast.Coalesce(self._read_values(node, room))
             case exp.Greatest() | exp.Least():
-                _allow_only(node, "this", "expressions", "ignore_nulls")
+                allow_only(node, "this", "expressions", "ignore_nulls")
                 return ast.Extreme(self._read_values(node, room), isinstance(node, exp.Greatest))
             case exp.Nullif():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 value, other = self.read_value(node.this, room - 1), _strip_parentheses(node.expression)
                 is_number = isinstance(other, exp.Neg) and isinstance(other.this, exp.Literal)  # -999 is one number
                 return ast.NullIf(value, ast.Number(_read_number(other)) if is_number else self.read_value(other, room - 1))
             case exp.Extract():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 return ast.DatePart(_read_part(node), self._read_moment_column(node, node.expression, room))
             case exp.TimestampTrunc():
-                raise _make_refusal(
+                raise make_refusal(
                     node,
-                    f"`{_quote(node)}` is a date, where a number is expected",
+                    f"`{quote_node(node)}` is a date, where a number is expected",
                     "group by it, count its distinct values, or compare it with a date",
                 )
             case exp.Cast(this=exp.Literal()):
-                raise _make_refusal(node, f"`{_quote(node)}` stands where a column or a number is expected", DATE_HINT)
+                raise make_refusal(node, f"`{quote_node(node)}` stands where a column or a number is expected", DATE_HINT)
             case exp.Literal():
-                name = _format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
+                name = format_name(node.this) if self.scope.find_columns(node.this) else "the name of a column"
                 name = node.this if NUMERAL.fullmatch(node.this) else name
-                raise _make_refusal(
+                raise make_refusal(
                     node,
-                    f"{_quote(node)} is a text, because it is in single quotes, where a column or a number is expected",
+                    f"{quote_node(node)} is a text, because it is in single quotes, where a column or a number is expected",
                     f"write {name}, without single quotes",
                 )
             case exp.AggFunc():
-                raise _make_refusal(
+                raise make_refusal(
                     node,
-                    f"The aggregate `{_quote(node)}` stands inside of an expression",
+                    f"The aggregate `{quote_node(node)}` stands inside of an expression",
                     "ask for the aggregate alone, and compute with the answer: post-processing is free",
                 )
         if type(node) in PARTS:
-            _allow_only(node, "this")
+            allow_only(node, "this")
             return ast.DatePart(PARTS[type(node)], self._read_moment_column(node, node.this, room))
-        raise _refuse_node(node, VALUES_HINT)
+        raise refuse_node(node, VALUES_HINT)
 
     def read_operand(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Value | ast.DateTrunc:
         """Return what can be grouped by or compared with a constant: a value, or a truncated date."""
         inner = _strip_parentheses(node)
         if not isinstance(inner, exp.TimestampTrunc):
             return self.read_value(node, room)
-        _allow_only(inner, "this", "unit")
+        allow_only(inner, "this", "unit")
         written = inner.args["unit"].name.lower()
         if written not in PERIODS:
-            raise _make_refusal(
+            raise make_refusal(
                 inner, f"`{written}` is not a period that DATE_TRUNC knows", f"use one of {', '.join(PERIODS)}"
             )
         return ast.DateTrunc(PERIODS[written], self._read_moment_column(inner, inner.this, room))
@@ -558,32 +574,32 @@ class _Reader:
         """Return the column of dates or timestamps that a function is taken of."""
         inner = _strip_parentheses(argument)
         if not isinstance(inner, exp.Column):
-            raise _make_refusal(
-                node, f"`{_quote(node)}` takes a column of dates, not `{_quote(inner)}`", "write YEAR(column)"
+            raise make_refusal(
+                node, f"`{quote_node(node)}` takes a column of dates, not `{quote_node(inner)}`", "write YEAR(column)"
             )
         column = self.read_value(inner, room - 1)
         assert isinstance(column, ast.Ref)
         kind = self.scope.table.columns[column.column].kind
         if kind not in (Kind.DATE, Kind.TIMESTAMP):
-            raise _make_refusal(
+            raise make_refusal(
                 node,
-                f"`{_quote(node)}` takes a date or a timestamp, and the column `{column.column}` holds a {kind.value}",
+                f"`{quote_node(node)}` takes a date or a timestamp, and the column `{column.column}` holds a {kind.value}",
                 "name a column of dates, or declare its kind in the policy",
             )
         return column
 
     def _read_column(self, node: exp.Column) -> ast.Ref:
-        _allow_only(node, "this", "table")
+        allow_only(node, "this", "table")
         table, joins = self.scope.table, self.scope.joins
         tables = (table.name, *(join.table for join in joins))
         if node.table and node.table.lower() not in [name.lower() for name in tables]:
-            raise _make_refusal(
+            raise make_refusal(
                 node,
                 f"The table `{node.table}` is not known here",
                 f"write {' or '.join(f'{name}.{node.name}' for name in tables)}, or {node.name} alone",
             )
         if not isinstance(node.this, exp.Identifier):
-            raise _refuse_node(node, VALUES_HINT)
+            raise refuse_node(node, VALUES_HINT)
         is_quoted = bool(node.this.args.get("quoted"))
         found = self.scope.find_columns(node.name, node.table or None, exact=is_quoted)
         if len(found) == 1:
@@ -592,13 +608,13 @@ class _Reader:
         if is_quoted and not found and not node.table:
             reason = f'"{node.name}" is in double quotes, which name a column, and no such column is declared'
             hint = f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
-        raise _make_refusal(node, reason, hint)
+        raise make_refusal(node, reason, hint)
 
     def _read_case(self, node: exp.Case, room: int) -> ast.Case:
-        _allow_only(node, "ifs", "default")
+        allow_only(node, "ifs", "default")
         branches = []
         for branch in node.args["ifs"]:
-            _allow_only(branch, "this", "true")
+            allow_only(branch, "this", "true")
             condition = self.read_condition(branch.this, room - 1)
             branches.append((condition, self.read_value(branch.args["true"], room - 1)))
         default = node.args.get("default")
@@ -611,53 +627,53 @@ class _Reader:
     def read_condition(self, node: exp.Expr, room: int = MAX_SQL_DEPTH) -> ast.Condition:
         """Return something that is true, false or unknown of a row."""
         if room == 0:
-            raise _make_refusal(node, "The condition is nested too deeply", "simplify it")
+            raise make_refusal(node, "The condition is nested too deeply", "simplify it")
         match node:
             case exp.Paren():
-                _allow_only(node, "this")
+                allow_only(node, "this")
                 return self.read_condition(node.this, room - 1)
             case exp.And():
                 return ast.All(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
             case exp.Or():
                 return ast.Any(tuple(self.read_condition(part, room - 1) for part in _list_operands(node)))
             case exp.Not():
-                _allow_only(node, "this")
+                allow_only(node, "this")
                 return ast.Not(self.read_condition(node.this, room - 1))
             case exp.Is():
-                _allow_only(node, "this", "expression")
+                allow_only(node, "this", "expression")
                 if not isinstance(node.expression, exp.Null):
-                    raise _make_refusal(
+                    raise make_refusal(
                         node,
-                        f"IS takes NULL only, not `{_quote(node.expression)}`",
+                        f"IS takes NULL only, not `{quote_node(node.expression)}`",
                         "write column IS NULL, or column = value",
                     )
                 return ast.Missing(self.read_operand(node.this, room - 1))
             case exp.In():
-                _allow_only(node, "this", "expressions")
+                allow_only(node, "this", "expressions")
                 value = self.read_operand(node.this, room - 1)
                 if not node.expressions:
-                    raise _make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
+                    raise make_refusal(node, "IN takes a list of constants", "write column IN ('a', 'b')")
                 return ast.OneOf(value, tuple(self._read_constant(part, value) for part in node.expressions))
             case exp.Between():
-                _allow_only(node, "this", "low", "high")
+                allow_only(node, "this", "low", "high")
                 return self._read_between(node, room)
             case exp.Like():
-                _allow_only(node, "this", "expression", "negate")
+                allow_only(node, "this", "expression", "negate")
                 like = self._read_like(node, room)
                 return ast.Not(like) if node.args.get("negate") else like
             case exp.Column():
                 column = self._read_column(node)
                 if self.scope.table.columns[column.column].kind is not Kind.BOOLEAN:
-                    raise _make_refusal(
-                        node, f"The column `{column.column}` is not true or false", f"compare it: {_quote(node)} = …"
+                    raise make_refusal(
+                        node, f"The column `{column.column}` is not true or false", f"compare it: {quote_node(node)} = …"
                     )
                 return ast.Compare(ast.Order.EQUAL, column, ast.Constant(True))
         if type(node) in COMPARISONS:
-            _allow_only(node, "this", "expression")
+            allow_only(node, "this", "expression")
             return self._read_comparison(COMPARISONS[type(node)], node.this, node.expression, room)
         if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
-            raise _make_refusal(node, f"`{_quote(node)}` is not a condition", "compare a column with it: column = …")
-        raise _refuse_node(node, CONDITIONS_HINT)
+            raise make_refusal(node, f"`{quote_node(node)}` is not a condition", "compare a column with it: column = …")
+        raise refuse_node(node, CONDITIONS_HINT)
 
     def _read_between(self, node: exp.Between, room: int) -> ast.Condition:
         """Return low ≤ value AND value ≤ high. The value is read once: reading it twice would double with each nesting."""
@@ -692,7 +708,7 @@ class _Reader:
             kind = self.scope.table.columns[left.column].kind
             if kind is Kind.TEXT and not self.scope.find_columns(node.name, exact=False):
                 reason, hint = self.scope.explain_name(node.name, [])
-                raise _make_refusal(
+                raise make_refusal(
                     node, reason, f"write '{node.name}' in single quotes if you mean the text; otherwise {hint}"
                 )
         return self.read_value(node, room - 1)
@@ -701,17 +717,17 @@ class _Reader:
         """Return column LIKE 'pattern'."""
         column, pattern = _strip_parentheses(node.this), _strip_parentheses(node.expression)
         if not isinstance(column, exp.Column):
-            raise _make_refusal(node, f"LIKE takes a column, not `{_quote(column)}`", LIKE_HINT)
+            raise make_refusal(node, f"LIKE takes a column, not `{quote_node(column)}`", LIKE_HINT)
         value = self._read_column(column)
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise _make_refusal(pattern, f"LIKE takes a text in single quotes, not `{_quote(pattern)}`", LIKE_HINT)
-        _allow_only(pattern, "this", "is_string")
+            raise make_refusal(pattern, f"LIKE takes a text in single quotes, not `{quote_node(pattern)}`", LIKE_HINT)
+        allow_only(pattern, "this", "is_string")
         like = ast.Like(value, pattern.this)
         try:
             check_condition(like, self.scope.table)
         except QueryRefused as refusal:
             is_text = self.scope.table.columns[value.column].kind is Kind.TEXT
-            raise _make_refusal(pattern if is_text else column, refusal.reason, refusal.hint) from None
+            raise make_refusal(pattern if is_text else column, refusal.reason, refusal.hint) from None
         return like
 
     def _read_constant(self, node: exp.Expr, value: ast.Value | ast.DateTrunc) -> ast.Number | ast.Constant:
@@ -724,19 +740,19 @@ class _Reader:
         if kind in (Kind.INTEGER, Kind.REAL) and isinstance(node, exp.Neg | exp.Literal) and not is_text:
             return ast.Number(_read_number(node))
         if kind is Kind.BOOLEAN and isinstance(node, exp.Boolean):
-            _allow_only(node, "this")
+            allow_only(node, "this")
             return ast.Constant(bool(node.this))
         if is_text and kind is Kind.TEXT:
-            _allow_only(node, "this", "is_string")
+            allow_only(node, "this", "is_string")
             return ast.Constant(node.this)
         if kind in (Kind.DATE, Kind.TIMESTAMP) and (is_text or isinstance(node, exp.Cast)):
             moment = _read_moment(node, kind)
             if moment is not None:
                 return ast.Constant(moment)
         subject = f"The column `{value.column}`" if isinstance(value, ast.Ref) else f"`{ast.format_value(value)}`"
-        raise _make_refusal(
+        raise make_refusal(
             node,
-            f"{subject} holds {kind.value} values, and `{_quote(node)}` is not one",
+            f"{subject} holds {kind.value} values, and `{quote_node(node)}` is not one",
             f"write a constant such as {EXAMPLES[kind]}",
         )
 
@@ -756,7 +772,7 @@ class _ViewReader:
         """Return the query with its view, and with the aggregates that only its view needs."""
         shown, order, having = len(self.query.aggregates), select.args.get("order"), select.args.get("having")
         if order is not None:
-            _allow_only(order, "expressions")
+            allow_only(order, "expressions")
         keys = tuple(self._read_sort_key(node) for node in (order.expressions if order is not None else ()))
         condition = None if having is None else self._read_having(having)
         limit, offset = (self._read_rows(select.args.get(name), name) for name in ("limit", "offset"))
@@ -768,7 +784,7 @@ class _ViewReader:
 
         The names of those columns take the place of what stands for them; a reader of conditions then reads the rest.
         """
-        _allow_only(having, "this")
+        allow_only(having, "this")
         having.transform(self._replace_with_column, copy=False)
         kinds = list_column_kinds(self.query, self.statement.scope.table)
         columns = {"": Column(Kind.TEXT)} | {name: Column(kind) for name, kind in kinds.items()}
@@ -785,13 +801,13 @@ class _ViewReader:
 
     def _read_sort_key(self, ordered: exp.Expr) -> ast.SortKey:
         if not isinstance(ordered, exp.Ordered):
-            raise _refuse_node(ordered, ORDER_HINT)
-        _allow_only(ordered, "this", "desc", "nulls_first")
+            raise refuse_node(ordered, ORDER_HINT)
+        allow_only(ordered, "this", "desc", "nulls_first")
         node = _strip_parentheses(ordered.this)
         if isinstance(node, exp.Literal) and not node.is_string:
             place = _read_number(node)
             if place.denominator != 1 or not 1 <= place <= len(self.names):
-                raise _make_refusal(node, f"`{_quote(node)}` is not the place of a column in SELECT", ORDER_HINT)
+                raise make_refusal(node, f"`{quote_node(node)}` is not the place of a column in SELECT", ORDER_HINT)
             name = self._check_single(node, self.names[int(place) - 1])
         else:
             name = self._find_column(node, "ORDER BY")
@@ -814,9 +830,9 @@ class _ViewReader:
                 return self._check_single(node, node.name)
         group = self._find_group(node)
         if group is None:
-            raise _make_refusal(
+            raise make_refusal(
                 node,
-                f"{clause} names `{_quote(node)}`, which is no column of the answer",
+                f"{clause} names `{quote_node(node)}`, which is no column of the answer",
                 f"use one of {', '.join(f'`{n}`' for n in self.names)}, or an aggregate such as COUNT(*)",
             )
         return group
@@ -836,14 +852,14 @@ class _ViewReader:
                 return name
         name = node.sql(dialect="duckdb").lower()
         if name in (*(known for known, _ in self.query.aggregates), *(group.name for group in self.query.groups)):
-            raise _make_refusal(node, f"Another column is called `{name}`", "give that one another name with AS")
+            raise make_refusal(node, f"Another column is called `{name}`", "give that one another name with AS")
         self.query = replace(self.query, aggregates=(*self.query.aggregates, (name, aggregate)))
         return name
 
     def _check_single(self, node: exp.Expr, name: str) -> str:
         aggregate = dict(self.query.aggregates).get(name)
         if aggregate is not None and aggregate.has_cells:
-            raise _make_refusal(
+            raise make_refusal(
                 node, f"`{name}` is a histogram, which is several columns", 'name one cell: "h[0,10)", in double quotes'
             )
         return name
@@ -853,13 +869,13 @@ class _ViewReader:
         if node is None:
             return None
         if not isinstance(node, exp.Limit | exp.Offset):
-            raise _make_refusal(node, f"`{_quote(node)}` is not supported", "write LIMIT 3")
-        _allow_only(node, "expression")
+            raise make_refusal(node, f"`{quote_node(node)}` is not supported", "write LIMIT 3")
+        allow_only(node, "expression")
         literal = node.expression
         rows = _read_number(literal) if isinstance(literal, exp.Literal) and not literal.is_string else None
         if rows is None or rows.denominator != 1 or rows < (clause == "limit"):
-            raise _make_refusal(
-                literal, f"{clause.upper()} takes an integer, not `{_quote(literal)}`", f"write {clause.upper()} 3"
+            raise make_refusal(
+                literal, f"{clause.upper()} takes an integer, not `{quote_node(literal)}`", f"write {clause.upper()} 3"
             )
         return int(rows)
 
@@ -871,18 +887,10 @@ def _is_aggregate(node: exp.Expr) -> bool:
 # -- parts of nodes --------------------------------------------------------------------------------------------------------
 
 
-def _allow_only(node: exp.Expr, *allowed: str) -> None:
-    """Refuse a node that carries any argument besides the allowed ones."""
-    for name, value in node.args.items():
-        if value not in (None, False, [], "") and name not in allowed:
-            clause, hint = CLAUSES.get(name, (f"`{_quote(node)}` with {name.rstrip('_').upper()}", "leave it out"))
-            raise _make_refusal(node, f"{clause} is not supported", hint)
-
-
 def _strip_parentheses(node: exp.Expr) -> exp.Expr:
     """Return what stands inside parentheses."""
     while isinstance(node, exp.Paren):
-        _allow_only(node, "this")
+        allow_only(node, "this")
         node = node.this
     return node
 
@@ -890,20 +898,22 @@ def _strip_parentheses(node: exp.Expr) -> exp.Expr:
 def _read_number(node: exp.Expr | None) -> Fraction:
     """Return a number with or without a sign, exactly as it is written."""
     if isinstance(node, exp.Neg):
-        _allow_only(node, "this")
+        allow_only(node, "this")
         return -_read_numeral(node.this)
     return _read_numeral(node)
 
 
 def _read_numeral(node: exp.Expr | None) -> Fraction:
     if not isinstance(node, exp.Literal) or node.is_string:
-        written = "Nothing" if node is None else f"`{_quote(node)}`"
-        raise _make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
-    _allow_only(node, "this", "is_string")
+        written = "Nothing" if node is None else f"`{quote_node(node)}`"
+        raise make_refusal(node, f"{written} stands where a number is expected", "write a decimal such as 1.5")
+    allow_only(node, "this", "is_string")
     value = Fraction(node.this) if NUMERAL.fullmatch(node.this) else None
     if value is None or abs(value) > MAX_CONSTANT or value.denominator > MAX_CONSTANT:
-        raise _make_refusal(
-            node, f"The number `{_quote(node)}` is too large or too fine", "write at most 10^15, with at most 15 decimals"
+        raise make_refusal(
+            node,
+            f"The number `{quote_node(node)}` is too large or too fine",
+            "write at most 10^15, with at most 15 decimals",
         )
     return value
 
@@ -920,7 +930,7 @@ def _list_operands(node: exp.Expr) -> list[exp.Expr]:
     while rest:
         part = rest.pop()
         if type(part) is type(node):
-            _allow_only(part, "this", "expression")
+            allow_only(part, "this", "expression")
             rest += (part.expression, part.this)
         else:
             operands.append(_strip_parentheses(part))
@@ -930,15 +940,15 @@ def _list_operands(node: exp.Expr) -> list[exp.Expr]:
 def _read_width(node: exp.Expr) -> int:
     width = _read_number(node) if isinstance(node, exp.Literal) and not node.is_string else None
     if width is None or width.denominator != 1 or not 1 <= width < MAX_BIN_WIDTH:
-        raise _make_refusal(node, f"The width `{_quote(node)}` of a bin is not an integer above 0", "write column // 10")
+        raise make_refusal(node, f"The width `{quote_node(node)}` of a bin is not an integer above 0", "write column // 10")
     return int(width)
 
 
 def _read_share(node: exp.Expr, literal: exp.Expr | None) -> Fraction:
     share = _read_number(literal) if isinstance(literal, exp.Literal) else None
     if share is None or not 0 < share < 1:
-        written = "nothing" if literal is None else f"`{_quote(literal)}`"
-        raise _make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
+        written = "nothing" if literal is None else f"`{quote_node(literal)}`"
+        raise make_refusal(node, f"A quantile takes a share between 0 and 1, not {written}", "write QUANTILE(column, 0.9)")
     return share
 
 
@@ -946,19 +956,21 @@ def _read_divisor(node: exp.Expr) -> Fraction:
     inner = _strip_parentheses(node)
     sign, numeral = (-1, inner.this) if isinstance(inner, exp.Neg) else (1, inner)
     if not isinstance(numeral, exp.Literal) or numeral.is_string:
-        raise _make_refusal(
-            node, f"`/` divides by a constant only, not by `{_quote(inner)}`: a division can fail on a row", DIVISION_HINT
+        raise make_refusal(
+            node,
+            f"`/` divides by a constant only, not by `{quote_node(inner)}`: a division can fail on a row",
+            DIVISION_HINT,
         )
     divisor = sign * _read_numeral(numeral)
     if divisor == 0:
-        raise _make_refusal(node, "`/` divides by zero", "divide by a number that is not 0")
+        raise make_refusal(node, "`/` divides by zero", "divide by a number that is not 0")
     return divisor
 
 
 def _read_digits(node: exp.Expr | None) -> int:
     digits = Fraction(0) if node is None else _read_number(node)
     if digits.denominator != 1 or abs(digits) > MAX_DIGITS:
-        raise _make_refusal(node, f"ROUND takes {-MAX_DIGITS} to {MAX_DIGITS} digits", "write ROUND(x, 2)")
+        raise make_refusal(node, f"ROUND takes {-MAX_DIGITS} to {MAX_DIGITS} digits", "write ROUND(x, 2)")
     return int(digits)
 
 
@@ -967,7 +979,7 @@ def _read_part(node: exp.Extract) -> ast.Part:
     if written not in PART_NAMES:
         known = ", ".join(part.value for part in ast.Part)
         hint = DAY_OF_WEEK_HINT if written in ("dow", "dayofweek", "weekday") else f"use one of {known}"
-        raise _make_refusal(node, f"`{written or _quote(node.this)}` is not a part of a date that can be taken", hint)
+        raise make_refusal(node, f"`{written or quote_node(node.this)}` is not a part of a date that can be taken", hint)
     return PART_NAMES[written]
 
 
@@ -975,13 +987,13 @@ def _read_moment(node: exp.Expr, kind: Kind) -> date | None:
     """Return a date or a time in UTC from 'text', DATE 'text' or TIMESTAMP 'text'; None if it is not of this kind."""
     text, written_as = node, kind
     if isinstance(node, exp.Cast):
-        _allow_only(node, "this", "to")
+        allow_only(node, "this", "to")
         text, written_as = node.this, MOMENT_TYPES.get(node.to.this, Kind.TEXT)
         if node.to.expressions or type(node) is not exp.Cast or written_as is Kind.TEXT:
             return None
     if not isinstance(text, exp.Literal) or not text.is_string:
         return None
-    _allow_only(text, "this", "is_string")
+    allow_only(text, "this", "is_string")
     moment = parse_moment(text.this, written_as)
     if written_as is kind or moment is None:
         return moment
@@ -992,134 +1004,8 @@ def _find_public_column(node: exp.Expr, public: PublicTable) -> str:
     alike = [name for name in public.columns if name == node.name]
     alike = alike or [name for name in public.columns if name.lower() == node.name.lower()]
     if len(alike) != 1:
-        raise _make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
+        raise make_refusal(node, f"`{public.name}` has no column `{node.name}`", suggest_name(node.name, public.columns))
     return alike[0]
-
-
-# -- refusals --------------------------------------------------------------------------------------------------------------
-
-FUNCTION_NAMES = [
-    *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
-    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM", "COVAR_POP", "CORR"),
-    *("ROUND", "FLOOR", "CEIL", "CEILING", "ABS", "COALESCE", "IFNULL", "NVL", "GREATEST", "LEAST", "NULLIF"),
-    *("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW", "EXTRACT", "DATE_PART", "DATE_TRUNC"),
-]
-AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR"
-ORDER_HINT = "write ORDER BY n DESC, ORDER BY COUNT(*) or ORDER BY 2, the second column of SELECT"
-VALUES_HINT = (
-    "use columns, numbers, +, -, *, / and // by a constant, CASE, ROUND, FLOOR, CEIL, ABS, COALESCE, GREATEST, LEAST, "
-    "NULLIF, YEAR and MONTH"
-)
-CONDITIONS_HINT = "use comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT"
-GROUPS_HINT = "write GROUP BY column, column // 10, YEAR(day) or DATE_TRUNC('month', day)"
-DIVISION_HINT = "divide by a number (x / 12), divide the answers, or bin with x // 10"
-LIKE_HINT = "write column LIKE 'a%', where % is any text and _ any one character"
-PART_HINT = "write EXTRACT(year FROM day), or one of YEAR, QUARTER, MONTH, DAY, HOUR and ISODOW"
-TRUNC_HINT = "write DATE_TRUNC('month', day), with one of day, week, month, quarter and year"
-DAY_OF_WEEK_HINT = "write ISODOW(day): Monday = 1 to Sunday = 7; engines number other days of the week differently"
-JOIN_HINT = "write JOIN cities ON people.city = cities.city, or JOIN cities USING (city)"
-COUNT_HINT = "count each value: SELECT x, COUNT(*) AS n FROM … GROUP BY x"
-DATE_HINT = "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'"
-SUBQUERY_HINT = "ask two queries, or join a public table"
-TEXT_HINT = "compare the column with texts: dept = 'a', dept IN ('a', 'b'), or dept LIKE 'a%'"
-INSTEAD = {
-    name: hint
-    for names, hint in {
-        "% MOD": "bin with x // 10",
-        "^ ** POW POWER": "write x * x",
-        "IF IIF NVL2 DECODE": "write CASE WHEN … THEN … ELSE … END",
-        "TRUNC TRUNCATE": "write FLOOR(x), or CEIL(x) where x is negative",
-        "ROUND_EVEN ROUNDBANKERS": "write ROUND(x, 2), where ties go up",
-        "SIGN": "write CASE WHEN x < 0 THEN -1 WHEN x > 0 THEN 1 ELSE 0 END",
-        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row; of a timestamp, write "
-        "DATE_TRUNC('day', at)",
-        "DATE TO_DATE DATE_ADD DATE_SUB": "write DATE '2024-12-31' for a constant, and DATE_TRUNC('day', at) for a column",
-        "NULL": "write column IS NULL; a CASE without ELSE is NULL where no condition holds",
-        "INTERVAL CURRENT_DATE CURRENT_TIMESTAMP NOW TODAY DATE_DIFF DATEDIFF AGE EPOCH STRFTIME": DATE_HINT,
-        "DATE_PART DATEPART WEEK WEEKOFYEAR DAYOFYEAR MONTHNAME MINUTE SECOND": PART_HINT,
-        "DAYOFWEEK DAYOFWEEKISO DAYNAME WEEKDAY": DAY_OF_WEEK_HINT,
-        "DATE_TRUNC DATETRUNC LAST_DAY": TRUNC_HINT,
-        "ILIKE": "write LIKE, which tells capitals from small letters, or dept LIKE 'a%' OR dept LIKE 'A%'",
-        "ESCAPE": "leave ESCAPE out, and write _ for a character that is % or _ itself",
-        "GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE REGEXP_FULL_MATCH STARTS_WITH ENDS_WITH CONTAINS ^@ ~": LIKE_HINT,
-        "|| CONCAT LENGTH LEN LOWER UPPER SUBSTRING SUBSTR TRIM REPLACE": TEXT_HINT,
-        "SUBQUERY EXISTS ANY ALL": SUBQUERY_HINT,
-        "FILTER": "write WHERE …, or SUM(CASE WHEN … THEN 1 ELSE 0 END)",
-        "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
-        "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
-        "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
-        "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
-        "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
-        "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
-        "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
-        "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
-        "OVER": "group the rows with GROUP BY",
-        "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
-        "DISTINCT": "leave it out, or write COUNT(DISTINCT x)",
-        "=": "use a comparison in WHERE or CASE only; for a < x < b write a < x AND x < b",
-    }.items()
-    for name in names.split()
-}
-"""What to write instead of SQL that is not supported, by its name or sign."""
-
-CLAUSES = {
-    "distinct": ("DISTINCT", "name the columns in GROUP BY"),
-    "order": ("ORDER BY in this place", "write it at the end of the query"),
-    "limit": ("LIMIT in this place", "write it at the end of the query"),
-    "null_on_zero_variance": ("A third argument", "leave it out"),
-    "limit_options": ("PERCENT or WITH TIES", "write LIMIT 3"),
-    "with_fill": ("WITH FILL", "leave it out: declared keys are all there"),
-    "qualify": ("QUALIFY", "write HAVING, or filter the answer: post-processing is free"),
-    "with_": ("WITH", "write one SELECT, with its conditions in WHERE"),
-    "alias": ("An alias of a table", "write the table's own name"),
-    "db": ("A schema before a table", "write the table's name alone"),
-    "method": ("A method of joining such as NATURAL or ASOF", JOIN_HINT),
-    "query": ("A subquery", SUBQUERY_HINT),
-    "expressions": ("A second argument", "leave it out"),
-    "count": ("A second argument", "leave it out"),
-    "sample": ("A sample of the rows", "leave it out: every row can be counted"),
-    "desc": ("DESC", "write ORDER BY column, and QUANTILE at 0.1 instead of 0.9"),
-    "symmetric": ("SYMMETRIC", "write the smaller bound first"),
-    "decimals": ("A second argument of FLOOR or CEIL", "leave it out, or write ROUND(x, 2)"),
-    "truncate": ("A third argument of ROUND", "leave it out: ties go up"),
-}
-"""Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
-
-TWO_ARGUMENTS = ("DATE_TRUNC", "DATETRUNC", "DATE_PART", "DATEPART")
-PARENTHESES = (TokenType.L_PAREN, TokenType.R_PAREN)
-SIGNS: dict[type[exp.Expr], str] = {
-    **dict.fromkeys(COMPARISONS, "="),
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Neg: "-",
-    exp.Mul: "*",
-    exp.Paren: "( )",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.Pow: "^",
-    exp.DPipe: "||",
-    exp.Star: "*",
-    exp.Bracket: "[ ]",
-    exp.Tuple: "( , )",
-    exp.Placeholder: "?",
-    exp.Window: "OVER",
-    exp.TryCast: "CAST",
-    exp.SimilarTo: "SIMILAR",
-    exp.Subquery: "(SELECT …)",
-    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
-    exp.NullSafeNEQ: "IS DISTINCT FROM",
-}
-"""Nodes that do not know what they were written as."""
-
-EXAMPLES = {
-    Kind.INTEGER: "3",
-    Kind.REAL: "1.5",
-    Kind.BOOLEAN: "TRUE",
-    Kind.TEXT: "'a'",
-    Kind.DATE: "DATE '2024-12-31'",
-    Kind.TIMESTAMP: "TIMESTAMP '2024-12-31 12:00:00', in UTC and without an offset",
-}
-"""How a constant of each kind is written."""
 
 
 def _is_row(values: list[exp.Expr]) -> bool:
@@ -1128,98 +1014,3 @@ def _is_row(values: list[exp.Expr]) -> bool:
         case [exp.Column(this=exp.Identifier(this=str(name)), args=args)]:
             return name.lower() == ROW and not args.get("table")
     return False
-
-
-def _make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
-    """Return a refusal with the place of a node's own word or sign, or of the leftmost part of it that has a place."""
-    if node is None:
-        return QueryRefused(reason, hint)
-    own = _find_own_token(node)
-    place = None if own is None else (own.line, own.col, own.start, own.end)
-    place = place or _find_first_place(node)
-    if place is None:
-        return QueryRefused(reason, hint)
-    line, column, start, end = place
-    return QueryRefused(reason, hint, line, column - (end - start))
-
-
-def _refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
-    """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
-    written = _quote(node)
-    instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
-    if instead is None and isinstance(node, exp.Func):
-        instead = INSTEAD.get(node.sql_name().upper())
-    if instead is None and isinstance(node, exp.Anonymous):
-        close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
-        instead = f"did you mean {close[0]}?" if close else None
-    if isinstance(node, exp.Anonymous) and written.upper() in TWO_ARGUMENTS:
-        return _make_refusal(node, f"`{written}` takes two arguments, not {len(node.expressions)}", instead or hint)
-    return _make_refusal(node, f"`{written}` is not supported", instead or hint)
-
-
-def _quote(node: exp.Expr) -> str:
-    """Return what was written: a name, a constant, the name of a function, or a sign."""
-    text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
-    places = [part.meta for part in named if "start" in part.meta]
-    if isinstance(node, exp.Boolean):
-        return str(node.this).upper()
-    if text and places:
-        return _shorten(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
-    own = _find_own_token(node)
-    if text and own is not None and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        return _shorten(text[own.start : max(own.end, node.this.meta["end"]) + 1])  # DATE '2024-12-31'
-    word = str(text[own.start : own.end + 1]) if text and own is not None else ""
-    if word and (type(node) not in SIGNS or word in INSTEAD):  # ** and ^ are the same to sqlglot
-        return _shorten(word)
-    if type(node) in SIGNS:
-        return SIGNS[type(node)]
-    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
-
-
-def _find_first_place(node: exp.Expr) -> tuple[int, int, int, int] | None:
-    """Return line, column of the end, start and end of the leftmost part of a node that has a place."""
-    places = [part.meta for part in node.walk() if "start" in part.meta]
-    if not places:
-        return None
-    place = min(places, key=lambda meta: meta["start"])
-    return place["line"], place["col"], place["start"], place["end"]
-
-
-def _find_own_token(node: exp.Expr) -> Token | None:
-    """Return the word or sign that a node was written with, for the nodes whose place sqlglot does not keep: a sign between
-    two operands, the name before a parenthesis, or a word such as CURRENT_DATE."""
-    tokens: list[Token] = node.root().meta.get("tokens") or []
-    if not tokens or "start" in node.meta or isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Select):
-        return None
-    if isinstance(node, exp.Binary | exp.Escape | exp.Cast):
-        left = max((part.meta["end"] for part in node.this.walk() if "end" in part.meta), default=None)
-        after = [each for each in tokens if left is not None and each.start > left and each.token_type not in PARENTHESES]
-        if after and (not isinstance(node, exp.Cast) or after[0].token_type is TokenType.DCOLON):
-            return after[0]
-    first = _find_first_place(node)
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and first is not None:
-        before = [each for each in tokens if each.end < first[2]]
-        if before and before[-1].token_type not in PARENTHESES:
-            return before[-1]
-    if first is None:
-        words = (node.key.upper(), node.sql_name() if isinstance(node, exp.Func) else "")
-        return next((each for each in tokens if each.text.upper() in words), None)
-    depth = 0
-    for i in range(len(tokens) - 1, 0, -1):
-        if tokens[i].start >= first[2]:
-            continue
-        depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[i].token_type, 0)
-        if depth < 0:
-            return tokens[i - 1] if isinstance(node, exp.Func) else None
-    return None
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
-
-
-def _format_name(name: str) -> str:
-    """Return a table's name as SQL has it: in double quotes where it is not a plain word."""
-    tokens = Tokenizer().tokenize(name)
-    plain = name.isidentifier() and len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
-    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -6,7 +6,7 @@ key that is not declared are dropped, and what a unit has beyond the contributio
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time
 from difflib import get_close_matches
 from enum import Enum
@@ -246,6 +246,16 @@ class Column:
         return Column(self.kind, self.lower, self.upper, keys)
 
 
+def _list_fields(value: Any) -> dict[str, Any]:
+    """The fields that `__init__` takes; a read-only mapping, which cannot be pickled, as a dict."""
+    given = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    return {name: dict(each) if isinstance(each, MappingProxyType) else each for name, each in given.items()}
+
+
+def _rebuild(kind: type, given: dict[str, Any]) -> Any:
+    return kind(**given)
+
+
 @dataclass(frozen=True, slots=True)
 class PublicTable:
     """A public table to join to. It holds no private data, so its keys and bounds are taken from its rows.
@@ -260,6 +270,9 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), _list_fields(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +303,8 @@ class Table:
             raise BadParameter("unit", repr(self.unit), "not the words of a unit", "write them with format_unit")
         object.__setattr__(self, "unit_columns", parse_unit(self.unit))
         self._check_unit()
-        check_int(self.max_groups, "max_groups", 1)
-        check_int(self.max_rows, "max_rows", 1)
+        for name in ("max_groups", "max_rows"):
+            object.__setattr__(self, name, check_int(getattr(self, name), name, 1))
         for name in ("unique", "adjusted_after_looking"):  # "no" is true in Python, and would leave a unit unbounded
             if not isinstance(value := getattr(self, name), bool):
                 raise BadParameter(name, repr(value), "neither True nor False", "give one of these two")
@@ -302,6 +315,10 @@ class Table:
             object.__setattr__(self, "unique", True)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "public", MappingProxyType(dict(self.public)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the fields. The salt is among them: a pickle of a policy is as secret as the policy."""
+        return _rebuild, (type(self), _list_fields(self))
 
     def _check_unit(self) -> None:
         """Refuse columns that do not identify a unit."""

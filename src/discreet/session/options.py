@@ -5,19 +5,16 @@ of a plan.toml. The command line (`cli/options.py`) and the plan (`workload/spec
 option is one field, and one line in the signature of `connect`. `discreet --help` imports this module, so it imports little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from discreet.query.schema import BoundLike, Key, Table
+from discreet.units import Neighbours
 
-    from discreet.query.schema import BoundLike, Key, Table
-    from discreet.units import Neighbours
-
-    ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
+ColumnBounds: TypeAlias = Mapping[str, tuple[BoundLike, BoundLike] | str] | str
+"""Bounds of each column by its name: a pair, or `AUTO` for one column or for all of them."""
 
 AUTO = "auto"
 """In place of bounds: discover them privately."""

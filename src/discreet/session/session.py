@@ -101,6 +101,19 @@ class Session:
         discovery = Discovery(executor, self.table, self.neighbours, self.auto_bounds, self.state)
         vars(self).update(executor=executor, discovery=discovery)
 
+    def __copy__(self) -> "Session":
+        """Return the session itself: it is frozen, and a copy would share its account."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled or copied deeply: two sessions would each spend the whole of what remains."""
+        raise BadParameter(
+            "session",
+            "to be pickled or copied deeply",
+            "the copy could spend the same budget again",
+            "share it among threads; in another process, connect again to an account in a ledger",
+        )
+
     @classmethod
     def of(
         cls, source: Source, account: Account, delta: Fraction, neighbours: Neighbours, label: str | None = None

@@ -20,6 +20,7 @@ from discreet.query.answer import explain_sensitivity
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
 from discreet.query.schema import ROW_UNIT_NOTE
+from discreet.query.series import has_histogram
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
 from discreet.workload.execution import WorkloadAnswers
@@ -39,7 +40,7 @@ def format_guarantee(
         _describe_meaning(plan, answers),
         _describe_bounds(plan),
         _describe_limits(plan, answers),
-        _describe_intervals(plan),
+        _describe_intervals(plan, answers),
         _describe_tables(plan, answers, missing_charts),
         _describe_provenance(plan, answers, certificate),
     ]
@@ -157,7 +158,13 @@ def _describe_limits(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
 # -- the tables -------------------------------------------------------------------------------------------------------------
 
 
-def _describe_intervals(plan: WorkloadPlan) -> str:
+def _describe_intervals(plan: WorkloadPlan, answers: WorkloadAnswers) -> str:
+    histogram = (
+        "\n\nA table with a histogram has one row per cell: the cell from `lower_edge` up to `upper_edge` (which belongs to "
+        "the last cell only), its count `value` with the interval from `lower` to `upper`, and `reliable`."
+        if any(has_histogram(answer.schema) for answer in answers.answers)
+        else ""
+    )
     confidence = f"{format_down(100 * float(plan.workload.confidence))}%"
     return (
         "## How to read the tables\n\n"
@@ -166,7 +173,7 @@ def _describe_intervals(plan: WorkloadPlan) -> str:
         "errors in the data, nor sampling error.\n\n"
         "`n_reliable` is true if the half-width is at most a tenth of the value and, for averages, variances and quantiles, "
         "the count of rows behind it is as certain. Draw no conclusions from a value that is not reliable. Counts may be "
-        "negative, and parts need not add up to their total: that is an effect of the noise."
+        f"negative, and parts need not add up to their total: that is an effect of the noise.{histogram}"
     )
 
 
@@ -178,7 +185,7 @@ def _describe_tables(plan: WorkloadPlan, answers: WorkloadAnswers, missing_chart
         first = format_interval(estimates[0].value, estimates[0].lower, estimates[0].upper) if estimates else "none"
         text = to_sql(bounded.query, bounded.table.unit) + format_view(bounded.query.view)
         sql = format_markdown_code(text).replace("|", "\\|")
-        chart = "its chart could not be drawn" if query.name in missing_charts else f"[chart]({query.name}.png)"
+        chart = "its chart could not be drawn" if query.name in missing_charts else f"[chart]({query.name}.svg)"
         lines.append(f"| [{query.name}]({query.name}.csv) ({chart}) | {sql} | {len(estimates)} | {reliable} | {first} |")
     viewed = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
     notes = [f"`{name}`: {escape_markdown(answer.view_note)}" for name, answer in viewed if answer.view_note]
@@ -199,7 +206,7 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     if plan.is_raised:
         lines.append(explain_raised_epsilon(plan.session.table.least_epsilon))
     if plan.workload.text:
-        lines.append("`plan.toml` is the plan; `python again.py FOLDER` reproduces the publication.")
+        lines.append(_explain_again(certificate is not None))
     if certificate is None:
         lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
     else:
@@ -218,3 +225,16 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
     if any(answer.tainted for answer in answers.answers):
         lines.append("\n**Made with seeded bits: for tests, never for publication.**")
     return "\n".join(lines)
+
+
+def _explain_again(has_ledger: bool) -> str:
+    noise = (
+        "The answers are those that the ledger recorded, and nothing is charged."
+        if has_ledger
+        else "No ledger recorded the answers, so new noise is drawn: that is a second publication, with its own cost."
+    )
+    return (
+        "`plan.toml` is the plan, and `again.py` is a script for the publisher, who has the data: with discreet installed, "
+        "`python again.py FOLDER` publishes the plan once more into a new folder `again`, where FOLDER is the folder that "
+        f"the paths in `plan.toml` are relative to. {noise}"
+    )

@@ -14,16 +14,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf, log
+from os import PathLike
+from pathlib import Path
+from shlex import quote
 
-from discreet._numbers import Number, check_confidence, read_decimal, read_positive, smallest_where, to_rational
+from discreet._numbers import (
+    Number,
+    check_confidence,
+    format_up,
+    read_decimal,
+    read_positive,
+    smallest_where,
+    to_rational,
+)
 from discreet.accounting.conversions import epsilon_from_zcdp
-from discreet.accounting.cost import Cost
-from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, amount_or_zero
-from discreet.errors import BadParameter, QueryRefused
+from discreet.accounting.cost import Cost, format_at
+from discreet.accounting.currencies import RESERVED_DELTA_SHARE, Currency, Gdp, Pure, Zcdp, amount_or_zero, certified_epsilon
+from discreet.errors import BadParameter, DiscreetError, LedgerUnavailable, QueryRefused
 from discreet.events import Composition, compose
 from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.mechanisms.calibrate import find_smallest_scale
+from discreet.paths import exists, is_postgres
 from discreet.query.calibrate import (
     COMPARISON_CONFIDENCE,
     MAX_EPSILON,
@@ -38,7 +50,15 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
 from discreet.query.statistics import Statistic
 from discreet.session.session import Session
-from discreet.workload.spec import Workload, WorkloadQuery, prefix_errors
+from discreet.workload.spec import (
+    PLACEHOLDERS,
+    Problems,
+    Workload,
+    WorkloadQuery,
+    parse_sound_parts,
+    prefix_errors,
+    read_plan_file,
+)
 
 RELATIVE_TOLERANCE = 2.0**-14
 """How near, relatively, the noise comes to the largest that a budget or an error allows."""
@@ -243,6 +263,12 @@ class WorkloadPlan:
     columns: tuple[WorkloadColumn, ...]  # of all queries
     noises: tuple[ColumnNoise, ...]  # the noise of each column
     is_raised: bool = False  # the target errors need less than the policy's least ε, which is what the plan costs
+    assumed: str = ""  # why the account is an assumed one, and what to do; empty if the account is the real one
+
+    @property
+    def selection_delta(self) -> Fraction:
+        """The δ that partition selection may spend on each query whose keys are not declared."""
+        return self.terms.selection_delta / max(1, sum(each.keys is None for each in self.bounded_queries))
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -272,7 +298,8 @@ class WorkloadPlan:
     def notes(self) -> tuple[str, ...]:
         """What readers must know about the plan and its source."""
         least = self.session.table.least_epsilon
-        return (*self.session.notes, *([explain_raised_epsilon(least)] if self.is_raised else []))
+        raised = [explain_raised_epsilon(least)] if self.is_raised else []
+        return (*self.session.notes, *raised, *([self.assumed] if self.assumed else []))
 
     @property
     def cost(self) -> Cost:
@@ -301,22 +328,131 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
     ...     WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people", error=20),)))
     >>> plan.measurements[0].noises[0][1].error(0.95), float(plan.charge) < 0.15
     (20.0, True)
+
+    Raises:
+        PlanRefused: it has several problems, which are listed. One alone is raised as itself.
     """
-    session = workload.open_session()
+    return find_noise(open_plan(workload))
+
+
+def read_plan(path: "str | PathLike[str]", *, assume_account: bool = False) -> WorkloadPlan:
+    """Read a plan.toml and open its source and its account; its noise is still to be found, by `find_noise`.
+
+    With `assume_account` an account that is not open yet, or a ledger that does not exist yet, is taken to have the plan's
+    own budget: such a plan can be looked at and not published.
+
+    Raises:
+        PlanRefused: it has several problems, in the file, its account, its source or its queries; all are listed.
+    """
+    workload, problems = parse_sound_parts(read_plan_file(path), Path(path).parent)
+    if workload is None:
+        problems.raise_all()
+    assert workload is not None
+    return open_plan(workload, problems, assume_account=assume_account)
+
+
+def open_plan(workload: Workload, problems: Problems | None = None, *, assume_account: bool = False) -> WorkloadPlan:
+    """Open the source and the account, and bound every query. Its noise is still to be found.
+
+    What is wrong is collected first, so that it is all listed: the queries are looked at even if there is no account.
+    """
+    problems = Problems() if problems is None else problems
+    account, assumed = workload.assume_account(), ""
+    with problems.collect():
+        try:
+            account = workload.open_account()
+        except (LedgerUnavailable, BadParameter) as refused:
+            if not (assume_account and _is_not_open_yet(workload, refused)):
+                raise
+            assumed = _explain_assumed_account(workload)
+    session = plan = None
+    if workload.source is not PLACEHOLDERS["source"]:
+        with problems.collect():
+            session = workload.open_session(account)
+    if session is not None:
+        with problems.collect():
+            plan = _bound_queries(workload, session, assumed)
+    problems.raise_all()
+    assert plan is not None
+    return plan
+
+
+def _is_not_open_yet(workload: Workload, refused: DiscreetError) -> bool:
+    """Whether the ledger is a file that does not exist, or does not have the account."""
+    if isinstance(refused, BadParameter):
+        return refused.name == "budget.account" and workload.account is not None
+    ledger = str(workload.ledger)
+    return not is_postgres(ledger) and "://" not in ledger and not exists(ledger, lambda _: refused)
+
+
+def _explain_assumed_account(workload: Workload) -> str:
+    epsilon, delta = (f"{float(read_decimal(number)):.12g}" for number in (workload.epsilon, workload.delta))
+    more = f" --delta {delta} --currency pure" if read_decimal(workload.delta) else ""
+    command = (
+        f"discreet ledger open {quote(str(workload.ledger))} --account {quote(workload.account or 'main')} "
+        f"--epsilon {epsilon}{more}"
+    )
+    return (
+        f"The account of the plan is not open yet. This is for a new one with the budget of the plan: {command} "
+        "(with another δ or currency the numbers differ)."
+    )
+
+
+def _bound_queries(workload: Workload, session: Session, assumed: str) -> WorkloadPlan:
+    problems = Problems()
     least, epsilon = session.table.least_epsilon, read_positive(workload.epsilon, "budget.epsilon")
-    if epsilon < least:
-        raise make_least_epsilon_error("budget.epsilon", epsilon, least)
-    terms = ChargeTerms.of(workload, session)
-    bounded = tuple(bound_query(query, session) for query in workload.questions)
+    with problems.collect():
+        if epsilon < least:
+            raise make_least_epsilon_error("budget.epsilon", epsilon, least)
+    bounded: list[BoundedQuery] = []
+    for query in workload.questions:
+        with problems.collect():
+            bounded.append(bound_query(query, session))
+    problems.raise_all()
     pairs = enumerate(zip(workload.questions, bounded, strict=True))
     columns = tuple(column for i, pair in pairs for column in split_columns(i, *pair, workload.confidence))
-    delta = terms.selection_delta / max(1, sum(each.keys is None for each in bounded))
-    empty = WorkloadPlan(workload, session, terms, bounded, columns, ())
-    drafts = [_Draft.of(empty, noises, currency, delta) for noises, currency in _list_noise_choices(columns, terms, delta)]
-    plans = [plan for draft in _drop_dominated(drafts) if (plan := draft.fill_budget()) is not None]
+    return WorkloadPlan(workload, session, ChargeTerms.of(workload, session), tuple(bounded), columns, (), assumed=assumed)
+
+
+def find_noise(plan: WorkloadPlan) -> WorkloadPlan:
+    """Return an opened plan with its noise."""
+    choices = _list_noise_choices(plan.columns, plan.terms, plan.selection_delta)
+    drafts = [_Draft.of(plan, noises, currency, plan.selection_delta) for noises, currency in choices]
+    plans = [found for draft in _drop_dominated(drafts) if (found := draft.fill_budget()) is not None]
     if not plans:
         raise _explain_refusal(drafts[0])
     return _raise_to_least_epsilon(min(plans, key=lambda plan: (not plan.fits, _free_columns_log_error(plan), plan.charge)))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetCost:
+    """What the target error of one column costs by itself, or those of all columns together."""
+
+    column: WorkloadColumn | None  # None: all of them
+    charge: Fraction  # in the account's currency
+    epsilon: float  # at the plan's δ, certified, rounded up
+
+
+def price_targets(plan: WorkloadPlan) -> tuple[TargetCost, ...]:
+    """Return the least cost of each target error by itself, then that of all together; nothing if there is no target."""
+    choices = [noises for noises, _ in _list_noise_choices(plan.columns, plan.terms, plan.selection_delta)]
+    wanted = [i for i, column in enumerate(plan.columns) if column.target is not None]
+    if not wanted:
+        return ()
+    alone = [(plan.columns[i], [_compose_noises(noises[i : i + 1]) for noises in choices]) for i in wanted]
+    return tuple(
+        _find_least_cost(plan.terms, column, events)
+        for column, events in [*alone, (None, [_compose_noises(noises) for noises in choices])]
+    )
+
+
+def _compose_noises(noises: Sequence[ColumnNoise | None]) -> Composition:
+    return compose(*(noise.measurement.event for noise in noises if noise is not None))
+
+
+def _find_least_cost(terms: ChargeTerms, column: WorkloadColumn | None, events: Sequence[Composition]) -> TargetCost:
+    charge, event = min(((to_rational(terms.compute_charge(event)), event) for event in events), key=lambda pair: pair[0])
+    return TargetCost(column, charge, certified_epsilon(event, terms.delta).upper)
 
 
 def _raise_to_least_epsilon(plan: WorkloadPlan) -> WorkloadPlan:
@@ -334,12 +470,12 @@ def _list_noise_choices(
 ) -> Iterator[tuple[list[ColumnNoise | None], Currency]]:
     """Yield the noise of the columns with a target error, and the currency that decides the noise of the others."""
     curve, pure = terms.certified_delta > 0, terms.currency.counts_epsilon
-    laplace = [calibrate_to_error(column, Pure(), selection_delta) for column in columns]
+    laplace = _calibrate_all(columns, Pure(), selection_delta)
     if pure:
         yield laplace, Pure()
     if pure and not curve:
         return
-    gaussian = [calibrate_to_error(column, Gdp(), selection_delta) for column in columns]
+    gaussian = _calibrate_all(columns, Gdp(), selection_delta)
     if curve:
         yield gaussian, Gdp()
     currency: Currency = Zcdp() if curve else terms.currency
@@ -349,6 +485,18 @@ def _list_noise_choices(
 
     both = zip(laplace, gaussian, strict=True)
     yield [None if one is None or other is None else min(one, other, key=cost) for one, other in both], currency
+
+
+def _calibrate_all(
+    columns: Sequence[WorkloadColumn], currency: Currency, selection_delta: Fraction
+) -> list[ColumnNoise | None]:
+    """Return the noise of each target error; refuse all that cannot be met at once."""
+    problems, found = Problems(), list[ColumnNoise | None]()
+    for column in columns:
+        with problems.collect():
+            found.append(calibrate_to_error(column, currency, selection_delta))
+    problems.raise_all()
+    return found
 
 
 @dataclass(frozen=True)
@@ -409,8 +557,25 @@ def _explain_refusal(draft: _Draft) -> QueryRefused:
     if all(draft.free):
         return QueryRefused(f"budget.epsilon is too small for any answer to {names}", "raise it, or ask for less")
     return QueryRefused(
-        f"The target errors use up budget.epsilon, and nothing remains for {names}",
+        f"The target errors cost {describe_shortfall(draft.skeleton)}; nothing remains for {names}",
         "raise the budget, allow larger errors, or leave these queries out",
+    )
+
+
+def describe_shortfall(plan: WorkloadPlan) -> str:
+    """Say what the target errors cost together, and how much of that the plan's own budget does not cover."""
+    *_, together = price_targets(plan)
+    terms, epsilon = plan.terms, read_positive(plan.workload.epsilon, "epsilon")
+    cost = f"ε = {format_up(together.epsilon, 3)}{format_at(terms.delta)}, of budget.epsilon = {float(epsilon):.6g}"
+    missing = together.charge - terms.limit
+    if missing <= 0:
+        return cost
+    if terms.currency.counts_epsilon:
+        return f"{cost}: ε = {format_up(missing, 3)} is missing"
+    needed = to_rational(terms.currency.epsilon(together.charge, terms.delta))
+    return (
+        f"{cost}: ε = {format_up(needed - epsilon, 3)} ({terms.currency.symbol} = {format_up(missing, 3)}) is missing, "
+        f"because the account counts {terms.currency.symbol}, by which they need budget.epsilon = {format_up(needed, 3)}"
     )
 
 

@@ -25,9 +25,9 @@ from uuid import uuid4
 
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import largest_epsilon
-from discreet.engines.base import about
+from discreet.engines.base import about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError
-from discreet.formats import missing_library_error
+from discreet.formats import missing_library_error, to_csv, write_parquet
 from discreet.ledger import open_ledger
 from discreet.ledger.account import state_in_epsilon
 from discreet.ledger.certificate import make_certificate, read_entries
@@ -36,11 +36,11 @@ from discreet.ledger.keys import SigningKey, is_accepted_signer, load_key, resol
 from discreet.noise import Bits
 from discreet.paths import exists, read_text, resolve
 from discreet.query.answer import Answer
+from discreet.query.series import has_histogram, to_long_table
 from discreet.text import to_printable
-from discreet.workload.charts import write_chart
 from discreet.workload.execution import WorkloadAnswers, execute_plan
 from discreet.workload.guarantee import format_guarantee
-from discreet.workload.planning import WorkloadPlan, plan_workload
+from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, read_plan
 from discreet.workload.spec import Workload, read_workload
 
 GUARANTEE_FILE = "guarantee.md"
@@ -79,6 +79,7 @@ def publish(
     force: bool = False,
     fresh: bool = False,
     key: "str | os.PathLike[str] | None" = None,
+    spreadsheet: bool = False,
     bits: Bits | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Publication:
@@ -87,16 +88,18 @@ def publish(
     `plan` is the path of a plan.toml, a `Workload` or a `WorkloadPlan`; `plan_workload` computes its cost beforehand. With a
     ledger a repeated publication is not charged again, and recorded answers are written as they are. `fresh` charges again
     and draws new noise. `force` replaces an earlier publication. `key` is the file of the ledger's key, if it is not beside
-    the ledger.
+    the ledger. `spreadsheet` escapes keys in the CSV files that a spreadsheet would run as formulas.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as name:
     ...     published = publish("examples/publish.toml", f"{name}/people")
     ...     sorted(path.name for path in published.folder.glob("headcount.*"))
-    ['headcount.csv', 'headcount.parquet', 'headcount.png']
+    ['headcount.csv', 'headcount.parquet', 'headcount.svg']
     """
     if not isinstance(plan, WorkloadPlan):
-        plan = plan_workload(plan if isinstance(plan, Workload) else read_workload(plan))
+        plan = plan_workload(plan) if isinstance(plan, Workload) else find_noise(read_plan(plan))
+    if plan.assumed:
+        raise BadParameter("plan", "for an assumed account", "its account is not open yet", "open it, and plan again")
     if not plan.fits:
         terms, hint = plan.terms, "raise budget.epsilon, or allow larger errors"
         refused = BudgetExceeded(terms.currency.symbol, cost=plan.charge, remaining=terms.limit, hint=hint)
@@ -106,35 +109,58 @@ def publish(
     if fresh and (workload.ledger is None or workload.id is None):
         reason = "without an id a retry cannot be distinguished from a new publication"
         raise BadParameter("fresh", "given", reason, "give budget.id too")
-    for library, extra in (("pyarrow", "discreet[arrow]"), ("matplotlib", "discreet[plot]")):
+    for library, extra in (("pyarrow", "discreet[arrow]"), ("vl_convert", "discreet[plot]")):
         _require_library(library, extra)
     signing_key = None if workload.ledger is None else load_key(resolve_key_path(workload.ledger, key))
     folder = _resolve_folder(Path(to))
     with _create_folder(folder, force) as place:
         answers = execute_plan(plan, fresh=fresh, bits=bits, progress=progress)
         with about(plan.session.engine.identity):
-            missing_charts = _write_files(place, plan, answers, signing_key)
+            missing_charts = _write_files(place, plan, answers, signing_key, spreadsheet=spreadsheet)
     by_name = {query.name: answer for query, answer in zip(workload.questions, answers.answers, strict=True)}
     return Publication(folder, by_name, answers.cost, answers.reference.entry, answers.free, missing_charts)
 
 
 def _write_files(
-    place: Path, plan: WorkloadPlan, answers: WorkloadAnswers, signing_key: SigningKey | None
+    place: Path, plan: WorkloadPlan, answers: WorkloadAnswers, signing_key: SigningKey | None, *, spreadsheet: bool
 ) -> tuple[str, ...]:
     """Write all files; charts after the tables, and the guarantee page last, because it names the missing charts."""
     by_name = [(query.name, answer) for query, answer in zip(plan.workload.questions, answers.answers, strict=True)]
     for name, answer in by_name:
-        answer.to_csv(place / f"{name}.csv")
-        answer.to_parquet(place / f"{name}.parquet")
+        header, records = make_table(answer)
+        to_csv(header, records, place / f"{name}.csv", spreadsheet=spreadsheet)
+        write_parquet(header, records, place / f"{name}.parquet")
     certificate = None if signing_key is None else _make_certificate(plan, answers, signing_key)
     if certificate is not None:
         _write_text(place / "release.json", json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
     if plan.workload.text:
         _write_text(place / "plan.toml", plan.workload.text)
         _write_text(place / "again.py", REPRODUCE_SCRIPT)
-    missing_charts = tuple(name for name, answer in by_name if not write_chart(answer, name, place / f"{name}.png"))
+    missing_charts = tuple(name for name, answer in by_name if not _write_chart(answer, name, place / f"{name}.svg"))
     _write_text(place / GUARANTEE_FILE, format_guarantee(plan, answers, certificate, missing_charts))
     return missing_charts
+
+
+def make_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the header and the records of a published table: one row per group; with a histogram, one per estimate."""
+    if has_histogram(answer.schema):
+        return to_long_table(answer.groups, answer.schema, answer.rows)
+    return answer.header, answer.records
+
+
+def _write_chart(answer: Answer, name: str, path: Path) -> bool:
+    """Draw an answer into a file.
+
+    Returns False, and leaves no file, if that fails: the answers are charged by now, and a chart must not prevent them from
+    being written.
+    """
+    try:
+        answer.plot(path, title=name)
+    except Exception as failed:
+        owner_log.warning("no chart of %s: %s", name, failed)
+        path.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _make_certificate(plan: WorkloadPlan, answers: WorkloadAnswers, signing_key: SigningKey) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the file, and every error names the key that it is about.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from discreet._numbers import Number, check_confidence, read_decimal, read_positive
 from discreet.accounting.currencies import Currency, Pure, parse_currency
-from discreet.errors import BadParameter, QueryRefused, SourceQuarantined, SourceRefused
+from discreet.errors import BadParameter, DiscreetError, PlanRefused, QueryRefused, SourceQuarantined, SourceRefused
 from discreet.ledger.account import Account
 from discreet.ledger.memory import create_budget
 from discreet.paths import read_text
@@ -51,6 +51,30 @@ def prefix_errors(key: str) -> Iterator[None]:
         raise BadParameter(f"{key}.{wrong.name}", wrong.value, wrong.reason, wrong.hint) from None
 
 
+class Problems:
+    """The problems of a plan, collected so that all of them can be listed at once."""
+
+    def __init__(self) -> None:
+        self.found: list[DiscreetError] = []
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep what the body refuses, and go on after it."""
+        try:
+            yield
+        except PlanRefused as refused:
+            self.found += refused.problems
+        except DiscreetError as problem:
+            self.found.append(problem)
+
+    def raise_all(self) -> None:
+        """Raise one problem as it is, several as `PlanRefused`; nothing if there is none."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            raise PlanRefused(self.found)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadQuery:
     """One query of a workload.
@@ -74,15 +98,18 @@ class WorkloadQuery:
                 "a query's name is also that of its files",
                 "take up to 60 letters, digits, - and _, beginning with a letter or digit",
             )
-        with prefix_errors(self.toml_key()):
+        problems = Problems()
+        with problems.collect(), prefix_errors(self.toml_key()):
             if not 1 / MAX_WEIGHT <= read_positive(self.weight, "weight") <= MAX_WEIGHT:
                 raise BadParameter("weight", self.weight, "not between 10^-9 and 10^9", "give weights such as 1, 2, 3")
-            errors = self.error.values() if isinstance(self.error, Mapping) else [self.error]
-            for error in errors:
-                if error is not None:
+        for error in self.error.values() if isinstance(self.error, Mapping) else [self.error]:
+            if error is not None:
+                with problems.collect(), prefix_errors(self.toml_key()):
                     read_error(error)
+        with problems.collect(), prefix_errors(self.toml_key()):
             for size in self.sizes:
                 check_size(size)
+        problems.raise_all()
 
     def toml_key(self, part: str = "") -> str:
         """The key of this query, or of a part of it, in a plan.toml."""
@@ -127,6 +154,25 @@ class Workload(SourceOptions):
     text: str = field(default="", repr=False)  # the plan.toml that it was read from
 
     def __post_init__(self) -> None:
+        problems = Problems()
+        with problems.collect():
+            self._check_names()
+        with problems.collect(), prefix_errors("budget"):
+            read_positive(self.epsilon, "epsilon")
+            create_budget(self.epsilon, self.delta, self._parse_currency())
+        with problems.collect(), prefix_errors("budget"):
+            self._check_account()
+        with problems.collect():
+            check_confidence(self.confidence)
+        for key, place in self._list_paths():
+            if isinstance(place, str) and _PASSWORD.search(place):
+                with problems.collect():
+                    raise BadParameter(
+                        key, "an address with a password", "the plan is published too", "put the password into PGPASSWORD"
+                    )
+        problems.raise_all()
+
+    def _check_names(self) -> None:
         if not self.questions or len(self.questions) > MAX_QUERIES:
             raise BadParameter(
                 "questions", len(self.questions), "the number of queries is out of range", f"give 1 to {MAX_QUERIES:,}"
@@ -137,22 +183,11 @@ class Workload(SourceOptions):
                 reason = "a query's name is also that of its files"
                 raise BadParameter(query.toml_key(), "given twice", reason, "take another")
             seen.add(query.name.lower())
-        with prefix_errors("budget"):
-            read_positive(self.epsilon, "epsilon")
-            create_budget(self.epsilon, self.delta, self._parse_currency())
-            self._check_account()
-        check_confidence(self.confidence)
-        for key, place in self._list_paths():
-            if isinstance(place, str) and _PASSWORD.search(place):
-                raise BadParameter(
-                    key, "an address with a password", "the plan is published too", "put the password into PGPASSWORD"
-                )
 
-    def open_session(self) -> Session:
-        """Open the source and the account. No query runs."""
-        account, delta = self._open_account()
+    def open_session(self, account: "tuple[Account, Fraction] | None" = None) -> Session:
+        """Open the source, and the account unless it is given. No query runs."""
         try:
-            session = open_session(self, account, delta)
+            session = open_session(self, *(self.open_account() if account is None else account))
         except SourceQuarantined:
             raise
         except SourceRefused as refused:
@@ -164,9 +199,14 @@ class Workload(SourceOptions):
             )
         return session
 
-    def _open_account(self) -> tuple[Account, Fraction]:
+    def assume_account(self) -> tuple[Account, Fraction]:
+        """The account that a plan is computed for while its ledger does not have one: with the plan's own budget."""
+        return open_account(self.epsilon, self.delta, self._parse_currency(), None, None)
+
+    def open_account(self) -> tuple[Account, Fraction]:
+        """The account that pays, and the δ at which its budget guarantees an ε."""
         if self.ledger is None:
-            return open_account(self.epsilon, self.delta, self._parse_currency(), None, None)
+            return self.assume_account()
         with prefix_errors("budget"):
             account, delta = open_account(None, 0, None, self.ledger, self.account)
             if read_decimal(self.delta) and not account.budget.currency.counts_epsilon:
@@ -218,12 +258,16 @@ def read_workload(path: "str | PathLike[str]", beside: "str | PathLike[str] | No
     >>> [query.name for query in read_workload("examples/publish.toml").questions]
     ['headcount', 'pay', 'ages', 'spread']
     """
+    return parse_workload(read_plan_file(path), Path(path).parent if beside is None else Path(beside))
+
+
+def read_plan_file(path: "str | PathLike[str]") -> str:
+    """Read the text of a plan.toml."""
 
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path", parameter="plan")
 
-    text = read_text(path, refuse)
-    return parse_workload(text, Path(path).parent if beside is None else Path(beside))
+    return read_text(path, refuse)
 
 
 def parse_workload(text: str, beside: Path) -> Workload:
@@ -232,49 +276,96 @@ def parse_workload(text: str, beside: Path) -> Workload:
     >>> parse_workload('source = "people.csv"\\n[budget]\\nepsilon = 1\\n[questions.all]\\nsquel = "SELECT 1"', Path())
     Traceback (most recent call last):
     discreet.errors.BadParameter: questions.all.squel is given: there is no such key. Did you mean sql?
+
+    Raises:
+        BadParameter: the plan has a problem.
+        PlanRefused: it has several, which are listed.
     """
+    workload, problems = parse_sound_parts(text, beside)
+    problems.raise_all()
+    assert workload is not None
+    return workload
+
+
+def parse_sound_parts(text: str, beside: Path) -> tuple[Workload | None, Problems]:
+    """Parse a plan.toml as far as it is sound: what is left of it as a workload, if anything, and every problem."""
+    problems = Problems()
     try:
         plan = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, ArithmeticError) as mistake:
-        raise BadParameter("plan", "this text", f"not TOML ({mistake})", "correct that line") from None
-    top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside)
-    budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside)
+        with problems.collect():
+            raise BadParameter("plan", "this text", f"not TOML ({mistake})", "correct that line") from None
+        return None, problems
+    top = _parse_table(plan, "", TOP_LEVEL_KEYS, beside, problems)
+    budget = _parse_table(top.pop("budget", {}), "budget", BUDGET_KEYS, beside, problems)
     questions = top.pop("questions", {})
-    for key, table, example in (
-        ("source", top, 'source = "people.csv"'),
-        ("budget.epsilon", budget, "epsilon = 1 in [budget]"),
+    for key, table, given, example in (
+        ("source", top, plan, 'source = "people.csv"'),
+        ("budget.epsilon", budget, plan.get("budget", {}), "epsilon = 1 in [budget]"),
     ):
-        if key.removeprefix("budget.") not in table:
-            raise BadParameter(key, "missing", "a plan needs it", f"write {example}")
-    queries = tuple(_parse_query(name, fields, beside) for name, fields in questions.items())
-    return Workload(questions=queries, text=text, **top, **budget)
+        name = key.removeprefix("budget.")
+        if name not in table:
+            with problems.collect():
+                _require_key(name, key, given, "a plan needs it", f"write {example}")
+            table[name] = PLACEHOLDERS[key]
+    queries = []
+    for name, fields in questions.items():
+        with problems.collect():
+            queries += _parse_query(name, fields, beside, problems)
+    workload = None
+    with problems.collect():
+        workload = Workload(
+            questions=tuple(queries) or (PLACEHOLDERS["questions"],) * bool(questions), text=text, **top, **budget
+        )
+    return workload if queries else None, problems
 
 
-def _parse_query(name: str, fields: Any, beside: Path) -> WorkloadQuery:
-    found = _parse_table(fields, f"questions.{name}", QUERY_KEYS, beside)
+PLACEHOLDERS: dict[str, Any] = {
+    "source": object(), "budget.epsilon": 1, "questions": WorkloadQuery(name="none", sql="SELECT COUNT(*)"),
+}  # fmt: skip
+"""What stands for a missing key while the rest of the plan is looked at. A plan with one is never run."""
+
+
+def _require_key(name: str, key: str, given: Any, reason: str, hint: str) -> None:
+    """Refuse a table without a key that it needs, unless one of its own is a misspelling of it, which is refused as such."""
+    if isinstance(given, dict) and name not in given and not get_close_matches(name, given, 1):
+        raise BadParameter(key, "missing", reason, hint)
+
+
+def _parse_query(name: str, fields: Any, beside: Path, problems: Problems) -> list[WorkloadQuery]:
+    """Return the query if it has its SQL."""
+    key = f"questions.{name}"
+    found = _parse_table(fields, key, QUERY_KEYS, beside, problems)
+    _require_key("sql", f"{key}.sql", fields, "a query needs its SQL", 'write sql = "SELECT …"')
     if "sql" not in found:
-        raise BadParameter(f"questions.{name}.sql", "missing", "a query needs its SQL", 'write sql = "SELECT …"')
-    return WorkloadQuery(name=name, **found)
+        return []
+    with problems.collect():
+        return [WorkloadQuery(name=name, **found)]
+    with suppress(BadParameter):  # of a query with a wrong weight, error or size, the SQL can still be looked at
+        return [WorkloadQuery(name=name, sql=found["sql"])]
+    return []
 
 
-def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path) -> dict[str, Any]:
-    """The fields of a table of the plan: known keys, texts where texts belong, paths made relative to `beside`."""
+def _parse_table(table: Any, where: str, allowed: "set[str]", beside: Path, problems: Problems) -> dict[str, Any]:
+    """The sound fields of a table of the plan: known keys, texts where texts belong, paths made relative to `beside`."""
+    found: dict[str, Any] = {}
     if not isinstance(table, dict):
-        raise BadParameter(where, repr(table), "not a table of keys", f"write [{where}] and keys below it")
+        with problems.collect():
+            raise BadParameter(where, repr(table), "not a table of keys", f"write [{where}] and keys below it")
+        return found
     for name, value in table.items():
         key = f"{where}.{name}" if where else name
-        if name not in allowed:
-            raise BadParameter(key, "given", "there is no such key", _suggest_key(name, allowed))
-        if name in TEXT_KEYS and not (isinstance(value, str) and value):
-            raise BadParameter(key, repr(value), "not a text", f'write {name} = "…"')
-        if name in LIST_KEYS and not (value and isinstance(value, str | list)):
-            raise BadParameter(key, repr(value), "neither a text nor a list of texts", f'write {name} = "…"')
-        if name in TABLE_KEYS and not isinstance(value, dict):
-            raise BadParameter(key, repr(value), "not a table", f"write [{name}]")
-    return {
-        name: _resolve_paths(value, f"{where}.{name}".strip("."), beside) if name in PATH_KEYS else value
-        for name, value in table.items()
-    }
+        with problems.collect():
+            if name not in allowed:
+                raise BadParameter(key, "given", "there is no such key", _suggest_key(name, allowed))
+            if name in TEXT_KEYS and not (isinstance(value, str) and value):
+                raise BadParameter(key, repr(value), "not a text", f'write {name} = "…"')
+            if name in LIST_KEYS and not (value and isinstance(value, str | list)):
+                raise BadParameter(key, repr(value), "neither a text nor a list of texts", f'write {name} = "…"')
+            if name in TABLE_KEYS and not isinstance(value, dict):
+                raise BadParameter(key, repr(value), "not a table", f"write [{name}]")
+            found[name] = _resolve_paths(value, key, beside) if name in PATH_KEYS else value
+    return found
 
 
 def _suggest_key(name: str, allowed: "set[str]") -> str:

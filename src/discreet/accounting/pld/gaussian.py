@@ -1,5 +1,7 @@
 """Gaussian noise: continuous (one μ² for any number of them) and on the integers (a theta function), and its exact curve."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, inf, isinf, pi, sqrt

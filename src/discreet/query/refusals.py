@@ -1,0 +1,243 @@
+"""What is said of SQL that is not supported: the word or sign that was written, its place, and the nearest thing that works.
+
+`query.parser` lists what is allowed; everything else ends here. The tables say what to write instead, by the name of a
+function, a sign or a clause. sqlglot keeps the place of names, constants and most functions; of the others,
+`_find_own_token` finds the word or sign among the tokens.
+"""
+
+from difflib import get_close_matches
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from discreet.errors import QueryRefused
+from discreet.query.schema import Kind
+
+MAX_QUOTED = 60  # characters of the query in a message
+
+FUNCTION_NAMES = [
+    *("COUNT", "SUM", "AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP", "MIN", "MAX", "MEDIAN", "QUANTILE"),
+    *("QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "HISTOGRAM", "COVAR_POP", "CORR"),
+    *("ROUND", "FLOOR", "CEIL", "CEILING", "ABS", "COALESCE", "IFNULL", "NVL", "GREATEST", "LEAST", "NULLIF"),
+    *("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW", "EXTRACT", "DATE_PART", "DATE_TRUNC"),
+]
+AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR"
+ORDER_HINT = "write ORDER BY n DESC, ORDER BY COUNT(*) or ORDER BY 2, the second column of SELECT"
+VALUES_HINT = (
+    "use columns, numbers, +, -, *, / and // by a constant, CASE, ROUND, FLOOR, CEIL, ABS, COALESCE, GREATEST, LEAST, "
+    "NULLIF, YEAR and MONTH"
+)
+CONDITIONS_HINT = "use comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT"
+GROUPS_HINT = "write GROUP BY column, column // 10, YEAR(day) or DATE_TRUNC('month', day)"
+DIVISION_HINT = "divide by a number (x / 12), divide the answers, or bin with x // 10"
+LIKE_HINT = "write column LIKE 'a%', where % is any text and _ any one character"
+PART_HINT = "write EXTRACT(year FROM day), or one of YEAR, QUARTER, MONTH, DAY, HOUR and ISODOW"
+TRUNC_HINT = "write DATE_TRUNC('month', day), with one of day, week, month, quarter and year"
+DAY_OF_WEEK_HINT = "write ISODOW(day): Monday = 1 to Sunday = 7; engines number other days of the week differently"
+JOIN_HINT = "write JOIN cities ON people.city = cities.city, or JOIN cities USING (city)"
+COUNT_HINT = "count each value: SELECT x, COUNT(*) AS n FROM … GROUP BY x"
+DATE_HINT = "compare the column with dates: day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'"
+SUBQUERY_HINT = "ask two queries, or join a public table"
+TEXT_HINT = "compare the column with texts: dept = 'a', dept IN ('a', 'b'), or dept LIKE 'a%'"
+INSTEAD = {
+    name: hint
+    for names, hint in {
+        "% MOD": "bin with x // 10",
+        "^ ** POW POWER": "write x * x",
+        "IF IIF NVL2 DECODE": "write CASE WHEN … THEN … ELSE … END",
+        "TRUNC TRUNCATE": "write FLOOR(x), or CEIL(x) where x is negative",
+        "ROUND_EVEN ROUNDBANKERS": "write ROUND(x, 2), where ties go up",
+        "SIGN": "write CASE WHEN x < 0 THEN -1 WHEN x > 0 THEN 1 ELSE 0 END",
+        "CAST TRY_CAST": "declare the column's kind in the policy: a cast can fail on a row; of a timestamp, write "
+        "DATE_TRUNC('day', at)",
+        "DATE TO_DATE DATE_ADD DATE_SUB": "write DATE '2024-12-31' for a constant, and DATE_TRUNC('day', at) for a column",
+        "NULL": "write column IS NULL; a CASE without ELSE is NULL where no condition holds",
+        "INTERVAL CURRENT_DATE CURRENT_TIMESTAMP NOW TODAY DATE_DIFF DATEDIFF AGE EPOCH STRFTIME": DATE_HINT,
+        "DATE_PART DATEPART WEEK WEEKOFYEAR DAYOFYEAR MONTHNAME MINUTE SECOND": PART_HINT,
+        "DAYOFWEEK DAYOFWEEKISO DAYNAME WEEKDAY": DAY_OF_WEEK_HINT,
+        "DATE_TRUNC DATETRUNC LAST_DAY": TRUNC_HINT,
+        "ILIKE": "write LIKE, which tells capitals from small letters, or dept LIKE 'a%' OR dept LIKE 'A%'",
+        "ESCAPE": "leave ESCAPE out, and write _ for a character that is % or _ itself",
+        "GLOB SIMILAR REGEXP_MATCHES REGEXP_LIKE REGEXP_FULL_MATCH STARTS_WITH ENDS_WITH CONTAINS ^@ ~": LIKE_HINT,
+        "|| CONCAT LENGTH LEN LOWER UPPER SUBSTRING SUBSTR TRIM REPLACE": TEXT_HINT,
+        "SUBQUERY EXISTS ANY ALL": SUBQUERY_HINT,
+        "FILTER": "write WHERE …, or SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "COUNT_IF COUNTIF BOOL_AND BOOL_OR": "write SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
+        "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
+        "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
+        "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
+        "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
+        "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
+        "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
+        "OVER": "group the rows with GROUP BY",
+        "*": "name aggregates such as COUNT(*) and AVG(column): rows are private",
+        "DISTINCT": "leave it out, or write COUNT(DISTINCT x)",
+        "=": "use a comparison in WHERE or CASE only; for a < x < b write a < x AND x < b",
+    }.items()
+    for name in names.split()
+}
+"""What to write instead of SQL that is not supported, by its name or sign."""
+
+CLAUSES = {
+    "distinct": ("DISTINCT", "name the columns in GROUP BY"),
+    "order": ("ORDER BY in this place", "write it at the end of the query"),
+    "limit": ("LIMIT in this place", "write it at the end of the query"),
+    "null_on_zero_variance": ("A third argument", "leave it out"),
+    "limit_options": ("PERCENT or WITH TIES", "write LIMIT 3"),
+    "with_fill": ("WITH FILL", "leave it out: declared keys are all there"),
+    "qualify": ("QUALIFY", "write HAVING, or filter the answer: post-processing is free"),
+    "with_": ("WITH", "write one SELECT, with its conditions in WHERE"),
+    "alias": ("An alias of a table", "write the table's own name"),
+    "db": ("A schema before a table", "write the table's name alone"),
+    "method": ("A method of joining such as NATURAL or ASOF", JOIN_HINT),
+    "query": ("A subquery", SUBQUERY_HINT),
+    "expressions": ("A second argument", "leave it out"),
+    "count": ("A second argument", "leave it out"),
+    "sample": ("A sample of the rows", "leave it out: every row can be counted"),
+    "desc": ("DESC", "write ORDER BY column, and QUANTILE at 0.1 instead of 0.9"),
+    "symmetric": ("SYMMETRIC", "write the smaller bound first"),
+    "decimals": ("A second argument of FLOOR or CEIL", "leave it out, or write ROUND(x, 2)"),
+    "truncate": ("A third argument of ROUND", "leave it out: ties go up"),
+}
+"""Arguments of nodes that are not supported, as an analyst knows them, and what to do instead."""
+
+TWO_ARGUMENTS = ("DATE_TRUNC", "DATETRUNC", "DATE_PART", "DATEPART")
+PARENTHESES = (TokenType.L_PAREN, TokenType.R_PAREN)
+SIGNS: dict[type[exp.Expr], str] = {
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), "="),
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Neg: "-",
+    exp.Mul: "*",
+    exp.Paren: "( )",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+    exp.Star: "*",
+    exp.Bracket: "[ ]",
+    exp.Tuple: "( , )",
+    exp.Placeholder: "?",
+    exp.Window: "OVER",
+    exp.TryCast: "CAST",
+    exp.SimilarTo: "SIMILAR",
+    exp.Subquery: "(SELECT …)",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+"""Nodes that do not know what they were written as."""
+
+EXAMPLES = {
+    Kind.INTEGER: "3",
+    Kind.REAL: "1.5",
+    Kind.BOOLEAN: "TRUE",
+    Kind.TEXT: "'a'",
+    Kind.DATE: "DATE '2024-12-31'",
+    Kind.TIMESTAMP: "TIMESTAMP '2024-12-31 12:00:00', in UTC and without an offset",
+}
+"""How a constant of each kind is written."""
+
+
+def allow_only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse a node that carries any argument besides the allowed ones."""
+    for name, value in node.args.items():
+        if value not in (None, False, [], "") and name not in allowed:
+            clause, hint = CLAUSES.get(name, (f"`{quote_node(node)}` with {name.rstrip('_').upper()}", "leave it out"))
+            raise make_refusal(node, f"{clause} is not supported", hint)
+
+
+def make_refusal(node: exp.Expr | None, reason: str, hint: str) -> QueryRefused:
+    """Return a refusal with the place of a node's own word or sign, or of the leftmost part of it that has a place."""
+    if node is None:
+        return QueryRefused(reason, hint)
+    own = _find_own_token(node)
+    place = None if own is None else (own.line, own.col, own.start, own.end)
+    place = place or _find_first_place(node)
+    if place is None:
+        return QueryRefused(reason, hint)
+    line, column, start, end = place
+    return QueryRefused(reason, hint, line, column - (end - start))
+
+
+def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
+    """Return the refusal of something that is not supported, with what to write instead of it if that is known."""
+    written = quote_node(node)
+    instead = INSTEAD.get(written.upper()) or INSTEAD.get(node.key.upper())
+    if instead is None and isinstance(node, exp.Func):
+        instead = INSTEAD.get(node.sql_name().upper())
+    if instead is None and isinstance(node, exp.Anonymous):
+        close = get_close_matches(written.upper(), FUNCTION_NAMES, 1)
+        instead = f"did you mean {close[0]}?" if close else None
+    if isinstance(node, exp.Anonymous) and written.upper() in TWO_ARGUMENTS:
+        return make_refusal(node, f"`{written}` takes two arguments, not {len(node.expressions)}", instead or hint)
+    return make_refusal(node, f"`{written}` is not supported", instead or hint)
+
+
+def quote_node(node: exp.Expr) -> str:
+    """Return what was written: a name, a constant, the name of a function, or a sign."""
+    text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
+    places = [part.meta for part in named if "start" in part.meta]
+    if isinstance(node, exp.Boolean):
+        return str(node.this).upper()
+    if text and places:
+        return shorten_text(text[min(place["start"] for place in places) : max(place["end"] for place in places) + 1])
+    own = _find_own_token(node)
+    if text and own is not None and isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        return shorten_text(text[own.start : max(own.end, node.this.meta["end"]) + 1])  # DATE '2024-12-31'
+    word = str(text[own.start : own.end + 1]) if text and own is not None else ""
+    if word and (type(node) not in SIGNS or word in INSTEAD):  # ** and ^ are the same to sqlglot
+        return shorten_text(word)
+    if type(node) in SIGNS:
+        return SIGNS[type(node)]
+    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _find_first_place(node: exp.Expr) -> tuple[int, int, int, int] | None:
+    """Return line, column of the end, start and end of the leftmost part of a node that has a place."""
+    places = [part.meta for part in node.walk() if "start" in part.meta]
+    if not places:
+        return None
+    place = min(places, key=lambda meta: meta["start"])
+    return place["line"], place["col"], place["start"], place["end"]
+
+
+def _find_own_token(node: exp.Expr) -> Token | None:
+    """Return the word or sign that a node was written with, for the nodes whose place sqlglot does not keep: a sign between
+    two operands, the name before a parenthesis, or a word such as CURRENT_DATE."""
+    tokens: list[Token] = node.root().meta.get("tokens") or []
+    if not tokens or "start" in node.meta or isinstance(node, exp.Column | exp.Literal | exp.Paren | exp.Select):
+        return None
+    if isinstance(node, exp.Binary | exp.Escape | exp.Cast):
+        left = max((part.meta["end"] for part in node.this.walk() if "end" in part.meta), default=None)
+        after = [each for each in tokens if left is not None and each.start > left and each.token_type not in PARENTHESES]
+        if after and (not isinstance(node, exp.Cast) or after[0].token_type is TokenType.DCOLON):
+            return after[0]
+    first = _find_first_place(node)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and first is not None:
+        before = [each for each in tokens if each.end < first[2]]
+        if before and before[-1].token_type not in PARENTHESES:
+            return before[-1]
+    if first is None:
+        words = (node.key.upper(), node.sql_name() if isinstance(node, exp.Func) else "")
+        return next((each for each in tokens if each.text.upper() in words), None)
+    depth = 0
+    for i in range(len(tokens) - 1, 0, -1):
+        if tokens[i].start >= first[2]:
+            continue
+        depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[i].token_type, 0)
+        if depth < 0:
+            return tokens[i - 1] if isinstance(node, exp.Func) else None
+    return None
+
+
+def shorten_text(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+
+
+def format_name(name: str) -> str:
+    """Return a table's name as SQL has it: in double quotes where it is not a plain word."""
+    tokens = Tokenizer().tokenize(name)
+    plain = name.isidentifier() and len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
+    return name if plain else '"' + name.replace('"', '""') + '"'
