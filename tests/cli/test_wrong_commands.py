@@ -91,7 +91,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --keys age=young", 2, "--keys young integer", "value of that type"),
         (f'ask people.csv "SELECT SUM(dept) AS s FROM people" {PAID}', 2, "dept text", "count|group"),
         (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE age = 'old'" {PAID}""", 2, "old", "number|type|integer"),
-        (f"{ASK} {PAID} --policy wrong-kind.toml", 2, "--policy dept", "text"),
+        (f"{ASK} {PAID} --policy wrong-kind.toml", 2, "--policy words", "text"),
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --times 0", 2, "--times 0", "at least 1|larger"),
         ("calibrate gaussian --epsilon 1 --delta 1e-6 --rate 3", 2, "--rate 3", "at most 1"),
         (f"{ASK} {PAID} --csv --json", 2, "--csv --json", "one of the two"),
@@ -168,7 +168,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {
         "empty.csv": "", "ragged.csv": "id,pay\n1,2,3\n4\n5,6,7,8,9\n",
         "typo.toml": POLICY.format(kind="kid", dept="text"),
-        "wrong-kind.toml": POLICY.format(kind="kind", dept="integer"),
+        "wrong-kind.toml": POLICY.format(kind="kind", dept="words"),
         "policy.toml": POLICY.format(kind="kind", dept="text"),
         "plan.toml": PLAN.format(budget="[budget]\nepsilon = 1\n", sql="sql"),
         "no-budget.toml": PLAN.format(budget="", sql="sql"),
