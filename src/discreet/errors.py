@@ -39,7 +39,7 @@ _PAGES = {
     "docs/asking.md#what-an-interval-means": "confidence simultaneous",
     "docs/asking.md#post-processing": "consistent non_negative integers total column",
     "docs/asking.md#asking-again": "id fresh label",
-    "docs/asking.md#the-same-in-python": "progress",
+    "docs/asking.md#the-same-in-python": "progress session",
     "docs/noise.md#random-bits": "bits",
     "docs/scale.md#duckdb": "source table path name",
     "docs/ledger.md#accounts": "ledger account budget currency parent",

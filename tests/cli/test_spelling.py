@@ -127,8 +127,8 @@ def find_flags(program: str) -> list[str]:
     return [found for text in strings(ast.parse(program)) for found in FLAG.findall(COMMAND_LINE.sub("", str(text.value)))]
 
 
-FOR_BOTH = {"formats.py", "query/answer.py", "session/missing.py"}
-"""Variables of CSS; a note that is shown in a shell and in Python; the place that writes a command to fill in for each."""
+FOR_BOTH = {"formats.py", "query/answer.py", "session/missing.py", "workload/planning.py"}
+"""Variables of CSS; a note that is shown in a shell and in Python; places that write a command to fill in."""
 
 
 def test_what_is_written_for_python_names_no_flag() -> None:
