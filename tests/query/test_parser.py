@@ -271,7 +271,7 @@ REFUSED = [
     (
         "SELECT SUM(YEAR(pay)) AS a FROM people",
         12,
-        "`YEAR` takes a date or a timestamp, and the column `pay` holds a real",
+        "`YEAR` takes a date or a timestamp, and `pay` is of kind real",
         "name a column of dates, or declare its kind in the policy",
     ),
     (
@@ -368,7 +368,7 @@ REFUSED = [
     (
         f"{COUNT} WHERE pay LIKE '1%'",
         40,
-        "LIKE takes a text, and the column `pay` holds a real",
+        "LIKE takes a text, and the column `pay` is of kind real",
         "compare it with =, < or BETWEEN",
     ),
     (

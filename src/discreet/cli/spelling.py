@@ -13,12 +13,12 @@ from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from discreet.errors import BadExpression, BadParameter, DiscreetError
+from discreet.errors import BadExpression, BadParameter, DiscreetError, LedgerUnavailable
 
 OTHER_NAMES = {"weights": "weight", "lower": "bounds", "upper": "bounds", "folder": "to", "ledger": "place", "query": "sql"}
 """Parameters of Python that a command calls otherwise, where it has no option or argument of the same name."""
 
-_VALUE = r"""\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+%-]*\w%?"""
+_VALUE = r"""\([^()]*\)|\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+%-]*\w%?"""
 _PARAMETER = re.compile(rf"(?<![\w.-])(?P<name>[a-z][a-z_0-9]*)=(?!=)(?P<value>{_VALUE})?")
 
 
@@ -42,7 +42,7 @@ def spell_flags(mistake: DiscreetError, spellings: Mapping[str, str]) -> Discree
     """The same error, with its message in the words of the command."""
     if isinstance(mistake, BadExpression):  # its epsilon= is part of the text that the user wrote
         return mistake
-    message = str(mistake)
+    message = mistake.to_shell() if isinstance(mistake, LedgerUnavailable) else str(mistake)
     if isinstance(mistake, BadParameter) and mistake.name in spellings:
         message = spellings[mistake.name] + message.removeprefix(mistake.name)
         mistake.name = spellings[mistake.name]
@@ -68,12 +68,14 @@ def spell_text(text: str, spellings: Mapping[str, str]) -> str:
 
 
 def _spell_value(value: str) -> str:
-    if not value.startswith("{"):
+    if not value.startswith(("{", "(")):
         return value.strip("\"'")
     try:
         parsed = literal_eval(value)
     except (ValueError, SyntaxError):
         return value
+    if isinstance(parsed, tuple):  # names have commas between them, the ends of a range a colon
+        return ("," if isinstance(parsed[0], str) else ":").join(map(str, parsed))
     marks: dict[type, str] = {tuple: ":", list: ","}
     return " ".join(
         f"{name}={marks[type(each)].join(map(str, each)) if type(each) in marks else each}" for name, each in parsed.items()
