@@ -113,7 +113,7 @@ class BadParameter(DiscreetError, ValueError):
     def __init__(
         self, name: str, value: object, reason: str, hint: str, *, column: str | None = None, is_field: bool = False
     ) -> None:
-        self.name, self.value, self.reason, self.hint, self.column = name, value, reason, hint, column
+        self.name, self.value, self.reason, self.hint, self.of_column = name, value, reason, hint, column
         self.see = PARAMETER_PAGES.get(name.partition(".")[0].removeprefix("--").replace("-", "_"), type(self).see)
         of = "" if column is None else f" of `{column}`"
         verb = "," if is_field else f"{of} are" if of and name.endswith("s") else f"{of} is"
@@ -323,17 +323,16 @@ class EngineFailed(DiscreetError):
 
 
 class LedgerUnavailable(DiscreetError):
-    """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded."""
+    """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded.
+
+    `make_at` is the path at which there is none, and one can be made.
+    """
 
     see = "docs/ledger.md#reserve-run-record"
 
-    def __init__(self, where: str, reason: str, hint: str, *, shell_hint: str | None = None) -> None:
-        self.where, self.reason, self.hint, self.shell_hint = where, reason, hint, shell_hint
+    def __init__(self, where: str, reason: str, hint: str, *, make_at: str | None = None) -> None:
+        self.where, self.reason, self.hint, self.make_at = where, reason, hint, make_at
         super().__init__(_to_sentences(f"ledger {where}: {reason}", hint))
-
-    def to_shell(self) -> str:
-        """Return the message with what to do in a shell."""
-        return _to_sentences(f"ledger {self.where}: {self.reason}", self.shell_hint or self.hint)
 
 
 class LedgerCorrupted(DiscreetError):

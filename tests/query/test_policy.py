@@ -105,7 +105,7 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
         ("lower = 0.1", 'lower = "a"', "not a number"),
         ("lower = 0.1", "lower = nan", "finite"),
         ('["a", "b"]', "[1, 2]", "not of kind text"),
-        ('["a", "b"]', '["a", "a"]', "columns.dept: keys = 'a', 'a': 'a' is listed twice"),
+        ('["a", "b"]', '["a", "a"]', "columns.dept: keys = 'a', 'a', None: 'a' is listed twice"),
         ("table", "[[", "not TOML"),
     ],
 )

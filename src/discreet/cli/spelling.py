@@ -11,6 +11,7 @@ or `size=` without a value. `spell_flags` is the one place that translates them.
 import re
 from ast import literal_eval
 from collections.abc import Iterable, Mapping
+from shlex import quote
 from typing import Any
 
 from discreet.errors import BadExpression, BadParameter, DiscreetError, LedgerUnavailable
@@ -42,7 +43,10 @@ def spell_flags(mistake: DiscreetError, spellings: Mapping[str, str]) -> Discree
     """The same error, with its message in the words of the command."""
     if isinstance(mistake, BadExpression):  # its epsilon= is part of the text that the user wrote
         return mistake
-    message = mistake.to_shell() if isinstance(mistake, LedgerUnavailable) else str(mistake)
+    message = str(mistake)
+    if isinstance(mistake, LedgerUnavailable) and mistake.make_at is not None:
+        hint = f"check ledger=, or make one: discreet ledger open {quote(mistake.make_at)} --account hr --epsilon 1"
+        message = str(LedgerUnavailable(mistake.where, mistake.reason, hint))
     if isinstance(mistake, BadParameter) and mistake.name in spellings:
         message = spellings[mistake.name] + message.removeprefix(mistake.name)
         mistake.name = spellings[mistake.name]

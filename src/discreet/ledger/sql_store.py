@@ -7,7 +7,6 @@ tables and columns are those of the first version (`facts`, `leaked`, `whose`): 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from shlex import quote
 from typing import Any, TypeAlias, TypeVar
 
 from discreet.errors import PARAMETER_PAGES, BadEventEncoding, LedgerCorrupted, LedgerUnavailable
@@ -106,12 +105,12 @@ def check_version(row: Any, location: str) -> int:
 
 def missing_ledger_error(location: str, path: str | None = None) -> LedgerUnavailable:
     """There is no ledger at this location; `path` is that of its file."""
-    shown, typed = ("ADDRESS", "ADDRESS") if path is None else (repr(path), quote(path))
+    shown = "ADDRESS" if path is None else repr(path)
     error = LedgerUnavailable(
         location,
         "there is no ledger here",
         f'check ledger=, or make one in Python: open_ledger({shown}, create=True).open_account("hr", epsilon=1)',
-        shell_hint=f"check ledger=, or make one: discreet ledger open {typed} --account hr --epsilon 1",
+        make_at=path or "ADDRESS",
     )
     error.see = PARAMETER_PAGES["ledger"]
     return error
