@@ -30,6 +30,8 @@ ZONED_NS = "TIMESTAMPTZ_NS"
 NANOSECONDS = ("TIMESTAMP_NS", ZONED_NS)
 BIGINTS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 """Whole numbers that a BIGINT holds."""
+EXACT_LIMIT = 1 << 53
+"""Up to here a double holds every whole number."""
 WHOLE_NUMBERS = BIGINTS | {"HUGEINT", "UBIGINT", "UHUGEINT"}
 FAMILIES = {
     **dict.fromkeys((*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL"), "number"),
