@@ -28,13 +28,13 @@ from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
 from discreet.paths import describe_exposure
-from discreet.query import ast
 from discreet.query.schema import Column, PublicTable, Table
 from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import SOURCE, column, encode_tuple, shorten_name
+from discreet.sql.terms import SOURCE, column, encode_tuple, shorten_name
 from discreet.text import to_printable, to_printable_lines
 
 if TYPE_CHECKING:  # a source is opened without what its queries need
+    from discreet.query import ast
     from discreet.query.answer import ExactTotals
     from discreet.query.contribution import BoundedQuery
     from discreet.query.statistics import CellCounts
@@ -239,7 +239,7 @@ class SqlEngine(ABC):
         )
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
+    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
         """The declared columns beside those of the joined public tables, and the column that identifies a unit; None where
         each row is one."""
         joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
@@ -267,7 +267,7 @@ class SqlEngine(ABC):
         rows = exp.select(*(read.copy() for read in columns.values()), copy=False).from_(self.relation.copy(), copy=False)
         return (self.dialect.fence(rows) if self.computed else rows).subquery(copy=False)
 
-    def _join_public_tables(self, rows: exp.Expr, own: list[str], table: Table, joins: tuple[ast.Join, ...]) -> exp.Expr:
+    def _join_public_tables(self, rows: exp.Expr, own: list[str], table: Table, joins: "tuple[ast.Join, ...]") -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
         columns = {name: column(shorten_name(name), "own") for name in own}
         select = exp.select().from_(exp.alias_(rows, "own", table=True, quoted=True))

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from discreet import __version__, noise, session
+from discreet import __version__, ledger, noise, session
 from discreet import query as queries
 from discreet._numbers import Number
 from discreet.accounting.cost import Budget, Cost, Remaining
@@ -32,7 +32,6 @@ from discreet.text import to_printable
 from discreet.units import Neighbours
 
 if TYPE_CHECKING:
-    from discreet.ledger.keys import SigningKey as SecretKey
     from discreet.query.record import LedgerReference
     from discreet.session.discovery import PaidStep
 
@@ -307,7 +306,7 @@ class Session:
         target = queries.AccuracyTarget(None, error, size, confidence, weights)
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
-    def certify(self, answer: "queries.Answer", key: "SecretKey") -> dict[str, Any]:
+    def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
         from discreet.ledger.certificate import make_certificate

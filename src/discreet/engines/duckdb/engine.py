@@ -59,12 +59,12 @@ from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, p
 from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, reader_of
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.paths import format_path, format_suffix
-from discreet.query import ast
 from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
 from discreet.sql.dialects import DUCKDB
-from discreet.sql.expressions import SATURATION_LIMIT, column, int_literal, shorten_name
+from discreet.sql.terms import SATURATION_LIMIT, column, int_literal, shorten_name
 
 if TYPE_CHECKING:
+    from discreet.query import ast
     from discreet.query.contribution import BoundedQuery
     from discreet.query.statistics import CellCounts
 
@@ -392,7 +392,7 @@ class _PartOfDuckDB(DuckDB):
         vars(self).update(vars(whole))
         self.part, self.dialect = part, replace(whole.dialect, saturates=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
+    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
         source, unit = super()._build_source(table, joins)
         return self.part.restrict(source, list(table.columns) if unit is None else [unit]), unit
 
