@@ -25,7 +25,7 @@ UNUSED = {
 }  # fmt: skip
 """What no simple query needs."""
 UNUSED_TO_CONNECT = {
-    "numpy", "cryptography", "typer", "rich",
+    "numpy", "cryptography", "sqlglot.dialects.duckdb", "typer", "rich",
     "discreet.mechanisms", "discreet.noise.bits", "discreet.accounting.pld", "discreet.accounting.sampled_moments",
     "discreet.query.parser", "discreet.query.ast", "discreet.query.aggregates", "discreet.query.estimates",
     "discreet.query.calibrate", "discreet.query.contribution", "discreet.query.answer", "discreet.query.quote",

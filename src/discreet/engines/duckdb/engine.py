@@ -56,7 +56,7 @@ from discreet.engines.duckdb.files import (
 )
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
-from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, reader_of
+from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, quote_name, reader_of
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.paths import format_path, format_suffix
 from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
@@ -155,7 +155,7 @@ class DuckDB(SqlEngine):
         self.connection, self.location = connection, location or find_table(connection, table)
         self.files, self.problem = files, loaded.problem
         relation = quote_table(*self.location.qualified_name)
-        self.types = _describe_types(connection, relation)  # as they were when the source was opened and declared
+        self.types = _describe_types(connection, self.location)  # as they were when the source was opened and declared
         hidden = set(loaded.identities.values())
         readers = {name: reader_of(held, collated) for name, held in self.types.items() if name not in hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
@@ -423,9 +423,9 @@ def _add_rows(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[Any, ..
 _locks: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()
 
 
-def _describe_types(connection: duckdb.DuckDBPyConnection, relation: exp.Expr) -> dict[str, str]:
+def _describe_types(connection: duckdb.DuckDBPyConnection, location: TableLocation) -> dict[str, str]:
     try:
-        described = connection.sql(exp.select("*").from_(relation).sql(dialect="duckdb"))
+        described = connection.sql(f"SELECT * FROM {'.'.join(map(quote_name, location.qualified_name))}")
         return dict(zip(described.columns, map(str, described.types), strict=True))
     except duckdb.Error as error:
         owner_log.warning("%s", error)
