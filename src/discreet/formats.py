@@ -166,6 +166,8 @@ def format_interval(value: float, lower: float, upper: float) -> str:
     ('1,652 ± 24', '0 [0, 6]', '99.9 [98.1, 101.8]')
     >>> format_interval(40, 40, 40), format_interval(42.5, 42.5, 42.5)
     ('40 ± 0', '42.5 [42.5, 42.5]')
+    >>> format_interval(5.25, 1, inf)
+    '5.25 [1.00, inf]'
     """
     return str(_format_estimate(value, lower, upper))
 
@@ -174,7 +176,8 @@ def _format_estimate(value: float, lower: float, upper: float, reliable: bool = 
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
         symmetric = upper - value == value - lower
         return EstimateText(f"{value:,}", f"± {upper - value:,}" if symmetric else f"[{lower:,}, {upper:,}]", not reliable)
-    digits = max(0, min(9, 1 - _decimal_exponent((upper - lower) / 2))) if upper > lower else _decimals_of(value)
+    width = upper - lower
+    digits = max(0, min(9, 1 - _decimal_exponent(width / 2))) if 0 < width < inf else _decimals_of(value)
     shown, low, high = (
         _format_decimal(number, digits, rounding)
         for number, rounding in ((value, ROUND_HALF_EVEN), (lower, ROUND_FLOOR), (upper, ROUND_CEILING))
