@@ -77,6 +77,26 @@ def test_a_query_imports_what_its_session_was_opened_without() -> None:
     assert others <= imported(f"import {', '.join(sorted(others))}")
 
 
+AFTER_PAYING = f"""import sys
+{CONNECT}
+from discreet.ledger.memory import MemoryAccount
+reserve = MemoryAccount.reserve
+def spy(*args, **given):
+    paid = reserve(*args, **given)
+    global before
+    before = set(sys.modules)
+    return paid
+MemoryAccount.reserve = spy
+people.ask({COUNT!r}, epsilon=1)
+for name in before - {{"sys"}}: sys.modules.pop(name, None)
+"""
+
+
+def test_nothing_is_imported_once_a_query_is_paid() -> None:
+    """An import that failed then, for want of a file handle, would waste what was paid."""
+    assert imported(AFTER_PAYING) == {"sys"}
+
+
 def test_the_module_runs_like_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "discreet", "--version"], capture_output=True, text=True, check=True, timeout=120
