@@ -8,9 +8,8 @@ import re
 SYMBOLS = {
     "varepsilon": "ε", "epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ", "alpha": "α", "omega": "ω", "sigma": "σ",
     "pi": "π", "Delta": "Δ", "Phi": "Φ", "lambda": "λ", "le": "≤", "ge": "≥", "ne": "≠", "approx": "≈", "cdot": "·",
-    "times": "×",
-    "pm": "±", "infty": "∞", "int": "∫", "sum": "∑", "in": "∈", "to": "→", "ln": "ln", "log": "log", "exp": "exp",
-    "max": "max", "min": "min", "Pr": "Pr", "quad": "  ", "left": "", "right": "",
+    "times": "×", "pm": "±", "infty": "∞", "int": "∫", "sum": "∑", "in": "∈", "to": "→", "ln": "ln", "log": "log",
+    "exp": "exp", "max": "max", "min": "min", "Pr": "Pr", "quad": "  ",
 }  # fmt: skip
 """What each command without an argument stands for."""
 
