@@ -209,6 +209,8 @@ def test_points_and_cells_have_numbers_where_there_is_room() -> None:
     many = make_answer(["year"], [COUNT], [*rows, ((2099,), (estimate(999, 9),))]).plot().to_svg()
     assert ">700<" not in many
     assert many.count(">?<") == MAX_NUMBERS // 2
+    long = make_answer(["year"], [COUNT], [(keys, (estimate(10**9, 10**7),)) for keys, _ in rows])
+    assert {each["number"] for each in find_data(make_spec(long))} == {""}
 
 
 def test_counts_are_not_called_clipped() -> None:

@@ -18,7 +18,7 @@ from discreet.cli.app import LEARNING, PAGES, app
 from discreet.cli.formulas import to_plain_formulas
 from discreet.cli.glossary import Word, find_word, list_spellings, read_words
 from discreet.cli.options import Json
-from discreet.cli.output import print_json, print_line, print_styled
+from discreet.cli.output import print_data, print_json, print_line, print_styled
 from discreet.errors import PARAMETER_PAGES, BadParameter
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def help_(
         if "#" in name and not name.startswith("glossary#"):
             print_styled(f"The whole page: discreet help {name.partition('#')[0]}")
     else:
-        print(text, end="")
+        print_data(text)
 
 
 def to_topic(see: str) -> str:

@@ -42,7 +42,9 @@ PALE = 0.18
 MAX_PANELS, MAX_BARS, MAX_POINTS, MAX_PARTS = 12, 200, 2_000, 40
 MAX_LABEL, MAX_TITLE, MAX_TICKS = 40, 90, 16
 MAX_NUMBERS = 12
-"""Of more points or cells side by side, the numbers would run into each other."""
+"""Points or cells side by side whose numbers are printed, if these are short enough."""
+WIDTH, LETTER = 560, 5.5
+"""Of a panel with points or cells, and of a letter beside them, in pixels."""
 MIN_ORDERED = 3
 """With fewer ordered keys than these a line says no more than bars do."""
 MAX_WIDTH_RATIO = 10.0
@@ -197,16 +199,20 @@ class _Panel:
     @property
     def has_numbers(self) -> bool:
         """Whether there is room for the number of each estimate."""
-        return self.draw is _draw_bars or len({mark.place for mark in self.marks}) <= MAX_NUMBERS
+        if self.draw is _draw_bars:
+            return True
+        longest = max(len(_format_number(mark.estimate) + " ?" * (not mark.estimate.reliable)) for mark in self.marks)
+        places = len({mark.place for mark in self.marks})
+        return places <= MAX_NUMBERS and places * longest * LETTER <= WIDTH
 
-    def _label(self, estimate: Estimate) -> str:
+    def _label(self, estimate: Estimate, has_numbers: bool) -> str:
         """What stands beside an estimate."""
         doubt = "" if estimate.reliable else ", not reliable" if self.draw is _draw_bars else " ?"
-        return f"{_format_number(estimate)}{doubt}" if self.has_numbers else doubt.strip()
+        return f"{_format_number(estimate)}{doubt}" if has_numbers else doubt.strip()
 
     def to_values(self) -> list[Spec]:
         """The data of the panel: one object per estimate, in order."""
-        low, high = self.domain
+        (low, high), has_numbers = self.domain, self.has_numbers
         values = []
         for order, mark in enumerate(self.marks):
             estimate = mark.estimate
@@ -223,7 +229,7 @@ class _Panel:
                     "no_lower_end": lower == -inf,
                     "no_upper_end": upper == inf,
                     "reliable": estimate.reliable,
-                    "number": self._label(estimate),
+                    "number": self._label(estimate, has_numbers),
                     "key": mark.words,
                     "estimate": _describe_estimate(estimate),
                 }
@@ -446,7 +452,7 @@ def _draw_line(panel: _Panel) -> Spec:
     }
     text = {"baseline": "bottom", "dy": -5}
     layers = [line, *_draw_intervals(panel, {"x": x}, "y", text), points]
-    return {"width": 560, "height": 130 if panel.is_split else 240, "layer": layers}
+    return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
 
 
 def _draw_cells(panel: _Panel) -> Spec:
@@ -462,7 +468,7 @@ def _draw_cells(panel: _Panel) -> Spec:
     }
     text = {"baseline": "bottom", "dy": -5}
     layers = [box, *_draw_intervals(panel, {"x": middle}, "y", text)]
-    return {"width": 560, "height": 130 if panel.is_split else 240, "layer": layers}
+    return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
 
 
 def _value(panel: _Panel, field: str = "value") -> Spec:
