@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.app import LEARNING, PAGES, app
-from discreet.cli.formulas import to_plain_formulas
-from discreet.cli.glossary import Word, find_word, list_spellings, read_words
 from discreet.cli.options import Json
 from discreet.cli.output import print_data, print_json, print_line, print_styled
 from discreet.errors import PARAMETER_PAGES, BadParameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from discreet.cli.glossary import Word
 
 COMMANDS = {
     "account": "docs/ledger.md#accounts",  # the word; the command of this name is the former one
@@ -99,6 +99,8 @@ def find_folder() -> Path:
 
 
 def _read_page(page: str) -> str:
+    from discreet.cli.formulas import to_plain_formulas
+
     folder = find_folder()
     path = folder / f"{page}.md"
     if page == GLOSSARY and not path.exists():
@@ -107,8 +109,10 @@ def _read_page(page: str) -> str:
 
 
 @cache
-def list_words() -> dict[str, Word]:
+def list_words() -> dict[str, "Word"]:
     """The rows of the glossary, by every spelling of their names."""
+    from discreet.cli.glossary import list_spellings, read_words
+
     return {spelling: word for word in reversed(read_words(_read_page(GLOSSARY))) for spelling in list_spellings(word)}
 
 
@@ -139,6 +143,8 @@ def find_topic(text: str) -> str:
     found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_"))
     if found is not None:
         return found
+    from discreet.cli.glossary import find_word, list_spellings
+
     if (word := find_word(text, list_words())) is not None:
         name = next(each for each in list_spellings(word) if list_words()[each] is word)
         return f"{GLOSSARY}#{name.replace(' ', '-')}"
@@ -166,6 +172,8 @@ def list_commands() -> list[str]:
 
 def show_topic(text: str) -> str:
     """What `discreet help` shows: the row of the glossary, if the text is a word of it, and the page or section."""
+    from discreet.cli.glossary import find_word
+
     topic = find_topic(text)
     word = None if text.startswith("--") or "#" in text else find_word(text, list_words())
     if word is None or topic.startswith(f"{GLOSSARY}#"):
@@ -192,7 +200,7 @@ def read_topic(topic: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _read_word(word: Word) -> str:
+def _read_word(word: "Word") -> str:
     """A row of the glossary, and the section that explains it. A whole page is only named: it is long."""
     section = f"\n{read_topic(word.page)}" if "#" in word.page else ""
     return f"{word.text}{section}\nMore: discreet help {word.page.partition('#')[0]}\n"
