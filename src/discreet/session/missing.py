@@ -129,9 +129,9 @@ def format_call(options: "SourceOptions | None", missing: Missing) -> str:
         given = getattr(options, name, None)
         if given is not None and not isinstance(given, Table):
             parts[name] = str(given) if hasattr(given, "__fspath__") else given
-    added = missing.parameters()
+    added = missing.parameters() | {"epsilon": "EPSILON"}  # a session has a budget, whatever is missing
     merged = {name: _merge(parts.get(name), added.get(name)) for name in dict.fromkeys((*parts, *added))}
-    return f"connect({', '.join([shown, *(f'{name}={value}' for name, value in merged.items())])}, …)"
+    return f"connect({', '.join([shown, *(f'{name}={value}' for name, value in merged.items())])})"
 
 
 def _merge(given: Any, added: str | None) -> str:

@@ -247,7 +247,7 @@ class DuckDB(SqlEngine):
         if os.path.isdir(path):
             suffix, name, pattern = ".parquet", table or name_of_folder(path), files_of_folder(path)
         if not suffix and "=" not in path and not os.path.exists(path):
-            raise SourceRefused(_nothing_at(path), "check the path")
+            raise _nothing_at(path)
         if suffix not in READERS:
             raise SourceRefused(
                 f"{format_suffix(path, suffix)} is not a kind of file that can be read",
@@ -258,7 +258,7 @@ class DuckDB(SqlEngine):
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
             if not files:
-                raise SourceRefused(_nothing_at(path), "check the path")
+                raise _nothing_at(path)
             refuse_closed_files(files, path)
             chosen = {} if sheet is None else {"sheet": sheet}
             loaded = load(connection, name, files, kinds, units, **chosen)
@@ -453,9 +453,16 @@ def split_sheet(path: str) -> tuple[str, str | None]:
     return (path, None) if found is None or os.path.exists(path) else (found[1], found[2])
 
 
-def _nothing_at(path: str) -> str:
+_STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH)\s", re.IGNORECASE)
+
+
+def _nothing_at(path: str) -> SourceRefused:
     shown = format_path(path)
-    return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
+    if os.path.isdir(path):
+        return SourceRefused(f"{shown} holds no Parquet file", "check the path")
+    if _STATEMENT.match(path):
+        return SourceRefused(f"there is no such file: {shown}", "name the file first, and then the query")
+    return SourceRefused(f"there is no such file: {shown}", "check the path")
 
 
 def name_of_glob(source: Any) -> str | None:

@@ -31,7 +31,7 @@ from discreet.engines.base import SAYS_MORE, VALIDATE, identity_columns, owner_l
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.types import ZONED, Loaded, quote_name, quote_text, quote_texts, read_text_as
 from discreet.errors import SourceRefused
-from discreet.query.schema import Kind
+from discreet.query.schema import MAX_LISTED, Kind
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -75,7 +75,9 @@ def load_csv(
         layout = _layout_for_kinds(files, kinds)
     columns = [_column_sql(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
     if not columns:
-        raise SourceRefused("the header of this file has no declared column", "check the policy and the first line")
+        names = ", ".join(layout.names[:MAX_LISTED]) + ", …" * (len(layout.names) > MAX_LISTED)
+        reason = "the header of this file has no column of the policy, which is for another table"
+        raise SourceRefused(reason, f"the file has {names}", parameter="policy")
     numbers = [unit for unit in units if unit in layout.names and kinds.get(unit) is not Kind.TEXT]
     identities = identity_columns(numbers, layout.names)
     columns += [f"c{layout.names.index(unit)} AS {quote_name(identity)}" for unit, identity in identities.items()]
