@@ -26,6 +26,7 @@ from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.grid import check_comparable, grid_range_of
 from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_name
+from discreet.text import to_printable
 
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
@@ -181,7 +182,12 @@ def check_query(query: ast.Query, table: Table) -> None:
         raise QueryRefused(f"Rows are grouped by {len(query.groups):,} columns", f"group by at most {MAX_GROUPINGS}")
     names = Counter([*(name for name, _ in query.aggregates), *(group.name for group in query.groups)])
     for name, times in names.items():
-        if not isinstance(name, str) or times > 1:
+        if not isinstance(name, str) or not name or to_printable(name) != name:
+            raise QueryRefused(
+                f"A column of the answer has the name {str(name)[:40]!a}, which cannot be shown",
+                "give it a name of one or more printable characters",
+            )
+        if times > 1:
             raise QueryRefused(f"Two columns of the answer are called `{name}`", "give each its own name")
     for name, aggregate in query.aggregates:
         parts = [f"{name}{suffix}" for suffix in INTERVAL_SUFFIXES]
