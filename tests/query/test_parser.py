@@ -408,7 +408,7 @@ REFUSED = [
         "HAVING names `pay`, which is no column of the answer",
         "use one of `n`, or an aggregate such as COUNT(*)",
     ),
-    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer, not `0`", "write LIMIT 3"),
+    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer, not `0`", "write LIMIT 3, or leave it out"),
     ("SELECT COUNT(*) AS n FROM people AS p", 27, "An alias of a table is not supported", "write the table's own name"),
     (
         "SELECT dept, COUNT(*) AS n FROM people",

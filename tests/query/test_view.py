@@ -17,7 +17,7 @@ from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.keys import load_key
 from discreet.query import answer as answers
-from discreet.query import ast, record
+from discreet.query import ast, parser, record
 from discreet.query.answer import Answer, ExactTotals, IntervalOptions, Receipt, release
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import AnswerColumn, Estimate
@@ -453,3 +453,26 @@ def test_undeclared_keys_are_counted_as_those_that_were_paid_for() -> None:
     )
     top = asked.ask(f"{COUNTS} ORDER BY n DESC LIMIT 1", epsilon=4)
     assert "the 1 largest of 3 keys that partition selection shows by noisy n" in top.explanation
+
+
+def test_an_answer_that_is_too_wide_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are compared with each other, so a reader that took all of them first would be slow."""
+    table, read = session().table, [0]
+    read_aggregate = parser._Reader.read_aggregate
+
+    def count_calls(reader: Any, node: Any) -> Any:
+        read[0] += 1
+        return read_aggregate(reader, node)
+
+    monkeypatch.setattr(parser._Reader, "read_aggregate", count_calls)
+    sums = [f"SUM(pay + {i})" for i in range(450)]
+    shown = ", ".join(f"{each} AS s{i}" for i, each in enumerate(sums))
+    for sql in (
+        f"{COUNTS} HAVING {' AND '.join(f'{each} > 0' for each in sums)}",
+        f"{COUNTS} ORDER BY {', '.join(sums)}",
+        f"SELECT {shown} FROM people",
+    ):
+        read[0] = 0
+        with pytest.raises(QueryRefused, match="more than 300 columns"):
+            parse_sql(sql, table)
+        assert read[0] <= 301
