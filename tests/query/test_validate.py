@@ -9,7 +9,7 @@ from discreet import Neighbours, QueryRefused, col, select
 from discreet.query import aggregates, ast
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import Column, Kind, PublicTable, Table
 from tests.support.people import session
 
 PEOPLE = Table(
@@ -119,6 +119,17 @@ def test_no_two_columns_of_a_table_have_one_name(columns: str) -> None:
     grouped = " GROUP BY dept" * columns.startswith("dept")
     with pytest.raises(QueryRefused, match="another name"):
         bound_contributions(parse_sql(f"SELECT {columns} FROM people{grouped}", PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
+
+
+def test_a_name_of_two_columns_is_explained_by_names_that_mean_one() -> None:
+    number = Column(Kind.INTEGER)
+    joined = PublicTable("q", {"city": number, "id": number}, frozenset({"city"}))
+    table = Table("p", "id", {"id": number, "city": number}, public={"q": joined})
+    query = "SELECT COUNT(*) AS n FROM p JOIN q ON p.city = q.city WHERE {} > 1"
+    with pytest.raises(QueryRefused, match=r"`id` means 2 columns\. Write p\.id or q\.id"):
+        parse_sql(query.format("id"), table)
+    for name in ("p.id", "q.id"):
+        parse_sql(query.format(name), table)
 
 
 def test_edges_that_look_the_same_are_refused() -> None:
