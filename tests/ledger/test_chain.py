@@ -26,7 +26,7 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 from tests.support.jsonl_store import SCHEME
 from tests.support.ledger_locations import MEMORY

@@ -24,6 +24,7 @@ from discreet.cli.completion import (
 )
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter
+from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
@@ -262,6 +263,9 @@ def _parse_keys(text: str) -> tuple[str, tuple[KeyText, ...]]:
 
 def _parse_bounds(text: str) -> tuple[str, Any]:
     name, equals, ends = text.rpartition("=")
+    if "=" in name and "," in name:
+        parts = " ".join(f"--bounds {part}" for part in text.split(","))
+        raise BadParameter("--bounds", repr(text), "the bounds of several columns", f"repeat the flag: {parts}")
     if equals and ends == AUTO:
         return name, AUTO
     if not equals or ":" not in ends:
@@ -271,7 +275,8 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
     moments = _split_moments(ends)
     if moments is None and ends[4:5] == "-" and ends[:4].isdigit():
         raise BadParameter("--bounds", repr(text), "not two dates", f"write --bounds {name}=2024-01-01:2024-12-31")
-    return name, moments or parse_range(ends, "--bounds")
+    with about_column(name):
+        return name, moments or parse_range(ends, "--bounds")
 
 
 def _split_moments(text: str) -> tuple[str, str] | None:

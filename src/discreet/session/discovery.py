@@ -13,7 +13,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from math import floor
 from typing import TypeAlias
@@ -30,6 +30,7 @@ from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key, Kind, Table
+from discreet.session.discovery_state import DiscoveredBounds, DiscoveryState
 from discreet.session.executor import Executor, RunOptions
 from discreet.units import Neighbours
 
@@ -42,21 +43,6 @@ DETECTION_CONFIDENCE = 0.99
 
 STEP_CONFIDENCE = 0.95
 """The confidence of the intervals of a step on the way to an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoveredBounds:
-    """The bounds of a column, and what was paid for them."""
-
-    column: str
-    bounds: tuple[Fraction, Fraction]
-    event: Composition
-    amount: Fraction  # in the account's currency
-    reference: LedgerReference
-
-    def __str__(self) -> str:
-        low, high = map(format_rational, self.bounds)
-        return f"The bounds of {self.column} were discovered privately, as part of the cost: {low} to {high}."
 
 
 def build_bounds_query(column: str, table: Table) -> ast.Query:
@@ -167,15 +153,6 @@ def combine_costs(calibrator: Calibrator, answer: Answer, steps: Sequence[PaidSt
     cost = replace(answer.cost, event_or_bounds=Bounds(epsilon, epsilon), amount=amount)
     event = compose(*(step.event for step in steps), answer.event)
     return replace(answer, event=event, cost=cost, explanation=" ".join([answer.explanation, *map(str, steps)]))
-
-
-@dataclass(slots=True)
-class DiscoveryState:
-    """What a session has discovered: the one part of it that changes."""
-
-    bounds: dict[str, DiscoveredBounds] = field(default_factory=dict)
-    columns_by_query: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(default_factory=dict)
-    """The columns whose bounds a query had to discover when it was first asked."""
 
 
 @dataclass(frozen=True, slots=True)
