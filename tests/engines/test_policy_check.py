@@ -214,6 +214,15 @@ def test_dates_outside_of_their_bounds_are_counted(tmp_path: Path) -> None:
     assert check.found == "1 rows (16.7%) are below and 2 rows (33.3%) above; they are clipped"
 
 
+@pytest.mark.parametrize(("lower", "upper", "below", "above"), [(0.5, 2.5, 3, 1), (-0.5, 2, 2, 1), (-1.5, -0.5, 1, 4)])
+def test_fractional_bounds_of_integers_are_counted_as_they_clip(lower: float, upper: float, below: int, above: int) -> None:
+    pay = Column(Kind.INTEGER).with_bounds(lower, upper)
+    people = pd.DataFrame({"id": range(6), "pay": [-2, -1, 0, 1, 2, 3]})
+    declared = Table("people", "id", {"id": Column(Kind.INTEGER), "pay": pay}, unique=True)
+    [check] = [each for each in check_policy(people, declared) if each.declared.startswith("bounds")]
+    assert [part.split()[0] for part in check.found.split(" and ")] == [str(below), str(above)]
+
+
 # -- what else the owner may want to know ----------------------------------------------------------------------------------
 
 

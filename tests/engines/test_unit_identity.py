@@ -228,9 +228,33 @@ def test_units_finer_than_they_are_read_are_told_apart_or_refused(tmp_path: Path
     for source, table in ((tmp_path / "old.parquet", "old"), (pa.table({"id": days}), "days")):
         with pytest.raises(BadParameter, match="different units could be read as the same"):
             connect(source, table=table, unit="id", epsilon=1)
+    encoded = days.dictionary_encode()
+    frames = [pa.table({"id": encoded}), *(pd.DataFrame({"id": pd.arrays.ArrowExtensionArray(a)}) for a in (days, encoded))]
+    for source in frames:
+        with pytest.raises(BadParameter, match="different units could be read as the same"):
+            connect(source, table="days", unit="id", epsilon=1)
     large = pd.DataFrame({"id": [2.0**60, 2.0**60 + 512], "v": 1})
     with pytest.raises(SourceRefused, match="floats"):
         connect(large, table="people", policy=policy(Kind.INTEGER), epsilon=1)
+
+
+ONE, TENTH = np.longdouble(1), np.longdouble("0.1")
+NUMBERS: list[list[Any]] = [  # cells of one value in a list
+    [1, 1.0, ONE, np.float32(1), Decimal("1"), Decimal("1.0"), Decimal("100e-2")], [0, -0.0, Decimal("-0"), Decimal("0.00")],
+    [np.nextafter(ONE, np.longdouble(2))], [np.nextafter(ONE, np.longdouble(0))], [0.1, Decimal("0.1"), Decimal("0.10")],
+    [TENTH], [np.nextafter(TENTH, ONE)], [np.longdouble(2) ** 63 + 1, 2**63 + 1, Decimal(2**63 + 1)], [100, Decimal("1e2")],
+    [np.longdouble(2) ** -16000], [np.longdouble(2) ** -16001], [-TENTH], [float("inf")],
+]  # fmt: skip
+
+
+def test_numbers_are_one_unit_exactly_if_they_are_equal() -> None:
+    texts = [{read_cell(cell) for cell in cells} for cells in NUMBERS]
+    assert [len(each) for each in texts] == [1] * len(NUMBERS)
+    assert len(set.union(*texts)) == len(NUMBERS)
+    cells = [cell for cells in NUMBERS for cell in cells]
+    frame = pd.DataFrame({"id": pd.Series(cells, dtype=object), "v": 1})
+    distinct = connect(frame, table="people", policy=policy(Kind.INTEGER), epsilon=1)
+    assert count(distinct, "SELECT COUNT(DISTINCT id) AS n FROM people") == len(NUMBERS)
 
 
 class Hostile(str):

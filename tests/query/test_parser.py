@@ -428,6 +428,11 @@ def test_a_refusal_quotes_what_was_written_and_says_what_works(query: str, colum
     assert (refusal.value.line, refusal.value.column) == (1, column)
 
 
+def test_limit_all_is_refused_as_it_is_written() -> None:
+    with pytest.raises(QueryRefused, match="LIMIT takes an integer of at least 1, not `ALL`"):
+        parse_sql(f"{COUNT} LIMIT ALL", STAFF)
+
+
 def test_long_tokens_are_cut_in_a_refusal() -> None:
     with pytest.raises(QueryRefused) as refusal:
         parse_sql(f"{COUNT} WHERE pay = {'1' * 10_000}", STAFF)

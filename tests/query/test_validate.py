@@ -9,7 +9,7 @@ from discreet import Neighbours, QueryRefused, col, select
 from discreet.query import aggregates, ast
 from discreet.query.contribution import bound_contributions
 from discreet.query.parser import parse_sql
-from discreet.query.schema import Column, Kind, Table
+from discreet.query.schema import Column, Kind, PublicTable, Table
 from tests.support.people import session
 
 PEOPLE = Table(
@@ -121,6 +121,34 @@ def test_no_two_columns_of_a_table_have_one_name(columns: str) -> None:
         bound_contributions(parse_sql(f"SELECT {columns} FROM people{grouped}", PEOPLE), PEOPLE, Neighbours.ADD_REMOVE)
 
 
+def test_a_name_of_two_columns_is_explained_by_names_that_mean_one() -> None:
+    number = Column(Kind.INTEGER)
+    joined = PublicTable("q", {"city": number, "id": number}, frozenset({"city"}))
+    table = Table("p", "id", {"id": number, "city": number}, public={"q": joined})
+    query = "SELECT COUNT(*) AS n FROM p JOIN q ON p.city = q.city WHERE {} > 1"
+    with pytest.raises(QueryRefused, match=r"`id` means 2 columns\. Write p\.id or q\.id"):
+        parse_sql(query.format("id"), table)
+    for name in ("p.id", "q.id"):
+        parse_sql(query.format(name), table)
+
+
 def test_edges_that_look_the_same_are_refused() -> None:
     with pytest.raises(QueryRefused, match="12 digits"):
         col("pay").histogram(1, "1.0000000000001", "1.0000000000002")
+
+
+@pytest.mark.parametrize("name", ["", "\0", "n\ud800", "n\nm", "n\u202em", "\u2028", "\x1b[2J"], ids=ascii)
+def test_names_that_cannot_be_shown_are_refused_before_they_are_charged(name: str) -> None:
+    """In Python, in SQL and in a query as it is: an answer is printed, and its names are recorded."""
+    asked = session()
+    count = aggregates.CountRows()
+    built: list[Any] = [
+        select(**{name: count}), select(n=count).group_by(**{name: col("dept")}),
+        select(n=count).having(col("n") > 1, **{name: count}), ast.Query("people", ((name, count),)),
+        f'SELECT COUNT(*) AS "{name}" FROM people', f'SELECT dept AS "{name}", COUNT(*) AS n FROM people GROUP BY dept',
+    ]  # fmt: skip
+    for query in built:
+        for call in (asked.quote, asked.ask):
+            with pytest.raises(QueryRefused):
+                call(query, epsilon=1)
+    assert asked.budget.remaining == 10

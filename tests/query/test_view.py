@@ -17,7 +17,7 @@ from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
 from discreet.ledger.keys import load_key
 from discreet.query import answer as answers
-from discreet.query import ast, record
+from discreet.query import ast, parser, record
 from discreet.query.answer import Answer, ExactTotals, IntervalOptions, release
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import AnswerColumn, Estimate
@@ -59,34 +59,43 @@ def measure_equal_groups(aggregate: str, exact: tuple[int, ...]) -> tuple[Measur
     return measurement, ExactTotals([(exact, (key,)) for key in EQUAL_KEYS], {})
 
 
-def count_top_covered(measurement: Measurement, exact: ExactTotals, truth: float, *, joint: bool = False) -> int:
-    """In how many of the draws the interval of the largest noisy value holds the truth."""
+def count_top_covered(
+    measurement: Measurement, exact: ExactTotals, truth: float, *, joint: bool = False, limit: int | None = 1
+) -> int:
+    """In how many of the draws the interval of the largest noisy value, in the first row, holds the truth."""
     bits, held = seeded_bits(21), 0
     [name] = [name for name, _ in measurement.bounded.query.aggregates]
-    top = ast.View(order_by=(ast.SortKey(name, descending=True),), limit=1)
+    top = ast.View(order_by=(ast.SortKey(name, descending=True),), limit=limit)
     for _ in range(DRAWS):
         answer = release(measurement, exact, Receipt(1, measurement.event), simultaneous=joint, bits=bits).apply_view(top)
-        [(_, (estimate,))] = answer.rows
+        (_, (estimate,)), *_ = answer.rows
         held += estimate.lower <= truth <= estimate.upper
         assert answer.simultaneous
     return held
 
 
-def test_the_interval_of_the_largest_group_holds_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+FIRST_ROW = pytest.mark.parametrize("limit", [pytest.param(1, id="LIMIT 1"), pytest.param(None, id="sorted")])
+
+
+@FIRST_ROW
+def test_the_interval_of_the_largest_group_holds_as_often_as_it_says(
+    limit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measurement, exact = measure_equal_groups("COUNT(*) AS n", (500,))
-    assert covers_enough(count_top_covered(measurement, exact, 500), DRAWS, Fraction(19, 20))
+    assert covers_enough(count_top_covered(measurement, exact, 500, limit=limit), DRAWS, Fraction(19, 20))
 
     # the mutant: intervals that hold for a fixed row, presented as those of the row that was selected
     def present_as_joint(answer: Answer) -> Any:
         return answer.rows, tuple(replace(column, joint_margin=Fraction(0)) for column in answer.schema)
 
     monkeypatch.setattr(answers.postprocess, "widen_intervals", present_as_joint)
-    assert not covers_enough(count_top_covered(measurement, exact, 500), DRAWS, Fraction(19, 20))
+    assert not covers_enough(count_top_covered(measurement, exact, 500, limit=limit), DRAWS, Fraction(19, 20))
 
 
-def test_the_interval_of_the_largest_average_holds_if_it_was_measured_jointly() -> None:
+@FIRST_ROW
+def test_the_interval_of_the_largest_average_holds_if_it_was_measured_jointly(limit: int | None) -> None:
     measurement, exact = measure_equal_groups("AVG(age) AS n", (0, 500))  # the centre of the range is 50
-    assert covers_enough(count_top_covered(measurement, exact, 50, joint=True), DRAWS, Fraction(19, 20))
+    assert covers_enough(count_top_covered(measurement, exact, 50, joint=True, limit=limit), DRAWS, Fraction(19, 20))
 
 
 def test_widened_intervals_are_those_of_simultaneous_ones() -> None:
@@ -161,20 +170,47 @@ def test_aggregates_that_only_a_view_needs_are_quoted_paid_and_not_shown() -> No
     assert asked.budget.remaining == 1
 
 
-def test_intervals_that_cannot_be_widened_are_measured_jointly_or_said_to_be_conditional() -> None:
+@pytest.mark.parametrize("cut", [" LIMIT 1", ""])
+def test_intervals_that_cannot_be_widened_are_measured_jointly_or_said_to_be_conditional(cut: str) -> None:
     first, second = session(), session()
-    jointly = first.ask(f"{MEANS} ORDER BY mean LIMIT 1", epsilon=1)
+    assert any("come first" in note for note in first.quote(f"{MEANS} ORDER BY mean{cut}", epsilon=1).notes)
+    jointly = first.ask(f"{MEANS} ORDER BY mean{cut}", epsilon=1)
     assert jointly.simultaneous
     assert "hold together over all rows of the whole answer" in jointly.explanation
     assert first.ask(MEANS, epsilon=1).simultaneous  # a recorded answer may promise more than is asked
     second.ask(MEANS, epsilon=1)
-    after = second.ask(f"{MEANS} ORDER BY mean LIMIT 1", epsilon=1)
+    after = second.ask(f"{MEANS} ORDER BY mean{cut}", epsilon=1)
     assert not after.simultaneous
     assert "the intervals of mean are conditional" in after.explanation
+    assert "the intervals of mean are conditional" in " ".join(after.plot().spec["title"]["subtitle"])
     assert second.budget.remaining == 9
-    assert "conditional" not in second.ask(f"{MEANS} ORDER BY dept LIMIT 1", epsilon=1).explanation  # keys are not noisy
+    assert "conditional" not in second.ask(f"{MEANS} ORDER BY dept{cut}", epsilon=1).explanation  # keys are not noisy
     with pytest.raises(BadParameter, match="simultaneous is True: this query was answered before, with False"):
-        second.ask(f"{MEANS} ORDER BY mean LIMIT 1", epsilon=1, simultaneous=True)
+        second.ask(f"{MEANS} ORDER BY mean{cut}", epsilon=1, simultaneous=True)
+
+
+def test_an_answer_of_one_row_has_no_first_row() -> None:
+    answer = session().ask("SELECT COUNT(*) AS n, AVG(pay) AS mean FROM people ORDER BY n", epsilon=1)
+    assert not answer.simultaneous
+    assert "come first" not in answer.explanation
+
+
+def test_a_view_after_a_view_keeps_its_order_also_by_columns_that_are_hidden() -> None:
+    asked = session()
+    for order in ("SUM(pay)", "SUM(pay) DESC", "SUM(pay) DESC, dept", "dept DESC"):
+        whole = asked.ask(f"{COUNTS} ORDER BY {order}", epsilon=1)
+        for rows in (1, 2):
+            cut = asked.ask(f"{COUNTS} ORDER BY {order} LIMIT {rows}", epsilon=1)
+            assert whole.limit(rows).rows == cut.rows == whole.rows[:rows]
+            assert whole.limit(rows).view == cut.view
+        assert whole.explanation.count(answers.JOINT_NOTE) == whole.limit(1).explanation.count(answers.JOINT_NOTE) <= 1
+        assert [keys for keys, _ in whole.having(col("n") > -(10**6)).limit(1).rows] == [whole.rows[0][0]]
+        by_count = [keys for keys, _ in asked.ask(f"{COUNTS} ORDER BY n, {order}", epsilon=1).rows]
+        assert [keys for keys, _ in whole.order_by("n").limit(2).rows] == by_count[:2]
+    assert (
+        "the 1 smallest of 3 groups by noisy sum(pay)"
+        in asked.ask(f"{COUNTS} ORDER BY SUM(pay)", epsilon=1).limit(1).explanation
+    )
 
 
 def test_a_ledger_records_and_certifies_the_whole_answer(charged_folder: Path) -> None:
@@ -418,3 +454,26 @@ def test_undeclared_keys_are_counted_as_those_that_were_paid_for() -> None:
     )
     top = asked.ask(f"{COUNTS} ORDER BY n DESC LIMIT 1", epsilon=4)
     assert "the 1 largest of 3 keys that partition selection shows by noisy n" in top.explanation
+
+
+def test_an_answer_that_is_too_wide_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are compared with each other, so a reader that took all of them first would be slow."""
+    table, read = session().table, [0]
+    read_aggregate = parser._Reader.read_aggregate
+
+    def count_calls(reader: Any, node: Any) -> Any:
+        read[0] += 1
+        return read_aggregate(reader, node)
+
+    monkeypatch.setattr(parser._Reader, "read_aggregate", count_calls)
+    sums = [f"SUM(pay + {i})" for i in range(450)]
+    shown = ", ".join(f"{each} AS s{i}" for i, each in enumerate(sums))
+    for sql in (
+        f"{COUNTS} HAVING {' AND '.join(f'{each} > 0' for each in sums)}",
+        f"{COUNTS} ORDER BY {', '.join(sums)}",
+        f"SELECT {shown} FROM people",
+    ):
+        read[0] = 0
+        with pytest.raises(QueryRefused, match="more than 300 columns"):
+            parse_sql(sql, table)
+        assert read[0] <= 301

@@ -154,15 +154,18 @@ def test_accounts_without_a_common_parent_are_named_once_both_are_about_the_same
     assert "no parent in common" not in repr(first), "the other account has no debit yet"
     first.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2))
     second = open_session(charged_folder, "pure")
-    [said] = [note for note in second.notes if "no parent in common" in note]
+    [said] = second.account_notes
     assert said == (
         'Account "pure" has no parent in common with "hr". If they cover the same people, their budgets add up to ε = 4 at '
         "δ = 1e-6. Accounts that are opened under a common parent share its budget."
     )
     assert said in second.quote(BY_DEPARTMENT, epsilon=Fraction(1, 2)).notes
-    assert said in second.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2)).explanation
+    assert "no parent in common" in repr(second)
+    answer = second.ask(BY_DEPARTMENT, epsilon=Fraction(1, 2))
+    for shared in (answer.explanation, repr(answer), answer.to_json(), answer._repr_html_(), str(answer.plot().spec)):
+        assert "hr" not in shared, "an answer is shared with others than who asked"
     other_unit = open_session(charged_folder, "pure", neighbours="replace")
-    assert not any("no parent in common" in note for note in other_unit.notes), "its debits are about another relation"
+    assert not other_unit.account_notes, "its debits are about another relation"
 
 
 def test_a_child_has_no_more_than_its_parents_allow(charged_folder: Path) -> None:
@@ -172,7 +175,7 @@ def test_a_child_has_no_more_than_its_parents_allow(charged_folder: Path) -> Non
     child, sister = open_session(charged_folder, "child"), open_session(charged_folder, "sister")
     assert float(child.remaining) == float(child.budget.epsilon) == 1
     sister.ask(BY_DEPARTMENT, epsilon=float(sister.remaining) - Fraction(1, 100))
-    assert not any("no parent in common" in note for note in child.notes), "the sister has the same parent"
+    assert not child.account_notes, "the sister has the same parent"
     assert 0 < float(child.remaining) < float(child.budget.epsilon) == 1
     assert f'Capped by "hr": remaining: ε = {format_down(child.remaining.epsilon, 3)} at δ = 1e-6, ' in repr(child)
     with pytest.raises(BudgetExceeded):

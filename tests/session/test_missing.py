@@ -9,6 +9,7 @@ import pytest
 from discreet import BadParameter, QueryRefused, connect
 from discreet.errors import MissingDeclarations
 from discreet.query.builder import col, count, select
+from discreet.session.missing import Missing, to_shell
 from tests.support.console import run
 
 QUERY = "SELECT dept, AVG(pay) AS m, SUM(age) AS s, COUNT(*) AS n FROM people WHERE age > 30 GROUP BY dept"
@@ -103,3 +104,12 @@ def test_the_years_of_a_date_are_listed_from_its_bounds(tmp_path: Path) -> None:
         session.ask("SELECT YEAR(day) AS y, COUNT(*) AS n FROM people GROUP BY YEAR(day)", epsilon=0.5)
     assert missing.value.missing == ("bounds",)
     assert "bounds={'day': (LOW, HIGH)}" in missing.value.command
+
+
+@pytest.mark.parametrize("address", ["host=h password=secret", "postgresql://u:secret@h/d", "password=secret host=h"])
+@pytest.mark.parametrize("before", ["", "--ledger=", "--source=", "--public=cities=", "cities="])
+def test_no_word_of_a_command_repeats_an_address(before: str, address: str) -> None:
+    error = MissingDeclarations("a unit is missing", ("unit",), "", (), (Missing(unit=True), "a unit is missing"))
+    shown = str(to_shell(error, ["ask", f"{before}{address}", "--max-rows=2"]))
+    assert "secret" not in shown
+    assert "--max-rows=2" in shown

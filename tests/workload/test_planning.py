@@ -250,3 +250,12 @@ def test_a_ledger_that_does_not_exist_yet_is_assumed_and_never_charged(tmp_path:
     assert not real.assumed
     assert real.measurements == assumed.measurements  # what was assumed is what is charged
     assert real.charge == assumed.charge
+
+
+def test_a_plan_says_which_queries_measure_the_same() -> None:
+    whole = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+    same = [WorkloadQuery(name="all", sql=whole), WorkloadQuery(name="top", sql=f"{whole} ORDER BY n DESC LIMIT 1")]
+    other = WorkloadQuery(name="young", sql=whole.replace("GROUP", "WHERE age < 30 GROUP"))
+    [said] = plan_workload(make_workload(*same, other)).notes
+    assert "The queries all, top measure the same, and each is charged" in said
+    assert plan_workload(make_workload(same[1], other)).notes == ()

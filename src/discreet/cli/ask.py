@@ -31,7 +31,7 @@ from discreet.cli.options import (
     Weight,
     takes_source,
 )
-from discreet.cli.output import print_chart, print_data, print_styled, show_progress
+from discreet.cli.output import print_chart, print_data, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
 from discreet.session.options import SourceOptions
 
@@ -98,6 +98,8 @@ def ask(
         currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot,
     )  # fmt: skip
     session, cost = arguments.open_session(options)
+    for note in session.account_notes:
+        print_warning(note)
     if consistent:
         _check_additive(session, sql)
     certificate = _open_certificate(release, ledger, key)

@@ -63,6 +63,11 @@ def print_styled(text: str, style: str = "dim") -> None:
     Console(highlight=False).print(Text(to_printable(text), style=style))
 
 
+def print_warning(text: str) -> None:
+    """Print a note for who runs the command, on stderr: it is no part of the output."""
+    print(to_printable(text), file=sys.stderr)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table for a person: the first column aligned left, the others right."""
     from rich.console import Console

@@ -179,15 +179,19 @@ class IntervalOptions:
 
 
 CLIPPED = "Each interval contains the clipped statistic"
-JOINT_NOTE = "Noisy values decided which rows are shown, so the intervals hold together over all rows of the whole answer."
+JOINT_NOTE = (
+    "Noisy values decided which rows are shown or come first, so the intervals hold together over all rows of the whole "
+    "answer."
+)
 
 
 def explain_conditional(columns: Sequence[str]) -> str:
     """Say that the intervals of selected rows promise nothing about these rows."""
     return (
-        f"Noisy values decided which rows are shown: the intervals of {', '.join(columns)} are conditional on that, so they "
-        "miss more often than stated, and so do their marks of reliability. Intervals that hold for selected rows are "
-        "simultaneous ones (simultaneous=True, --simultaneous), which a recorded answer has if it was asked for them first."
+        f"Noisy values decided which rows are shown or come first: the intervals of {', '.join(columns)} are conditional on "
+        "that, so they miss more often than stated, and so do their marks of reliability. Intervals that hold for selected "
+        "rows are simultaneous ones (simultaneous=True, --simultaneous), which a recorded answer has if it was asked for "
+        "them first."
     )
 
 
@@ -347,7 +351,11 @@ class Answer:
         return self.apply_view(View(having=to_condition(condition).node))
 
     def order_by(self, *columns: str, descending: bool = False, nulls_first: bool = False) -> "Answer":
-        """Sort the rows by keys and noisy values; rows that tie stay as they were. Post-processing."""
+        """Sort the rows by keys and noisy values; rows that tie stay as they were. Post-processing.
+
+        The first of the rows that noisy values sort are selected by their noise: intervals hold together over the whole
+        answer, or the answer says that they do not.
+        """
         return self.apply_view(View(order_by=to_sort_keys(columns, descending, nulls_first)))
 
     def limit(self, rows: int, offset: int = 0) -> "Answer":
@@ -373,16 +381,18 @@ class Answer:
     def apply_view(self, view: View) -> "Answer":
         """Show the rows and columns of a view. `query.view` has the proof for the intervals of rows that noise selects."""
         sorted_by = (*view.order_by, *self.view.order_by)
-        combined = replace(view, order_by=sorted_by) if view.limit is not None or view.offset else view
-        shown = select_rows(self.groups, self.columns, self.rows, combined, keys_selected=self.keys_selected)
-        selected = combined.selects_by_noise(self.groups)
+        shown = select_rows(
+            self.groups, self.columns, self.rows, view, keys_selected=self.keys_selected, sorted_before=self.view.order_by
+        )
+        selected = replace(view, order_by=sorted_by).selects_by_noise(self.groups)
         whole = self._widen() if selected else self
         kept = [i for i, name in enumerate(self.columns) if name not in view.hidden]
         rows = tuple((keys, tuple(row[i] for i in kept)) for keys, row in (whole.rows[place] for place in shown.places))
         conditional = [whole.columns[i] for i in kept if whole.schema[i].joint_margin is None]
         notes = [shown.explanation] if shown.explanation else []
         if selected:
-            notes.append(explain_conditional(conditional) if conditional else JOINT_NOTE)
+            note = explain_conditional(conditional) if conditional else JOINT_NOTE
+            notes += [] if note in self.view_note else [note]
         havings = tuple(each for each in (self.view.having, view.having) if each is not None)
         done = View(
             havings[0] if len(havings) == 1 else All(havings) if havings else None, sorted_by,
@@ -477,8 +487,8 @@ def add_joint_margins(answer: Answer, measurement: Measurement) -> Answer:
 
 
 def measures_jointly(measurement: Measurement) -> bool:
-    """Return whether intervals must be simultaneous from the start: where noisy values select the rows that are shown, and
-    the intervals of some shown column cannot be widened afterwards."""
+    """Return whether intervals must be simultaneous from the start: where noisy values select or sort the rows, and the
+    intervals of some shown column cannot be widened afterwards."""
     query = measurement.bounded.query
     shown = [aggregate for name, aggregate in query.aggregates if name not in query.view.hidden]
     return query.selects_by_noise and any(aggregate.depends_on_size for aggregate in shown)

@@ -349,10 +349,9 @@ class View:
         return self.having is not None or self.limit is not None or self.offset > 0
 
     def selects_by_noise(self, keys: "tuple[str, ...]") -> bool:
-        """Return whether noisy values decide which rows are shown. `keys` are the names of the group keys, which are not
-        noisy."""
-        cuts = self.limit is not None or self.offset > 0
-        used = {key.column for key in self.order_by} if cuts else set()
+        """Return whether noisy values decide which rows are shown, or which come first. `keys` are the names of the group
+        keys, which are not noisy; without any there is one row, and nothing to sort."""
+        used = {key.column for key in self.order_by} if keys else set()
         if self.having is not None:
             used |= columns_in(self.having)
         return not used <= set(keys)
@@ -389,7 +388,7 @@ class Query:
 
     @property
     def selects_by_noise(self) -> bool:
-        """Whether noisy values decide which rows of the answer are shown."""
+        """Whether noisy values decide which rows of the answer are shown, or which come first."""
         return self.view.selects_by_noise(tuple(group.name for group in self.groups))
 
 

@@ -48,6 +48,7 @@ from discreet.query.validate import (
     MAX_CONSTANT,
     MAX_DIGITS,
     Scope,
+    check_column_count,
     check_condition,
     check_edges,
     check_size,
@@ -266,6 +267,7 @@ class _Reader:
                 groups[value] = name
             elif isinstance(value, ast.Aggregate):
                 aggregates[name] = value
+                check_column_count(len(aggregates))
         if not aggregates:
             raise make_refusal(
                 select, "The query has no aggregate, and rows are private", "add COUNT(*), SUM(column) or AVG(column)"
@@ -843,6 +845,7 @@ class _ViewReader:
         name = node.sql(dialect="duckdb").lower()
         if name in (*(known for known, _ in self.query.aggregates), *(group.name for group in self.query.groups)):
             raise make_refusal(node, f"Another column is called `{name}`", "give that one another name with AS")
+        check_column_count(len(self.query.aggregates) + 1)
         self.query = replace(self.query, aggregates=(*self.query.aggregates, (name, aggregate)))
         return name
 
@@ -864,9 +867,10 @@ class _ViewReader:
         literal = node.expression
         rows = _read_number(literal) if isinstance(literal, exp.Literal) and not literal.is_string else None
         if rows is None or rows.denominator != 1 or rows < (clause == "limit"):
+            written = literal.name.upper() if isinstance(literal, exp.Var) else quote_node(literal)  # LIMIT ALL
             raise make_refusal(
                 literal,
-                f"{clause.upper()} takes an integer of at least {int(clause == 'limit')}, not `{quote_node(literal)}`",
+                f"{clause.upper()} takes an integer of at least {int(clause == 'limit')}, not `{written}`",
                 f"write {clause.upper()} 3",
             )
         return int(rows)

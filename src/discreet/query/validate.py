@@ -26,6 +26,7 @@ from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.grid import check_comparable, grid_range_of
 from discreet.query.schema import Kind, PublicTable, Table, accepts, suggest_name
+from discreet.text import to_printable
 
 MAX_COLUMNS = 300
 MAX_GROUPINGS = 20
@@ -84,7 +85,9 @@ class Scope:
     def explain_name(self, name: str, found: list[str]) -> tuple[str, str]:
         """Return what is wrong with a name that means none of the columns, or several, and what to write."""
         if found:
-            return f"The name `{name}` means {len(found)} columns", f"write {' or '.join(found)}"
+            joined = {f"{join.table}.{name}" for join in self.joins for name in self.table.public[join.table].columns}
+            full = [column if column in joined else f"{self.table.name}.{column}" for column in found]
+            return f"The name `{name}` means {len(found)} columns", f"write {' or '.join(full)}"
         return f"The column `{name}` is not declared", suggest_name(name, self.table.columns)
 
 
@@ -168,6 +171,12 @@ def _count_nodes(part: object, counted: dict[int, int], room: int) -> int:
     return counted[id(part)]
 
 
+def check_column_count(columns: int) -> None:
+    """Refuse an answer that is too wide, while it is read: what follows compares its columns with each other."""
+    if columns > MAX_COLUMNS:
+        raise QueryRefused(f"The answer has more than {MAX_COLUMNS} columns", f"ask for at most {MAX_COLUMNS} at once")
+
+
 def check_query(query: ast.Query, table: Table) -> None:
     """Refuse a query that is not a total function of every possible row of the table, which has the joined columns."""
     check_size(query)
@@ -175,13 +184,17 @@ def check_query(query: ast.Query, table: Table) -> None:
         raise QueryRefused(f"The table `{query.table}` is not known", f"query `{table.name}`")
     if not query.aggregates:
         raise QueryRefused("The query has no aggregate, and rows are private", "add a count, a sum or an average")
-    if len(query.aggregates) > MAX_COLUMNS:
-        raise QueryRefused(f"The answer has {len(query.aggregates):,} columns", f"ask for at most {MAX_COLUMNS} at once")
+    check_column_count(len(query.aggregates))
     if len(query.groups) > MAX_GROUPINGS:
         raise QueryRefused(f"Rows are grouped by {len(query.groups):,} columns", f"group by at most {MAX_GROUPINGS}")
     names = Counter([*(name for name, _ in query.aggregates), *(group.name for group in query.groups)])
     for name, times in names.items():
-        if not isinstance(name, str) or times > 1:
+        if not isinstance(name, str) or not name or to_printable(name) != name:
+            raise QueryRefused(
+                f"A column of the answer has the name {str(name)[:40]!a}, which cannot be shown",
+                "give it a name of one or more printable characters",
+            )
+        if times > 1:
             raise QueryRefused(f"Two columns of the answer are called `{name}`", "give each its own name")
     for name, aggregate in query.aggregates:
         parts = [f"{name}{suffix}" for suffix in INTERVAL_SUFFIXES]

@@ -5,8 +5,9 @@ parts of one recorded answer.
 
 **Intervals of selected rows.** An interval that contains its statistic with probability 1 − α does so for a row that is
 fixed beforehand. A row that was chosen by its noisy value was chosen by its noise: of 20 equal groups the largest noisy
-count is the one whose noise is largest, and its own interval misses far more often than α. So where noisy values decide
-which rows are shown, the intervals of the answer become simultaneous.
+count is the one whose noise is largest, and its own interval misses far more often than α. An order by noisy values selects
+as LIMIT does: readers look at the first rows, and charts and printed tables end after so many. So where noisy values decide
+which rows are shown, or which come first, the intervals of the answer become simultaneous.
 
 **Proof** that simultaneous intervals hold for selected rows. Let E be the event that every interval of the *whole* answer
 contains its statistic; simultaneous intervals are calibrated so that P(E) ≥ 1 − α. The rows shown are a subset of the whole
@@ -19,6 +20,7 @@ recorded: they are simultaneous if they were measured so, and otherwise the answ
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.errors import BadParameter, QueryRefused
@@ -107,8 +109,9 @@ def explain_view(query: ast.Query) -> tuple[str, ...]:
     notes = [f"Measured for HAVING or ORDER BY, and not shown: {', '.join(query.view.hidden)}."] if query.view.hidden else []
     if query.selects_by_noise:
         notes.append(
-            "Noisy values decide which rows are shown, so the answer's intervals hold together over all rows and are wider "
-            "than each ± here. All ORDER BY, LIMIT and HAVING of the same query are one measurement, and are charged once."
+            "Noisy values decide which rows are shown or come first, so the answer's intervals hold together over all rows "
+            "and are wider than each ± here. All ORDER BY, LIMIT and HAVING of the same query are one measurement, and are "
+            "charged once."
         )
     return tuple(notes)
 
@@ -124,9 +127,16 @@ class ShownRows(NamedTuple):
 
 
 def select_rows(
-    groups: tuple[str, ...], columns: tuple[str, ...], rows: AnswerRows, view: ast.View, *, keys_selected: bool
+    groups: tuple[str, ...],
+    columns: tuple[str, ...],
+    rows: AnswerRows,
+    view: ast.View,
+    *,
+    keys_selected: bool,
+    sorted_before: tuple[ast.SortKey, ...] = (),
 ) -> ShownRows:
-    """Filter, sort and cut the rows of an answer. Rows that tie stay in the order of the whole answer, which is public.
+    """Filter, sort and cut the rows of an answer. Rows that tie stay in the order that they have: that of the whole answer,
+    which is public, or the one of `sorted_before`, whose columns may be hidden by now.
 
     How many rows the whole answer has is public too: the declared keys, or those that partition selection paid for.
     """
@@ -151,6 +161,8 @@ def select_rows(
         present.sort(key=lambda each: each[0][key.column], reverse=key.descending)
         records = [*missing, *present] if key.nulls_first else [*present, *missing]
     shown = records[view.offset :] if view.limit is None else records[view.offset : view.offset + view.limit]
+    if view.limit is not None or view.offset:
+        view = replace(view, order_by=(*view.order_by, *sorted_before))
     notes += _explain_order(view, groups, len(shown), total, what)
     explanation = f"Shown: {'; '.join(notes)} (post-processing)." if notes else ""
     return ShownRows(tuple(place for _, place in shown), explanation)

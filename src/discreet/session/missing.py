@@ -109,9 +109,22 @@ def to_shell(error: MissingDeclarations, words: Sequence[str]) -> MissingDeclara
     """Return the same error for a shell: the command as it was typed, and the flags that it lacks."""
     details: Any = error.details
     missing, problem = details
-    safe = ["SOURCE" if _may_be_address(word) else word for word in words]
+    safe = [_hide_address(word) for word in words]
     command = shlex.join(["discreet", *safe, *missing.flags()])
     return MissingDeclarations(problem, error.missing, command, missing.alternatives(in_shell=True), error.details)
+
+
+def _hide_address(word: str) -> str:
+    """Return a word of a command without an address, which may also be the value in --flag=value and NAME=value.
+
+    >>> [_hide_address(word) for word in ("--ledger=host=h password=pw", "--max-rows=2", "cities=PostgreSQL://u:pw@h/d")]
+    ['--ledger=SOURCE', '--max-rows=2', 'SOURCE']
+    """
+    ends = [word, *(word[i + 1 :] for i, sign in enumerate(word) if sign == "=")]
+    if not any(_may_be_address(end) for end in ends):
+        return word
+    flag, equals, _ = word.partition("=")
+    return f"{flag}=SOURCE" if equals and flag.startswith("--") and " " not in flag else "SOURCE"
 
 
 def _may_be_address(text: str) -> bool:

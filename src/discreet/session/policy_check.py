@@ -5,12 +5,13 @@ certificate or a ledger. If the owner changes a policy because of them, the poli
 covers that; such a policy says `adjusted_after_looking = true`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,7 +159,7 @@ class _Checker:
     def _check_bounds(self, name: str, declared: Column) -> list[Check]:
         if declared.lower is None or declared.upper is None:
             return []
-        low, high = (_bound_literal(end, declared.kind) for end in (declared.lower, declared.upper))
+        low, high = (_bound_literal(end, declared.kind, to) for end, to in ((declared.lower, ceil), (declared.upper, floor)))
         below, above = (
             exp.LT(this=self.lowering.lower_column(name), expression=low),
             exp.GT(this=self.lowering.lower_column(name), expression=high),
@@ -283,10 +284,10 @@ def _check(subject: str, declared: str, found: str, wrong: int) -> Check:
     return Check(subject, declared, found, Verdict.ACCURACY if wrong else Verdict.TRUE)
 
 
-def _bound_literal(bound: Fraction | date, kind: Kind) -> exp.Expr:
+def _bound_literal(bound: Fraction | date, kind: Kind, to_integer: Callable[[Fraction], int]) -> exp.Expr:
     if isinstance(bound, date):
         return key_literal(bound)
-    return double_literal(bound) if kind is Kind.REAL else int_literal(int(bound))
+    return double_literal(bound) if kind is Kind.REAL else int_literal(to_integer(bound))
 
 
 def _count_where(condition: exp.Expr) -> exp.Expr:

@@ -76,6 +76,7 @@ class Session:
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
     options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
+    account_notes: tuple[str, ...] = ()  # on other accounts of the ledger: no part of an answer, which others may get
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
 
     @property
@@ -115,14 +116,13 @@ class Session:
         for origin in source.engine.origins:
             quarantine.check(origin)
         source.validate()
-        notes = source.notes
+        warning = None
         if isinstance(account, LedgerAccount):
             about = privacy_unit_of({"unit": source.table.unit, "neighbours": neighbours.definition})
             warning = warn_of_unrelated(account.initial_state, account.list_unrelated(about))
-            notes += () if warning is None else (warning,)
         return cls(
-            source.engine, source.table, account, delta, neighbours, notes, source.auto_bounds, quarantine,
-            None if label is None else read_label(label), source.options,
+            source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
+            None if label is None else read_label(label), source.options, () if warning is None else (warning,),
         )  # fmt: skip
 
     @property
@@ -150,6 +150,7 @@ class Session:
             *self._describe_parents(),
             *explain_currency(self.account.budget.currency, self._opened_epsilon, self.delta)[:1],
             *self.notes,
+            *self.account_notes,
         ]
 
     def _describe_parents(self) -> list[str]:
@@ -213,7 +214,10 @@ class Session:
         view = bounded.query.view
         text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(view)
         cost = calibrator.cost_of(measurement.event)
-        notes = (*_explain_epsilon(cost, choice.epsilon), *self.notes, *choice.notes, *explain_view(bounded.query))
+        notes = (
+            *_explain_epsilon(cost, choice.epsilon), *self.notes, *self.account_notes, *choice.notes,
+            *explain_view(bounded.query),
+        )  # fmt: skip
         return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
 
     @_lists_missing

@@ -36,6 +36,7 @@ from discreet.ledger.account import compute_charge
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.mechanisms.calibrate import find_smallest_scale
 from discreet.paths import exists, is_postgres
+from discreet.query.ast import to_sql
 from discreet.query.calibrate import (
     COMPARISON_CONFIDENCE,
     MAX_EPSILON,
@@ -299,7 +300,20 @@ class WorkloadPlan:
         """What readers must know about the plan and its source."""
         least = self.session.table.least_epsilon
         raised = [explain_raised_epsilon(least)] if self.is_raised else []
-        return (*self.session.notes, *raised, *([self.assumed] if self.assumed else []))
+        assumed = [self.assumed] if self.assumed else []
+        return (*self.session.notes, *self.session.account_notes, *raised, *assumed, *self._list_repeated())
+
+    def _list_repeated(self) -> list[str]:
+        """Say which queries measure the same: each gets noise of its own, because each may have an error of its own."""
+        names: dict[str, list[str]] = {}
+        for query, bounded in zip(self.workload.questions, self.bounded_queries, strict=True):
+            names.setdefault(to_sql(bounded.query, bounded.table.unit), []).append(query.name)
+        return [
+            f"The queries {', '.join(same)} measure the same, and each is charged and gets noise of its own, so their "
+            "values differ. To pay once, keep one of them: rows of its table can be sorted and selected afterwards."
+            for same in names.values()
+            if len(same) > 1
+        ]
 
     @property
     def cost(self) -> Cost:

@@ -412,3 +412,17 @@ def test_a_name_in_json_that_no_policy_declares_is_seen(tmp_path: Path) -> None:
     (tmp_path / "people.jsonl").write_text('{"v": 1}\n{"v": 2, "Row": 7}\n')
     with pytest.raises(BadParameter, match="the source has a column 'Row'"):
         connect(tmp_path / "people.jsonl", policy=Table("people", "row", {"v": Column(Kind.INTEGER)}), epsilon=1)
+
+
+@pytest.mark.parametrize("name", ["", "\0", "a\0b", "\ud800", "a\nb", "\u202e", '"', "a" * 100_000], ids=ascii)
+def test_any_name_in_json_lines_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "people.jsonl").write_text(json.dumps({"id": 1, name: 2}) + "\n")
+    declared = Table("people", "id", {"id": Column(Kind.INTEGER)})
+    DuckDB.open(tmp_path / "people.jsonl", "people", {"id": Kind.INTEGER}, "id")
+    connect(tmp_path / "people.jsonl", policy=declared, epsilon=1).ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    try:
+        connect(tmp_path / "people.jsonl", unit="id", epsilon=1).ask("SELECT COUNT(*) AS n FROM people", epsilon=1)
+    except SourceRefused:
+        assert name in ("", "\ud800")
+    else:
+        assert name not in ("", "\ud800")

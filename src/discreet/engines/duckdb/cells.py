@@ -37,9 +37,11 @@ def read_cell(cell: Any) -> Cell:
     if isinstance(cell, int | numpy.integer):
         return "number", str(int(cell)) if abs(int(cell)) < DIGITS_LIMIT else hex(cell)
     if isinstance(cell, float | numpy.floating):
-        return (None, None) if isnan(cell) else ("number", _format_float(float(cell)))
+        if isnan(cell):
+            return None, None
+        return "number", _format_float(float(cell)) if float(cell) == cell else _format_decimal(_to_decimal(cell))
     if isinstance(cell, Decimal):
-        return ("number", format(cell, "f")) if cell.is_finite() else (None, None)
+        return ("number", _format_decimal(cell)) if cell.is_finite() else (None, None)
     if isinstance(cell, datetime):
         text = _format_moment(cell) if cell == cell else None  # NaT is a datetime that equals nothing
         return (None, None) if text is None else ("moment", text)
@@ -48,6 +50,20 @@ def read_cell(cell: Any) -> Cell:
 
 def _format_float(number: float) -> str:
     return str(int(number)) if number.is_integer() and -BIGINT_LIMIT <= number < BIGINT_LIMIT else repr(number)
+
+
+def _to_decimal(number: Any) -> Decimal:
+    """Return exactly the value of a float that is finer than a double: n/2ᵏ = n·5ᵏ/10ᵏ."""
+    numerator, denominator = number.as_integer_ratio()
+    places = denominator.bit_length() - 1
+    sign, digits, _ = Decimal(numerator * 5**places).as_tuple()
+    return Decimal((sign, digits, -places))
+
+
+def _format_decimal(number: Decimal) -> str:
+    """Write a decimal without zeros after its last digit: 1 and 1.0 are one number."""
+    text = format(number, "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) if number else "0"
 
 
 def _format_moment(moment: datetime) -> str | None:
@@ -66,7 +82,7 @@ def _format_moment(moment: datetime) -> str | None:
 
 def value_text(kind: Kind, family: str | None, text: str | None) -> str | None:
     """The text from which a cell is read as a kind; None if a cell of its family is not read so, or is not UTF-8."""
-    return text if family in ALLOWED[kind] and text is not None and _is_utf8(text) else None
+    return text if family in ALLOWED[kind] and text is not None and is_utf8(text) else None
 
 
 def identity_text(kind: Kind, family: str | None, text: str | None, own: str | None = None) -> str | None:
@@ -74,13 +90,14 @@ def identity_text(kind: Kind, family: str | None, text: str | None, own: str | N
     cell of another family is marked by it."""
     if family is None or text is None:
         return None
-    if not _is_utf8(text):
+    if not is_utf8(text):
         return family_prefix("escaped") + text.encode("unicode_escape").decode()
     plain = family == (own or ALLOWED[kind][0]) and not text.startswith("\0")
     return text if plain else family_prefix(family) + text
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Return whether a text can be stored: one with half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -76,9 +76,12 @@ def large_float_error(unit: str) -> SourceRefused:
 
 
 def find_frame_unit_problem(frame: Any, units: Sequence[str]) -> str | None:
-    """Say why two units of a frame could be read as one; None if they cannot."""
+    """Say why two units of a frame could be read as one; None if they cannot. A type may stand inside another one: that of
+    the values of a dictionary, or of an Arrow array in pandas."""
     types = {each.name: str(each.type) for each in _arrow_fields(frame)}
-    dated = any(types.get(unit) == "date64[ms]" for unit in units)
+    if _library_of(frame) == "pandas":
+        types = {name: str(getattr(dtype, "categories", dtype)) for name, dtype in frame.dtypes.items()}
+    dated = any("date64" in types.get(unit, "") for unit in units)
     return "date64 is read without its time of day" if dated else None
 
 

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from discreet.engines.base import SAYS_MORE, identity_columns, owner_log
-from discreet.engines.duckdb.cells import Cell, KindFinder, identity_text, read_cell, value_text
+from discreet.engines.duckdb.cells import Cell, KindFinder, identity_text, is_utf8, read_cell, value_text
 from discreet.engines.duckdb.files import open_lines
 from discreet.engines.duckdb.frames import large_float_error
 from discreet.engines.duckdb.types import EXACT_LIMIT, Loaded, quote_name, read_text_as
@@ -104,6 +104,8 @@ def _load_rows(
                 finders.setdefault(key, KindFinder()).add(*cell)
         kinds = {key: finder.kind for key, finder in finders.items()}
         names = list(kinds)
+        if any(not is_utf8(key) for key in names):
+            raise SourceRefused("a name in this file is not UTF-8", "rename it, or declare the columns in a policy")
         if len({key.lower() for key in names}) < len(names):
             raise SourceRefused("two names differ in the case of letters only", "rename one of them, or declare a policy")
     if not names:
