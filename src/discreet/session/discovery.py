@@ -13,7 +13,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.grid import columns_in
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key, Kind, Table
@@ -95,21 +96,6 @@ def columns_without_bounds(query: ast.Query, table: Table) -> tuple[str, ...]:
     names += [] if query.where is None else columns_in(query.where)
     numeric = {name for name, each in table.columns.items() if each.kind in (Kind.INTEGER, Kind.REAL) and each.lower is None}
     return tuple(name for name in dict.fromkeys(names) if name in numeric)
-
-
-def columns_in(part: object) -> list[str]:
-    """Return the columns that a value or a condition computes with. A plain column that is compared with constants needs no
-    bounds."""
-    match part:
-        case ast.Ref(column=name):
-            return [name]
-        case ast.Compare(left=ast.Ref(), right=ast.Number() | ast.Constant()):
-            return []
-        case ast.OneOf(value=ast.Ref()) | ast.Missing(value=ast.Ref()) | ast.Like():
-            return []
-        case tuple():
-            return [name for each in part for name in columns_in(each)]
-    return [name for each in fields(part) for name in columns_in(getattr(part, each.name))] if is_dataclass(part) else []
 
 
 @dataclass(frozen=True, slots=True)

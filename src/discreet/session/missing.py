@@ -13,10 +13,11 @@ from discreet.errors import MissingDeclarations
 from discreet.paths import format_path, is_postgres
 from discreet.query import ast
 from discreet.query.contribution import grouping_keys
+from discreet.query.grid import columns_in
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.schema import Table
 from discreet.query.validate import apply_joins
-from discreet.session.discovery import columns_in, columns_without_bounds
+from discreet.session.discovery import columns_without_bounds
 
 if TYPE_CHECKING:
     from discreet.session.options import SourceOptions
