@@ -181,10 +181,7 @@ def test_dates_outside_of_their_bounds_are_counted(tmp_path: Path) -> None:
         if each.declared.startswith("bounds")
     ]
     assert check.declared == "bounds = 2024-01-01 to 2024-12-31"
-    assert (
-        check.found
-        == "1 rows (16.7%) are below and 2 rows (33.3%) above; they are clipped"
-    )
+    assert check.found == "1 rows (16.7%) are below and 2 rows (33.3%) above; they are clipped"
 
 
 # -- what else the owner may want to know ----------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 Everything here follows from the query and the declarations, which are public. How many values lie outside is private.
 """
 
-from datetime import date
-
 from discreet._numbers import nearest_float
 from discreet.query import ast
 from discreet.query.aggregates import Histogram
@@ -50,7 +48,7 @@ def format_bounds(value: ast.Value, bounded: BoundedQuery) -> str:
     """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
     discovered = " (discovered)" if isinstance(value, ast.Ref) and value.column in bounded.table.discovered else ""
     column = bounded.table.columns[value.column] if isinstance(value, ast.Ref) else None
-    if column is not None and isinstance(column.lower, date):
+    if column is not None and column.lower is not None and column.number_bounds is None:
         return f"[{', '.join(end.isoformat() for end in column.moment_bounds)}]"
     declared = None if column is None else column.number_bounds
     grid_range = grid_range_of(value, bounded.table)
