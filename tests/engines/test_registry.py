@@ -96,6 +96,7 @@ def test_an_engine_accepts_by_scheme_suffix_or_type(tmp_path: Path) -> None:
     assert isinstance(open_engine(tmp_path / "toy.csv"), DuckDB)
     register_engine(EngineFactory("numbers", lambda: ToyEngine, packages=("fractions",)))  # type: ignore[arg-type,return-value]
     assert isinstance(open_engine(Fraction(1), "people"), ToyEngine)
+    assert isinstance(open_engine(type("Half", (Fraction,), {})(1), "people"), ToyEngine)
     with pytest.raises(SourceRefused, match="not a table"):
         open_engine(1, "people")
 

@@ -11,7 +11,7 @@ from discreet import BadParameter, Count, Histogram, Mean, Neighbours, Proportio
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Sum(3, 3), "below upper"),
+        (lambda: Sum(3, 3), "below the upper bound"),
         (lambda: Mean(0, 0.5, whole=True), "whole bounds"),
         (lambda: Histogram(1), "at least 2"),
     ],

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from discreet.errors import QueryRefused
 from discreet.query import ast
 from discreet.query.contribution import bound_contributions, grouping_keys
 from discreet.query.dates import first_day_of, list_periods, part_of, range_of_part
@@ -76,3 +77,10 @@ def test_weeks_begin_on_monday_and_are_named_by_it() -> None:
     assert len(bounded.keys) == 13
     assert {day.weekday() for (day,) in bounded.keys if isinstance(day, date)} == {0}
     assert query.groups[0].name == "week"
+
+
+@pytest.mark.parametrize("digits", [1, 2, 15])
+def test_values_with_decimals_are_refused_as_keys(digits: int) -> None:
+    query = parse_sql(f"SELECT COUNT(*) AS n FROM people GROUP BY ROUND(pay, {digits})", PEOPLE)
+    with pytest.raises(QueryRefused, match="Values with decimals cannot be group keys"):
+        bound_contributions(query, PEOPLE, Neighbours.ADD_REMOVE)

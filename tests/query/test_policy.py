@@ -101,7 +101,7 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
         ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
         ('kind = "text"', "", "None is not a kind"),
         ("lower = 0.1", "", "one bound"),
-        ("lower = 0.1", "lower = 300", "below upper"),
+        ("lower = 0.1", "lower = 300", "bound must lie below the upper"),
         ("lower = 0.1", 'lower = "a"', "not a number"),
         ("lower = 0.1", "lower = nan", "finite"),
         ('["a", "b"]', "[1, 2]", "not of kind text"),

@@ -32,7 +32,7 @@ def test_a_kind_accepts_its_own_constants_only(kind: Kind) -> None:
     [
         (
             lambda: Column(Kind.INTEGER).with_bounds(3, 3),
-            "lower is 3: must lie below upper = 3. Give the smaller bound first",
+            "3:3: the lower bound must lie below the upper one. Give the smaller bound first",
         ),
         (lambda: Column(Kind.TEXT).with_bounds(0, 1), "a text column has no bounds"),
         (lambda: Column(Kind.INTEGER).with_bounds("1", 2), "lower is 1: not a number"),

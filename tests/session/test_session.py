@@ -24,7 +24,7 @@ OPTIONS: list[tuple[str, dict[str, Any], str]] = [
     (COUNT, {"size": -(10**5000)}, "size is -inf"),
     (MEDIAN, {"confidence": 1 - 1e-15, "simultaneous": True}, "confidence is"),
     (MEDIAN, {"confidence": 1e-300}, "confidence is 1e-300"),
-    (MEDIAN, {"confidence": Fraction(1, 10**400)}, "confidence is 0.0"),
+    (MEDIAN, {"confidence": Fraction(1, 10**400)}, "confidence is 0: must lie between"),
 ]
 
 

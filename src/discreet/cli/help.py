@@ -15,7 +15,7 @@ import typer
 
 from discreet.cli.app import LEARNING, PAGES, app
 from discreet.cli.options import Json
-from discreet.cli.output import print_json, print_line, print_styled
+from discreet.cli.output import print_data, print_json, print_line, print_styled
 from discreet.errors import PARAMETER_PAGES, BadParameter
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def help_(
         if "#" in name:
             print_styled(f"The whole page: discreet help {name.partition('#')[0]}")
     else:
-        print(text, end="")
+        print_data(text)
 
 
 def to_topic(see: str) -> str:

@@ -44,7 +44,7 @@ class EngineFactory:
     """An engine that can be opened.
 
     It accepts a text that begins with one of `schemes` or that `is_address` recognises, a path with one of `suffixes`, and
-    an object of a class from one of `packages`.
+    an object of a class from one of `packages`, or of a class that inherits from one.
     """
 
     name: str
@@ -63,7 +63,7 @@ class EngineFactory:
             return True
         if isinstance(source, str | Path):
             return str(source).lower().endswith(self.suffixes)
-        return type(source).__module__.partition(".")[0] in self.packages
+        return any(each.__module__.partition(".")[0] in self.packages for each in type(source).__mro__)
 
     def open(self, source: Any, options: OpenOptions) -> Engine:
         """Open the source.

@@ -209,6 +209,6 @@ def grouping_keys(group: ast.Grouping, table: Table) -> tuple[Key, ...] | None:
             return None  # 9,999 years are no list of keys
         case value:
             integers = grid_range_of(value, table)
-            step = 10**-value.digits if isinstance(value, ast.Round) else 1
-            keys = range(integers.lower, integers.upper + 1, int(step))
+            step = 10 ** max(0, -value.digits) if isinstance(value, ast.Round) else 1
+            keys = range(integers.lower, integers.upper + 1, step)
             return tuple(keys) if len(keys) <= MAX_KEYS else None

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,10 +72,29 @@ def test_frames_and_databases_are_locked_too(tmp_path: Path) -> None:
             engine.connection.execute("SET threads = 1")
 
 
-@pytest.mark.parametrize("source", ["missing.csv", "missing.parquet", "missing.duckdb", "x.txt", "x", 5, object()])
+@pytest.mark.parametrize(
+    "source",
+    ["missing.csv", "missing.parquet", "missing.duckdb", "x.txt", "x", 5, object(), {"uid": np.arange(3)}, np.arange(3)],
+)
 def test_other_objects_are_refused(source: Any, tmp_path: Path) -> None:
     with pytest.raises(SourceRefused):
         DuckDB.open(tmp_path / source if isinstance(source, str) else source, "people")
+
+
+class Subclass(pd.DataFrame):  # as geopandas has one
+    """A frame of a class that is not from pandas."""
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, Subclass])
+def test_a_pandas_frame_of_any_class_is_read_cell_by_cell(kind: Callable[[Any], Any]) -> None:
+    """DuckDB would infer the type of a column of objects from its values: one text would make every number a NULL."""
+    kinds = {"uid": Kind.INTEGER, "value": Kind.INTEGER}
+    for added in ([], ["a"], [True], [float("inf")]):
+        values = [7.0] * 50 + added
+        frame = kind({"uid": range(len(values)), "value": pd.Series(values, dtype=object)})
+        engine = DuckDB.open(frame, "people", kinds)
+        rows = engine.connection.execute("SELECT value FROM people ORDER BY uid LIMIT 50").fetchall()
+        assert rows == [(7,)] * 50, added
 
 
 def test_a_line_that_does_not_parse_is_found_on_opening(tmp_path: Path) -> None:

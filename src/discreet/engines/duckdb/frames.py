@@ -29,11 +29,19 @@ def copy_frame(
     units: Sequence[str] = (),
 ) -> Loaded:
     """Copy the declared columns of a frame, or all of them, into a table."""
+    library = _library_of(frame)
+    if library is None:  # DuckDB would read it all the same, and infer the types of its columns from their values
+        raise SourceRefused(
+            f"{type(frame).__name__} is not a table that can be read",
+            "give a path, a pandas or Polars frame, an Arrow table or a DuckDB connection",
+        )
+    if library == "pandas":
+        frame = _to_plain_pandas(frame)
     given = _Frame(frame, {} if kinds is None else dict(kinds), declared=kinds is not None)
-    names = list(frame.columns) if _is_pandas(frame) else [each.name for each in _arrow_fields(frame)]
+    names = list(frame.columns) if library == "pandas" else [each.name for each in _arrow_fields(frame)]
     if len(set(names)) < len(names):  # DuckDB would give the second column another name
         raise SourceRefused("two columns of this frame have the same name", "rename one of them")
-    if _is_pandas(frame):
+    if library == "pandas":
         given = given.without_objects(units)
     connection.register("given", given.frame)
     types = {row[0]: row[1] for row in connection.execute("DESCRIBE FROM given").fetchall()}
@@ -75,14 +83,27 @@ def find_frame_unit_problem(frame: Any, units: Sequence[str]) -> str | None:
     return "date64 is read without its time of day" if dated else None
 
 
-def _is_pandas(frame: Any) -> bool:
-    return type(frame).__module__.partition(".")[0] == "pandas"
+LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+def _library_of(frame: Any) -> str | None:
+    """The library that a frame's class comes from, or the nearest class that it inherits from; None if there is none."""
+    roots = (each.__module__.partition(".")[0] for each in type(frame).__mro__)
+    return next((root for root in roots if root in LIBRARIES), None)
+
+
+def _to_plain_pandas(frame: Any) -> Any:
+    """A pandas frame without the class that a subclass (such as that of geopandas) gives it: DuckDB and the code here read
+    the same cells."""
+    import pandas
+
+    return frame if type(frame) is pandas.DataFrame or not isinstance(frame, pandas.DataFrame) else pandas.DataFrame(frame)
 
 
 def _arrow_fields(frame: Any) -> list[Any]:
     """The fields of an Arrow table, reader or dataset. None of a Polars frame, which has unique names: a lazy one would
     compute its schema, with a warning."""
-    schema = () if type(frame).__module__.partition(".")[0] in ("pandas", "polars") else getattr(frame, "schema", ())
+    schema = getattr(frame, "schema", ()) if _library_of(frame) == "pyarrow" else ()
     return [each for each in schema if hasattr(each, "type")]
 
 
