@@ -223,6 +223,7 @@ class Answer:
     notes: tuple[str, ...] = ()  # what was said when it was asked, beside what is recorded with it
     view: View = WHOLE_ANSWER  # which rows and columns of the whole answer these are
     view_note: str = ""  # what the view shows, and what that means for the intervals
+    charged: bool = True  # whether anything was charged for it now; False: all of it was recorded before
     outside_note: str = ""  # where values outside of the declared bounds are; also part of the explanation
 
     @property
@@ -257,6 +258,14 @@ class Answer:
         needed = [explain_threshold(selection, self.confidence) for selection in selections[:1]]
         return ["; ".join([shown, *needed]) + ".", *self.notes]
 
+    def list_costs(self) -> list[str]:
+        """What it cost, or that it is free because it was recorded before; and how the costs of its account add up."""
+        if self.cost is None:
+            return []
+        entry = "" if self.reference is None else f" (entry {self.reference.entry})"
+        lead = str(self.cost) if self.charged else self.cost.describe_free(entry)
+        return [lead, *self.cost.explain_addition()]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
         return [
@@ -273,6 +282,7 @@ class Answer:
         return {
             "rows": self.to_dicts(),
             "cost": None if self.cost is None else self.cost.to_dict(),
+            "charged": self.charged,
             "explanation": self.explanation,
             "pipeline": list(self.pipeline),
             "notes": self.list_notes(),

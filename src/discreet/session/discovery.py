@@ -54,6 +54,7 @@ class DiscoveredBounds:
     event: Composition
     amount: Fraction  # in the account's currency
     reference: LedgerReference
+    charged: bool  # whether it was paid now; False: it was recorded before
 
     def __str__(self) -> str:
         low, high = map(format_rational, self.bounds)
@@ -108,6 +109,7 @@ class Pilot:
     event: Composition
     amount: Fraction  # in the account's currency
     reference: LedgerReference
+    charged: bool  # whether it was paid now; False: it was recorded before
 
     def __str__(self) -> str:
         where = f" in the smallest reliable group, {' · '.join(map(str, self.group))}" if self.group else ""
@@ -152,7 +154,8 @@ def combine_costs(calibrator: Calibrator, answer: Answer, steps: Sequence[PaidSt
     epsilon = replace(calibrator.budget, limit=amount, spent=Fraction(0)).epsilon(calibrator.delta)
     cost = replace(answer.cost, event_or_bounds=Bounds(epsilon, epsilon), amount=amount)
     event = compose(*(step.event for step in steps), answer.event)
-    return replace(answer, event=event, cost=cost, explanation=" ".join([answer.explanation, *map(str, steps)]))
+    explanation, charged = " ".join([answer.explanation, *map(str, steps)]), answer.charged or any(s.charged for s in steps)
+    return replace(answer, event=event, cost=cost, explanation=explanation, charged=charged)
 
 
 @dataclass(slots=True)
@@ -256,7 +259,7 @@ class Discovery:
         self.executor.check_steps([(measurement, step)], options.id, depends_on)
         answer = self.executor.run(measurement, step, IntervalOptions(STEP_CONFIDENCE), depends_on)
         size, group = find_smallest_group(answer)
-        return Pilot(size, group, epsilon, measurement.event, self._amount(measurement), answer.reference)
+        return Pilot(size, group, epsilon, measurement.event, self._amount(measurement), answer.reference, answer.charged)
 
     def _build_table(self, bounds: Mapping[str, DiscoveredBounds], placeholders: Sequence[str] = ()) -> Table:
         """Return what is declared, with discovered bounds and placeholders for those still to be discovered."""
@@ -274,7 +277,9 @@ class Discovery:
     def _discover(self, column: str, measurement: Measurement, options: RunOptions) -> DiscoveredBounds:
         answer = self.executor.run(measurement, options, IntervalOptions(STEP_CONFIDENCE))
         bounds = read_bounds(measurement, answer)
-        return DiscoveredBounds(column, bounds, measurement.event, self._amount(measurement), answer.reference)
+        return DiscoveredBounds(
+            column, bounds, measurement.event, self._amount(measurement), answer.reference, answer.charged
+        )
 
     def _amount(self, measurement: Measurement) -> Fraction:
         return to_rational(self.executor.account.budget.currency.cost(measurement.event)[0])

@@ -175,10 +175,9 @@ class Executor:
         job = self._make_job(measurement, options, depends_on)
         execution = self.execute(job, options, intervals)
         [answer], receipt = execution.answers, execution.receipt
-        free = "" if receipt else f" This answer was recorded with entry {execution.reference.entry}; it is free now."
         return replace(
             answer,
-            explanation=answer.explanation + free,
+            charged=receipt is not None,
             cost=self.calibrator.cost_of(measurement.event, receipt.remaining if receipt else None),
             reference=execution.reference,
         )
