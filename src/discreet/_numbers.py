@@ -50,7 +50,9 @@ def unwrap_scalar(value: Any, name: str = "value") -> Any:
         raise BadParameter(name, f"an array of shape {tuple(shape)}", "not one number", "give a single number")
     kind = getattr(getattr(value, "dtype", None), "kind", "O")
     if kind not in NUMERIC_KINDS:  # a NumPy duration calls itself an integer, and item() returns one
-        raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+        raise BadParameter(
+            name, f"of type {type(value).__name__}", "not a number", "give an int, Fraction, Decimal or float"
+        )
     return value.item()
 
 
@@ -66,7 +68,9 @@ def to_rational(value: Number, name: str = "value") -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise BadParameter(name, type(value).__name__, "not a number", "give an int, Fraction, Decimal or float")
+        raise BadParameter(
+            name, f"of type {type(value).__name__}", "not a number", "give an int, Fraction, Decimal or float"
+        )
     if isinstance(value, Decimal) and value.is_finite() and value != 0 and abs(value.adjusted()) > MAX_DECIMAL_EXPONENT:
         raise BadParameter(name, value, f"beyond 1e±{MAX_DECIMAL_EXPONENT}", "give a number of a size that noise can have")
     try:
@@ -142,7 +146,7 @@ def check_int(value: int, name: str, minimum: int = 0) -> int:
     """Return `value` as an int of at least `minimum`; refuse bools and floats."""
     whole = unwrap_scalar(value, name)
     if isinstance(whole, bool) or not hasattr(whole, "__index__"):
-        raise BadParameter(name, type(whole).__name__, "not an integer", "give an int")
+        raise BadParameter(name, f"of type {type(whole).__name__}", "not an integer", "give an int")
     number: int = whole.__index__()
     if number < minimum:
         raise BadParameter(name, format_rational(Fraction(number)), f"must be at least {minimum}", "give a larger one")

@@ -35,13 +35,17 @@ _PAGES = {
     "docs/asking.md#the-least-ε-of-a-query": "least_epsilon",
     "docs/asking.md#joining-a-public-table": "public",
     "docs/asking.md#state-the-error-get-the-cost": "error size pilot weights",
-    "docs/asking.md#the-cost-in-every-currency": "epsilon delta",
+    "docs/choosing-epsilon.md#what-ε-means": "epsilon delta",
+    "docs/asking.md#charts": "plot",
+    "docs/asking.md#from-a-shell": "csv json spreadsheet",
+    "docs/asking.md#a-frame-with-a-name": "name",
     "docs/asking.md#what-an-interval-means": "confidence simultaneous",
     "docs/asking.md#post-processing": "consistent non_negative integers total column",
     "docs/asking.md#asking-again": "id fresh label",
     "docs/asking.md#the-same-in-python": "progress session",
     "docs/noise.md#random-bits": "bits",
-    "docs/scale.md#duckdb": "source table path name",
+    "docs/asking.md#which-files-can-be-read": "source table",
+    "docs/scale.md#spark": "path",
     "docs/ledger.md#accounts": "ledger account budget currency parent",
     "docs/ledger.md#certificates": "key release answer certificate",
     "docs/ledger.md#what-a-check-finds": "head",
@@ -102,12 +106,18 @@ class BadParameter(DiscreetError, ValueError):
     >>> raise BadParameter("scale", "-1", "must be positive", "give a scale above 0")
     Traceback (most recent call last):
     discreet.errors.BadParameter: scale is -1: must be positive. Give a scale above 0.
+
+    `column` is the column whose declaration is wrong. With `is_field`, `value` is the wrong field of a file.
     """
 
-    def __init__(self, name: str, value: object, reason: str, hint: str) -> None:
-        self.name, self.value, self.reason, self.hint = name, value, reason, hint
+    def __init__(
+        self, name: str, value: object, reason: str, hint: str, *, column: str | None = None, is_field: bool = False
+    ) -> None:
+        self.name, self.value, self.reason, self.hint, self.of_column = name, value, reason, hint, column
         self.see = PARAMETER_PAGES.get(name.partition(".")[0].removeprefix("--").replace("-", "_"), type(self).see)
-        super().__init__(_to_sentences(f"{name} is {value}: {reason}", hint))
+        of = "" if column is None else f" of `{column}`"
+        verb = "," if is_field else f"{of} are" if of and name.endswith("s") else f"{of} is"
+        super().__init__(_to_sentences(f"{name}{verb} {value}: {reason}", hint))
 
 
 class TheoremNotApplicable(DiscreetError, ValueError):
@@ -188,8 +198,8 @@ epsilon=0.5 would fit.
         elif fitting_epsilon is not None:
             if currency != "ε" and cost_epsilon is not None:
                 problem = f"{_compare_amounts('ε', cost_epsilon, fitting_epsilon)} ({problem})"
-            written = _round_down_as_written(fitting_epsilon)
-            hint = hint or ("the budget is used up" if fitting_epsilon == 0 else f"epsilon={written!r} would fit")
+            shown = repr(_round_down_as_written(fitting_epsilon)).removesuffix(".0")
+            hint = hint or ("the budget is used up" if fitting_epsilon == 0 else f"epsilon={shown} would fit")
         super().__init__(_to_sentences(f"This costs {problem}", hint or "ask for less, or for a coarser answer"))
 
 
@@ -269,7 +279,7 @@ class MissingDeclarations(QueryRefused, BadParameter):
 class SourceRefused(DiscreetError):
     """A source cannot be opened. `for_owner` are lines that only the data owner may read."""
 
-    see = "docs/scale.md#duckdb"
+    see = "docs/asking.md#which-files-can-be-read"
 
     def __init__(self, reason: str, hint: str, *for_owner: str, parameter: str | None = None) -> None:
         self.reason, self.hint, self.for_owner = reason, hint, for_owner
@@ -313,12 +323,15 @@ class EngineFailed(DiscreetError):
 
 
 class LedgerUnavailable(DiscreetError):
-    """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded."""
+    """A ledger cannot be opened, read or written. Nothing is shown, and no debit is refunded.
+
+    `make_at` is the path at which there is none, and one can be made.
+    """
 
     see = "docs/ledger.md#reserve-run-record"
 
-    def __init__(self, where: str, reason: str, hint: str) -> None:
-        self.where, self.reason, self.hint = where, reason, hint
+    def __init__(self, where: str, reason: str, hint: str, *, make_at: str | None = None) -> None:
+        self.where, self.reason, self.hint, self.make_at = where, reason, hint, make_at
         super().__init__(_to_sentences(f"ledger {where}: {reason}", hint))
 
 

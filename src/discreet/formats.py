@@ -172,6 +172,15 @@ def format_interval(value: float, lower: float, upper: float) -> str:
     return str(_format_estimate(value, lower, upper))
 
 
+def format_value(value: float, lower: float, upper: float) -> str:
+    """Format a number without its interval, with the digits that the interval justifies.
+
+    >>> format_value(1652, 1628, 1676), format_value(99.93, 98.12, 101.76)
+    ('1,652', '99.9')
+    """
+    return _format_estimate(value, lower, upper).value
+
+
 def _format_estimate(value: float, lower: float, upper: float, reliable: bool = True) -> EstimateText:
     if isinstance(value, int) and isinstance(lower, int) and isinstance(upper, int):
         symmetric = upper - value == value - lower

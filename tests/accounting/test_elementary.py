@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.elementary import LARGEST_EXPONENT, exp_bounds, round_up_bits, sqrt_down
-from discreet.accounting.renyi import remove_moment
+from discreet.accounting.sampled_moments import remove_moment
 
 
 @given(st.fractions(-3000, 3000, max_denominator=10**12))

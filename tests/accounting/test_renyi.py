@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.pure import pure
-from discreet.accounting.renyi import add_moment, interpolate_moment, remove_moment, remove_moment_near_one, renyi
+from discreet.accounting.renyi import renyi
+from discreet.accounting.sampled_moments import add_moment, interpolate_moment, remove_moment, remove_moment_near_one
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter
 from discreet.events import (

@@ -13,6 +13,7 @@ import pytest
 
 from discreet.cli.completion import TABLE_SUFFIXES, complete_accounts, complete_files
 from discreet.engines.duckdb.engine import READERS
+from discreet.lab import ATTACKS, ERRATA, EXERCISES, FIGURES
 from tests.support.console import DISCREET, run
 from tests.support.people_csv import write_people
 
@@ -65,6 +66,10 @@ LINES = {
     "discreet help led": {"ledger"},
     "discreet help ledger#q": {"ledger#quarantine"},
     "discreet plan m": {"mean"},
+    "discreet lab show no": {name for name in FIGURES if name.startswith("no")},
+    "discreet lab show erratum-1": {name for name in ERRATA if name.startswith("erratum-1")},
+    "discreet lab exercise co": {name for name in EXERCISES if name.startswith("co")},
+    "discreet lab attack ": set(ATTACKS),
 }
 
 

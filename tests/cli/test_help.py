@@ -9,18 +9,39 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.help import find_topic, list_pages, list_roles, list_sections, read_topic
+from discreet.cli.formulas import to_plain_formula, to_plain_formulas
+from discreet.cli.glossary import PAGES_OF_WORDS, list_spellings, normalise
+from discreet.cli.help import (
+    find_topic,
+    list_commands,
+    list_pages,
+    list_roles,
+    list_sections,
+    list_words,
+    read_topic,
+    show_topic,
+)  # fmt: skip
 from discreet.errors import BadParameter
 from tests.support.console import DISCREET, run
 
 DOCS = Path(__file__).parents[2] / "docs"
+GLOSSARY = DOCS.parent / "GLOSSARY.md"
+LATEX = re.compile(r"\\[a-zA-Z]+|\$")
+
+
+def without_code(text: str) -> str:
+    """A page without its blocks and words of code."""
+    return re.sub(r"(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$|`[^`\n]+`", "", text)
 
 
 def test_every_page_is_a_topic_and_is_shown_as_it_is() -> None:
-    assert {f"{page}.md" for page in list_pages()} == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    pages = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in DOCS.rglob("*.md")} | {"glossary": GLOSSARY}
+    assert set(list_pages()) == set(pages)
     for page in list_pages():
         assert find_topic(page) == page
-        assert read_topic(page) == (DOCS / f"{page}.md").read_text(encoding="utf-8")
+        text = pages[page].read_text(encoding="utf-8")
+        assert read_topic(page) == to_plain_formulas(text)
+        assert read_topic(page) == text or LATEX.search(without_code(text)), "only formulas are rewritten"
     shown = run("help", "asking")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout == read_topic("asking"), "in a pipe the text is plain"
@@ -48,7 +69,66 @@ def test_the_sections_of_a_page_are_its_text_below_the_title(page: str) -> None:
 )  # fmt: skip
 def test_a_topic_is_found_by_page_section_command_and_option(typed: str, topic: str) -> None:
     assert find_topic(typed) == topic
-    assert json.loads(run("help", "--json", "--", typed).stdout) == {"topic": topic, "text": read_topic(topic)}
+    assert json.loads(run("help", "--json", "--", typed).stdout) == {"topic": topic, "text": show_topic(typed)}
+    assert show_topic(typed).endswith(read_topic(topic))
+
+
+PRINTED = (
+    "ρ", "rho", "RHO", "ε", "eps", "epsilon", "δ", "delta", "μ", "mu", "zCDP", "zcdp", "GDP", "RDP", "pure DP",
+    "currency", "partition selection", "partition-selection", "reliable", "not reliable", "interval", "intervals",
+    "half-width", "confidence", "simultaneous", "clipping", "clipped", "clipped statistic", "bounds", "privacy unit", "unit",
+    "neighbours", "budget", "spent", "remaining", "account", "ledger", "entry", "cost", "debit", "charged", "certificate",
+    "quote", "answer", "estimate", "group", "keys", "policy", "contribution bounds", "sensitivity", "post-processing",
+    "quarantine", "privacy loss",
+)  # fmt: skip
+"""Words that answers, quotes, budgets and guarantees print, in the spellings that a reader types."""
+
+
+@pytest.mark.parametrize("typed", PRINTED)
+def test_a_word_that_is_printed_shows_its_row_of_the_glossary(typed: str) -> None:
+    rows = {row.split(" | ")[1] for row in GLOSSARY.read_text(encoding="utf-8").splitlines() if row.count(" | ") >= 3}
+    name, _, means = show_topic(typed).partition("\n")[0].removeprefix("**").partition("**: ")
+    assert name
+    assert means in rows
+
+
+def test_every_word_of_the_glossary_is_found_and_its_page_exists() -> None:
+    words = list_words()
+    assert len({word.title for word in words.values()}) > 100
+    for spelling, word in words.items():
+        assert show_topic(spelling).startswith(word.text), spelling
+        assert find_topic(word.page) == word.page
+        assert normalise(spelling) == spelling
+        assert spelling in list_spellings(word)
+    titles = {re.split(", | · | \\(", word.title)[0] for word in words.values()}
+    assert set(PAGES_OF_WORDS) <= titles, "each is the first name of a row"
+
+
+def test_words_need_no_quotation_marks_and_a_word_names_its_page() -> None:
+    shown = run("help", "partition", "selection").stdout
+    assert shown == show_topic("partition selection")
+    assert shown.startswith("**partition selection**: Which group keys")
+    assert "More: discreet help asking" in shown
+    assert "More: discreet help choosing-epsilon" in show_topic("ε")
+    assert find_topic("account") == "ledger#accounts"
+
+
+def test_every_command_is_a_topic() -> None:
+    commands = list_commands()
+    assert {"ask", "policy init", "ledger check"} <= set(commands)
+    for command in commands:
+        assert read_topic(find_topic(command))
+
+
+@pytest.mark.parametrize("page", list_pages())
+def test_no_latex_is_left_in_what_is_shown(page: str) -> None:
+    assert not LATEX.search(without_code(show_topic(page)))
+
+
+def test_a_formula_that_is_not_rewritten_is_noticed() -> None:
+    assert LATEX.search(without_code(r"so $$\frac{1}{2}$$"))
+    assert LATEX.search(to_plain_formula(r"\unknown{x}"))
+    assert not LATEX.search(to_plain_formulas(r"so $$\frac{1}{2^{-z\varepsilon}}$$ and $\sqrt{\frac{a}{b}}$"))
 
 
 def test_an_unknown_topic_names_the_nearest() -> None:

@@ -173,7 +173,11 @@ MEAN = "SELECT AVG(pay) AS m FROM people"
 @pytest.mark.parametrize(
     ("arguments", "start", "end"),
     [
-        (("ask", "{source}", MEAN, "--unit=id", "--epsilon=1", "--bounds=pay=5:3"), "--bounds is 5:3", "asking#what-is-d"),
+        (
+            ("ask", "{source}", MEAN, "--unit=id", "--epsilon=1", "--bounds=pay=5:3"),
+            "--bounds of `pay` are 5:3",
+            "asking#what-is-d",
+        ),
         (("plan", "mean", "--bounds=5:3", "--epsilon=1", "--n=9"), "--bounds is 5", "planning#"),
         (("ask", "{source}", COUNT, "--unit=id", "--epsilon=1", "--weight=m=2"), "--weight is 'm'", "asking#state-the"),
         (("ask", "{source}", COUNT, "--unit=id", "--epsilon=1", "--weight=n=-2"), "--weight is -2", "asking#state-the"),

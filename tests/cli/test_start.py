@@ -24,11 +24,21 @@ UNUSED = {
     "discreet.engines.postgres", "discreet.engines.spark", "discreet.ledger.postgres",
 }  # fmt: skip
 """What no simple query needs."""
+UNUSED_TO_CONNECT = {
+    "numpy", "cryptography", "sqlglot.dialects.duckdb", "typer", "rich",
+    "discreet.mechanisms", "discreet.noise.bits", "discreet.accounting.pld", "discreet.accounting.sampled_moments",
+    "discreet.query.parser", "discreet.query.ast", "discreet.query.aggregates", "discreet.query.estimates",
+    "discreet.query.calibrate", "discreet.query.contribution", "discreet.query.answer", "discreet.query.quote",
+    "discreet.query.view", "discreet.query.record", "discreet.sql.expressions", "discreet.sql.totals",
+    "discreet.session.executor", "discreet.session.discovery",
+    "discreet.engines.duckdb.rows", "discreet.engines.duckdb.cells",
+}  # fmt: skip
+"""What a session fetches with its first query, and what other kinds of sources need."""
 LIBRARIES = {"importlib.metadata", "numpy", "duckdb", "sqlglot", "cryptography", "msgspec", "sqlite3"}
 
 STARTS = {
     "import discreet": ("import discreet", UNUSED | LIBRARIES | {"typer", "rich", "discreet.session", "discreet.query"}),
-    "import discreet; connect": (CONNECT, UNUSED | {"typer", "rich"}),
+    "import discreet; connect": (CONNECT, UNUSED | UNUSED_TO_CONNECT),
     "a query in Python": (CONNECT + f"people.ask({COUNT!r}, epsilon=1).to_csv()", UNUSED | {"typer", "rich"}),
     "discreet --version": (CALL.format(arguments=["--version"]), UNUSED | LIBRARIES | {"rich"}),
     "discreet --help": (CALL.format(arguments=["--help"]), UNUSED | LIBRARIES),
@@ -56,6 +66,35 @@ def test_a_start_imports_only_what_it_needs(start: str) -> None:
 
 def test_the_check_sees_an_import() -> None:
     assert {"scipy", "discreet.accounting.curve"} <= imported("import discreet, scipy; discreet.epsilon")
+
+
+def test_a_query_imports_what_its_session_was_opened_without() -> None:
+    """So each name that is forbidden to `connect` is a module: one that was renamed would forbid nothing."""
+    others = {"typer", "rich", "discreet.accounting.pld", "discreet.accounting.sampled_moments", "discreet.query.quote"}
+    others |= {"discreet.engines.duckdb.rows", "discreet.engines.duckdb.cells"}
+    asked = imported(f"{CONNECT}people.ask({COUNT!r}, epsilon=1)")
+    assert UNUSED_TO_CONNECT - others - asked == set()
+    assert others <= imported(f"import {', '.join(sorted(others))}")
+
+
+AFTER_PAYING = f"""import sys
+{CONNECT}
+from discreet.ledger.memory import MemoryAccount
+reserve = MemoryAccount.reserve
+def spy(*args, **given):
+    paid = reserve(*args, **given)
+    global before
+    before = set(sys.modules)
+    return paid
+MemoryAccount.reserve = spy
+people.ask({COUNT!r}, epsilon=1)
+for name in before - {{"sys"}}: sys.modules.pop(name, None)
+"""
+
+
+def test_nothing_is_imported_once_a_query_is_paid() -> None:
+    """An import that failed then, for want of a file handle, would waste what was paid."""
+    assert imported(AFTER_PAYING) == {"sys"}
 
 
 def test_the_module_runs_like_the_command() -> None:

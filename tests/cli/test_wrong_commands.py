@@ -18,7 +18,7 @@ import pytest
 import discreet
 from discreet import connect
 from discreet.cli.help import find_topic
-from discreet.errors import DiscreetError
+from discreet.errors import PARAMETER_PAGES, DiscreetError
 from discreet.ledger import open_ledger, sqlite
 from tests.support.console import run
 from tests.support.people_csv import write_people
@@ -35,6 +35,7 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("ledger opne hr.ledger", 2, "opne", "open"),
         (f"{ASK} --unti id --epsilon 1", 2, "--unti", "--unit"),
         (f"{ASK} --unit idd --epsilon 1", 2, "--unit idd", "'id'"),
+        (f"{ASK} --unit ID --epsilon 1", 2, "--unit ID", "'id'"),
         (f'ask people.csv "SELECT AVG(pya) AS m FROM people" {PAID}', 2, "pya", "`pay`"),
         (f'ask people.csv "SELECT AVRAGE(pay) AS m FROM people" {PAID} --bounds pay=0:9', 2, "AVRAGE", "AVG"),
         (f'ask people.csv "SELECT COUNT(*) AS n FROM peple" {PAID}', 2, "peple", "people"),
@@ -55,8 +56,25 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         ("lab attack averagin", 2, "NAME averagin", "averaging"),
         ("help asknig", 2, "TOPIC asknig", "asking"),
         ("audit math:flor --epsilon 1", 2, "FUNCTION flor", "name"),
+        ("audit noise.py:mean --epsilon 1", 2, "FUNCTION noise.py", "noise:mean"),
         ("publish typo-plan.toml --dry-run", 2, "questions.all.squel", "sql"),
         ("budget hr.ledger --account rh", 2, "--account rh", "hr"),
+    ],
+    "wrong SQL": [
+        (f'ask when.csv "SELECT COUNT(*) AS n FROM when" {PAID}', 2, "`when`", 'rite "when", in double quotes'),
+        (f'ask odd-1.csv "SELECT COUNT(*) AS n FROM odd-1" {PAID}', 2, "`-`", '"odd-1", in double quotes'),
+        (f'ask people.csv "SELCT COUNT(*) AS n FROM people" {PAID}', 2, "`SELCT`", "SELECT"),
+        (f'ask people.csv "DROP TABLE people" {PAID}', 2, "`DROP`", "SELECT"),
+        (f'ask people.csv "WITH x AS (SELECT 1) SELECT 2" {PAID}', 2, "`WITH`", "one SELECT"),
+        (f'ask people.csv "" {PAID}', 2, "empty", "SELECT"),
+        (f'ask people.csv "/* nothing */" {PAID}', 2, "comment", "SELECT"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people; SELECT 1" {PAID}', 2, "several", "one SELECT"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people -- all" {PAID}', 2, "comment", "[Ll]eave it out"),
+        (f'ask people.csv "SELECT CORR(pay) AS c FROM people" {PAID}', 2, "`CORR`", r"CORR\(x, y\)"),
+        (f'ask people.csv "SELECT PERCENTILE(pay, 90) AS c FROM people" {PAID}', 2, "`PERCENTILE`", r"QUANTILE\(x, 0.9\)"),
+        (f'ask people.csv "SELECT COUNT(*) AS n FROM people LIMIT -1" {PAID}', 2, "LIMIT `-1`", "LIMIT 3"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY 3" {PAID}', 2, "`3`", "GROUP BY column"),
+        (f'ask people.csv "SELECT dept, COUNT(*) AS n FROM people GROUP BY 2" {PAID}', 2, "aggregate", "GROUP BY column"),
     ],
     "missing declarations": [
         (f"{ASK} --epsilon 1", 2, "unit", "--unit"),
@@ -85,10 +103,21 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --confidence 1.5", 2, "--confidence 1.5", "0.95|between"),
         (f"{ASK} --unit id --error few", 2, "--error few", "5%"),
         (f"{ASK} --unit id --error 5% --size 0", 2, "--size 0", "larger|at least 1"),
-        (f"{ASK} {PAID} --bounds dept=0:5", 2, "--bounds text", "[Ll]eave them out"),
-        (f"{ASK} {PAID} --bounds pay=9:0", 2, "--bounds 9:0", "smaller bound first"),
+        (f"{ASK} {PAID} --bounds dept=0:5", 2, "--bounds `dept` text", "[Ll]eave them out"),
+        (f"{ASK} {PAID} --bounds pay=9:0", 2, "--bounds `pay` 9:0", "smaller bound first"),
+        (f"{ASK} {PAID} --bounds pay=low:high", 2, "--bounds `pay` low", "decimal"),
+        (f"{ASK} {PAID} --bounds pay=0:200,age=0:99", 2, "--bounds", "--bounds pay=0:200 --bounds age=0:99"),
+        (f"{ASK} {PAID} --keys dept=a,a", 2, "--keys `dept` 'a'", "each key once"),
+        (f"{ASK} {PAID} --keys pay=a", 2, "--keys `pay`", "value of that type|bins"),
+        (f'ask na.csv "SELECT COUNT(*) AS n FROM na" {PAID} --bounds mass=0:9', 2, "--bounds `mass` inferred",
+         'kind = "integer".*policy init'),
+        (f'ask na.csv "SELECT SUM(mass) AS s FROM na" {PAID}', 2, "`mass` text", 'kind = "integer".*policy init'),
+        (f'ask people.csv "SELECT YEAR(age) AS s FROM people" {PAID}', 2, "`age` integer", "column of dates"),
+        (f"{ASK} --unit '' --epsilon 1", 2, "--unit", "--unit household,person"),
+        ("calibrate gaussian --epsilon 1", 2, "--delta", "--delta 1e-6"),
+        (f"{ASK} {PAID} --id monday", 2, "--id monday", "--ledger"),
         (f"{ASK} {PAID} --bounds pay", 2, "--bounds pay", "--bounds pay=0:200"),
-        (f"{ASK} {PAID} --keys age=young", 2, "--keys young integer", "value of that type"),
+        (f"{ASK} {PAID} --keys age=young", 2, "--keys `age` young integer", "value of that type"),
         (f'ask people.csv "SELECT SUM(dept) AS s FROM people" {PAID}', 2, "dept text", "count|group"),
         (f"""ask people.csv "SELECT COUNT(*) AS n FROM people WHERE age = 'old'" {PAID}""", 2, "old", "number|type|integer"),
         (f"{ASK} {PAID} --policy wrong-kind.toml", 2, "--policy words", "text"),
@@ -98,7 +127,12 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
     ],
     "wrong files": [
         (f"ask missing.csv {COUNT} {PAID}", 4, "missing.csv", "path"),
-        (f"ask empty.csv {COUNT} {PAID}", 4, "empty", "first line"),
+        (f"ask empty.csv {COUNT} {PAID}", 4, "empty.csv empty", "first line"),
+        (f'ask headless.csv "SELECT COUNT(*) AS n FROM headless" {PAID}', 2, "--unit header", "first line"),
+        (f"ask {COUNT} people.csv {PAID}", 4, "SELECT", "file first"),
+        (f"{ASK} --epsilon 1 --policy other.toml", 4, "people.csv policy", "another table.*dept"),
+        (f"{ASK} --epsilon 1 --policy half.toml", 2, "--policy rooms", "another table.*source has .*dept"),
+        ("publish nope.toml", 4, "nope.toml", "path|name|read"),
         (f'ask ragged.csv "SELECT COUNT(*) AS n FROM ragged" {PAID}', 4, "", "first line|column|cell|row|line|log"),
         (f"ask folder {COUNT} {PAID}", 4, "folder", "path|Parquet|folder"),
         (f'ask binary.csv "SELECT COUNT(*) AS n FROM binary" {PAID}', 4, "", "UTF-8|text|first line|log"),
@@ -116,9 +150,12 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
          "another"),
     ],
     "wrong ledgers": [
-        (f"{ASK} {PAID} --ledger missing.ledger", 4, "missing.ledger", "discreet ledger open"),
-        ("budget missing.ledger", 4, "missing.ledger", "discreet ledger open"),
-        ("budget people.csv", 1, "people.csv", "not a|restore|ledger"),
+        (f"{ASK} {PAID} --ledger missing.ledger", 4, "missing.ledger --ledger",
+         r"discreet ledger open \S*missing.ledger --account hr --epsilon 1"),
+        ("budget missing.ledger", 4, "missing.ledger LEDGER", r"discreet ledger open \S*missing.ledger --account"),
+        ("budget people.csv", 4, "people.csv", "not a ledger.*another file"),
+        ("ledger open people.csv --account a --epsilon 1", 4, "people.csv", "not a ledger.*another file"),
+        (f"{ASK} {PAID} --ledger people.csv", 4, "people.csv", "not a ledger.*another file"),
         ("budget folder", 4, "folder", "name|file"),
         ("budget empty.csv", 4, "empty.csv", "discreet ledger open|ledger"),
         ("budget mysql://db/hr", 2, "LEDGER mysql", "postgresql"),
@@ -155,6 +192,7 @@ ROWS = [pytest.param(*row, id=row[0]) for rows in WRONG_COMMANDS.values() for ro
 POLICY = (
     """table = "people"\nunit = "id"\nunique = true\n[columns.id]\n{kind} = "integer"\n[columns.dept]\nkind = "{dept}"\n"""
 )
+OTHER_POLICY = 'table = "people"\nunit = "household"\n[columns.household]\nkind = "text"\n[columns.rooms]\nkind = "text"\n'
 PLAN = 'source = "people.csv"\nunit = "id"\n{budget}[questions.all]\n{sql} = "SELECT COUNT(*) AS n FROM people"\n'
 
 
@@ -166,6 +204,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(folder / "people.csv", folder / "people.txt")
     discreet.connect  # noqa: B018 (loads what the commands need)
     texts = {
+        "na.csv": "id,mass\n1,NA\n2,3500\n3,4000\n", "headless.csv": "1,a\n2,b\n", "when.csv": "id,pay\n1,2\n",
+        "odd-1.csv": "id,pay\n1,2\n", "noise.py": "", "other.toml": OTHER_POLICY,
+        "half.toml": OTHER_POLICY.replace("household", "id").replace("text", "integer", 1),
         "empty.csv": "", "ragged.csv": "id,pay\n1,2,3\n4\n5,6,7,8,9\n",
         "typo.toml": POLICY.format(kind="kid", dept="text"),
         "wrong-kind.toml": POLICY.format(kind="kind", dept="words"),
@@ -223,6 +264,40 @@ def test_there_are_enough_of_each_kind() -> None:
     assert len(set(lines)) == len(lines)
 
 
+SECTIONS = {
+    f"ask missing.csv {COUNT} {PAID}": "asking#which-files-can-be-read",
+    f"ask empty.csv {COUNT} {PAID}": "asking#which-files-can-be-read",
+    f"{ASK} {PAID} --plot chart.doc": "asking#charts",
+    f"{ASK} {PAID} --csv --json": "asking#from-a-shell",
+    f"{ASK} --unit id --epsilon 0": "choosing-epsilon#what-ε-means",
+    f"{ASK} --unit id --epsilon 0.00001": "asking#the-least-ε-of-a-query",
+    f"{ASK} {PAID} --ledger missing.ledger": "ledger#accounts",
+    f"{ASK} {PAID} --ledger people.csv": "ledger#accounts",
+    f"{ASK} {PAID} --policy wrong-kind.toml": "asking#the-policy-file",
+    "publish plan.toml --yes --to folder": "publishing#what-is-written",
+    "publish typo-plan.toml --dry-run": "publishing#the-plan-file",
+}
+"""The section that explains what went wrong, by the command."""
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize(("line", "section"), SECTIONS.items())
+def test_an_error_names_the_section_that_explains_it(line: str, section: str) -> None:
+    assert run(*shlex.split(line)).stderr.strip().splitlines()[-1] == f"See: discreet help {section}"
+
+
+def test_no_error_of_a_parameter_names_a_page_about_something_else() -> None:
+    for name, page in PARAMETER_PAGES.items():
+        assert find_topic(page), name
+    for kind in list_error_kinds(DiscreetError):
+        assert find_topic(kind.see), kind
+
+
+def list_error_kinds(kind: type[DiscreetError]) -> list[type[DiscreetError]]:
+    """An error and all that are derived from it."""
+    return [kind, *(each for derived in kind.__subclasses__() for each in list_error_kinds(derived))]
+
+
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize(("line", "code", "named", "way_out"), ROWS)
 def test_a_wrong_command_names_the_thing_the_flag_and_the_way_out(line: str, code: int, named: str, way_out: str) -> None:
@@ -259,8 +334,12 @@ WRONG_CALLS: list[tuple[str, Callable[[], Any], str, str]] = [
     ("bounds of text", lambda: connect("people.csv", unit="id", epsilon=1, bounds={"dept": (0, 1)}), "bounds", "out"),
     ("bounds as a number", lambda: connect("people.csv", unit="id", epsilon=1, bounds=5), "bounds", r"bounds=\{"),  # type: ignore[arg-type]
     ("keys as one text", lambda: connect("people.csv", unit="id", epsilon=1, keys={"dept": "abc"}), "keys dept", r"keys=\{"),
-    ("a ledger that is missing", lambda: connect("people.csv", unit="id", ledger="none.ledger"), "none.ledger",
-     "discreet ledger open"),
+    ("a ledger that is missing", lambda: connect("people.csv", unit="id", ledger="none.ledger"), "none.ledger ledger=",
+     r"open_ledger\(.*none.ledger', create=True\)"),
+    ("bounds the wrong way round", lambda: connect("people.csv", unit="id", epsilon=1, bounds={"pay": (9, 0)}),
+     "bounds `pay`", "smaller"),
+    ("a key twice", lambda: connect("people.csv", unit="id", epsilon=1, keys={"dept": ["a", "a"]}), "keys `dept`", "once"),
+    ("a plan of a text", lambda: discreet.plan("mean", error=2, n=100), "query str", r"Mean\(0, 100\)"),  # type: ignore[arg-type]
     ("an account that is unknown",
      lambda: connect("people.csv", unit="id", ledger="hr.ledger", account="rh"), "account rh", "hr"),
     ("a query without bounds",

@@ -17,7 +17,7 @@ from discreet.query.answer import ADJUSTED_POLICY_NOTE
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import Column, Kind, Table
 from discreet.session.connect import connect
-from discreet.session.policy_check import Check, Verdict, check_policy
+from discreet.session.policy_check import Check, Verdict, check_policy, summarise_checks
 from tests.support.console import run
 from tests.support.postgres_server import Server, create_table
 
@@ -109,6 +109,36 @@ def test_the_command(tmp_path: Path) -> None:
     broken = run("policy", "check", str(source), str(policy))
     assert broken.returncode == 1
     assert "breaks the guarantee" in " ".join(broken.stdout.split())
+
+
+@pytest.mark.parametrize("made", [csv_file, frame, database])
+def test_problems_come_first_and_a_verdict_last(made: Any, tmp_path: Path) -> None:
+    wrong = COLUMNS | {"dept": Column(Kind.TEXT).with_keys(("b", "z"))}  # drops 6 of 8 rows
+    checks = check_policy(made(tmp_path), Table("people", "id", wrong, unique=True), table="people")
+    assert [check.verdict for check in checks[:2]] == [Verdict.BROKEN, Verdict.SEVERE]
+    assert (checks[1].subject, checks[1].declared) == ("dept", "2 keys")
+    order = [list(Verdict).index(check.verdict) for check in checks]
+    assert order == sorted(order)
+    assert summarise_checks(checks).startswith("The data breaks the guarantee: unique.")
+    held = check_policy(made(tmp_path), Table("people", "id", wrong), table="people")
+    assert "Most of the data does not count as declared: dept (2 keys)." in summarise_checks(held)
+
+
+def test_the_command_shows_findings_and_ends_with_the_verdict(tmp_path: Path) -> None:
+    source, policy = csv_file(tmp_path), tmp_path / "policy.toml"
+    policy.write_text(write_policy(Table("people", "id", COLUMNS, unique=True)))
+    shown = " ".join(run("policy", "check", str(source), str(policy)).stdout.split())
+    table, _, rest = shown.partition("true of every row:")
+    assert "0 rows (0%)" not in table
+    assert "dept (kind = text)" in rest
+    verdict = json.loads(run("policy", "check", str(source), str(policy), "--json").stdout)["verdict"]
+    assert verdict.startswith("The data breaks the guarantee: unique.")
+    assert rest.endswith(f"Verdict: {verdict}")
+    (tmp_path / "fine.csv").write_text("id,dept\n1,a\n2,b\n")
+    policy.write_text(write_policy(Table("fine", "id", {"id": Column(Kind.INTEGER)}, unique=True)))
+    fine = " ".join(run("policy", "check", str(tmp_path / "fine.csv"), str(policy)).stdout.split())
+    assert fine.endswith("Verdict: The guarantee holds, and every declaration is true of the data.")
+    assert "OWNER ONLY" in fine
 
 
 def test_an_adjusted_policy_is_named_in_every_answer(tmp_path: Path) -> None:

@@ -178,4 +178,4 @@ def test_a_refusal_leads_with_epsilon_and_what_it_proposes_fits(currency: Curren
     assert remaining == 2 < cost
     assert currency.amount(cost, delta) >= refused.value.cost, "the cost is rounded up"
     assert ("ε" if currency == Pure() else f"({currency.symbol} = ") in str(refused.value)
-    assert str(refused.value).endswith("epsilon=2.0 would fit.")
+    assert str(refused.value).endswith("epsilon=2 would fit.")

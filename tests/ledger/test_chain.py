@@ -26,7 +26,7 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 from tests.support.jsonl_store import SCHEME
 from tests.support.ledger_locations import MEMORY
@@ -83,7 +83,7 @@ def test_a_plan_in_a_pure_account_is_one_entry_at_its_certified_point(location: 
 def test_a_refusal_suggests_an_epsilon_that_fits_and_writes_nothing(location: str) -> None:
     ledger = make_small_ledger(location)
     before = check_ledger(ledger)
-    with pytest.raises(BudgetExceeded, match=r"epsilon=4\.0 would fit"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon=4 would fit"):
         ledger.get_account("hr").reserve(repeat(THIRD, 100), measurement="too much", id="big")
     assert check_ledger(ledger) == before
 

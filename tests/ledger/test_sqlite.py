@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet.ledger
-from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
 from tests.support.small_ledger import debit_and_record, make_small_ledger
@@ -34,7 +34,7 @@ def test_a_ledger_that_is_missing_is_not_made_by_opening_it(folder: Path) -> Non
 
 def test_other_files_and_folders(folder: Path) -> None:
     (folder / "text").write_text("no ledger at all, but long enough to be read as one\n" * 100)
-    with pytest.raises(LedgerCorrupted, match="not a database"):
+    with pytest.raises(LedgerUnavailable, match="not a ledger"):
         open_ledger(folder / "text", create=True)
     with pytest.raises(LedgerUnavailable):
         open_ledger(folder, create=True)

@@ -12,7 +12,7 @@ import vl_convert
 from discreet.errors import BadParameter
 from discreet.query import chart
 from discreet.query.answer import Answer
-from discreet.query.chart import MAX_BARS, MAX_PANELS, MAX_PARTS, make_spec
+from discreet.query.chart import MAX_BARS, MAX_NUMBERS, MAX_PANELS, MAX_PARTS, make_spec
 from discreet.query.estimates import AnswerColumn
 from discreet.text import to_printable
 from discreet.vega import VERSION
@@ -179,7 +179,7 @@ def test_hostile_keys_are_text_in_svg() -> None:
 
 def test_what_is_not_reliable_is_pale_dashed_and_labelled() -> None:
     svg = ANSWERS["three keys"].plot().to_svg()
-    assert svg.count(">not reliable<") == 2
+    assert svg.count(", not reliable<") == 2
     assert svg.count('fill-opacity="0.18"') == svg.count('stroke-dasharray="4,3"') == 2
     assert "Pale with a dashed outline: not reliable." in svg
     fine = make_answer(["k"], [COUNT], [(("a",), (estimate(100, 1),))]).plot().to_svg()
@@ -189,6 +189,36 @@ def test_what_is_not_reliable_is_pale_dashed_and_labelled() -> None:
         pale = sum(not each.reliable for _, row in ANSWERS[name].rows for each in row)
         svg = ANSWERS[name].plot().to_svg()
         assert svg.count(">?<") == svg.count('stroke-dasharray="4,3"') == pale
+
+
+def test_every_bar_has_its_number_beside_it() -> None:
+    """One dominating key makes the other bars alike: their numbers tell them apart."""
+    answer = ANSWERS["one dominating key"]
+    svg = answer.plot().to_svg()
+    for _, (each,) in answer.rows:
+        assert f">{each.value:,}{'' if each.reliable else ', not reliable'}<" in svg
+    means = ANSWERS["several columns"].plot(column="mean pay")
+    assert [each["number"] for each in find_data(means.spec)][:2] == ["90.5", "91.5"]
+
+
+def test_points_and_cells_have_numbers_where_there_is_room() -> None:
+    rows = [((2000 + i,), (estimate(700 + i, 9 + 90 * (i % 2)),)) for i in range(MAX_NUMBERS)]
+    few = make_answer(["year"], [COUNT], rows).plot().to_svg()
+    assert ">700<" in few
+    assert ">701 ?<" in few
+    many = make_answer(["year"], [COUNT], [*rows, ((2099,), (estimate(999, 9),))]).plot().to_svg()
+    assert ">700<" not in many
+    assert many.count(">?<") == MAX_NUMBERS // 2
+    long = make_answer(["year"], [COUNT], [(keys, (estimate(10**9, 10**7),)) for keys, _ in rows])
+    assert {each["number"] for each in find_data(make_spec(long))} == {""}
+
+
+def test_counts_are_not_called_clipped() -> None:
+    assert (
+        make_spec(ANSWERS["no key"])["title"]["subtitle"][0] == "95% intervals of the counts within the contribution bounds."
+    )
+    sums = make_answer([], [AnswerColumn("pay", is_additive=True)], [((), (estimate(5, 1),))])
+    assert make_spec(sums)["title"]["subtitle"][0] == "95% intervals of the clipped statistics."
 
 
 def test_titles_are_words() -> None:

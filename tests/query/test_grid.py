@@ -129,7 +129,7 @@ WIDE = Table("t", "id", {"id": Column(Kind.INTEGER), "w": Column(Kind.INTEGER).w
         ("w // 2147483647 + w * w", r"The expression `\(w \* w\)` can exceed"),
         ("x // 1", "The width of the bins of `x` is far too small or too large"),
         ("CASE WHEN w < x THEN 1 END", "`w` and `x` are too different in size"),
-        ("text + 1", "The column `text` holds a text, which cannot be computed with"),
+        ("text + 1", "The column `text` is of kind text, which cannot be computed with"),
         (
             "free + 1",
             r"The bounds of `free` are not declared, and clipping needs them. Declare them, .* bounds={.free.: \(0, 100\)}",

@@ -271,7 +271,7 @@ REFUSED = [
     (
         "SELECT SUM(YEAR(pay)) AS a FROM people",
         12,
-        "`YEAR` takes a date or a timestamp, and the column `pay` holds a real",
+        "`YEAR` takes a date or a timestamp, and `pay` is of kind real",
         "name a column of dates, or declare its kind in the policy",
     ),
     (
@@ -368,7 +368,7 @@ REFUSED = [
     (
         f"{COUNT} WHERE pay LIKE '1%'",
         40,
-        "LIKE takes a text, and the column `pay` holds a real",
+        "LIKE takes a text, and the column `pay` is of kind real",
         "compare it with =, < or BETWEEN",
     ),
     (
@@ -408,7 +408,7 @@ REFUSED = [
         "HAVING names `pay`, which is no column of the answer",
         "use one of `n`, or an aggregate such as COUNT(*)",
     ),
-    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer, not `0`", "write LIMIT 3"),
+    (f"{COUNT} LIMIT 0", 40, "LIMIT takes an integer of at least 1, not `0`", "write LIMIT 3"),
     ("SELECT COUNT(*) AS n FROM people AS p", 27, "An alias of a table is not supported", "write the table's own name"),
     (
         "SELECT dept, COUNT(*) AS n FROM people",

@@ -91,7 +91,7 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("lower = 0.1", "lower = 2024-01-01", "lower is 2024-01-01: not a number"),
+        ("lower = 0.1", "lower = 2024-01-01", "lower = 2024-01-01: not a number"),
         ('unit = "id"', "", "unit"),
         ('unit = "id"', 'unit = "person"', "not a column"),
         ("max_groups", "max_group", "max_group: no such field. Did you mean `max_groups`"),
@@ -99,13 +99,13 @@ def test_bounds_of_dates_are_dates_or_texts() -> None:
         ("max_groups = 2", "max_groups = 1.5", "not an integer"),
         ('kind = "text"', 'kind = "words"', "'words' is not a kind. Use one of `integer`"),
         ('kind = "text"', 'kind = "txt"', "'txt' is not a kind. Did you mean `text`"),
-        ('kind = "text"', "", "None is not a kind"),
+        ('kind = "text"', "", "columns.dept: no kind is declared"),
         ("lower = 0.1", "", "one bound"),
-        ("lower = 0.1", "lower = 300", "bound must lie below the upper"),
+        ("lower = 0.1", "lower = 300", "columns.pay: bounds = 300:"),
         ("lower = 0.1", 'lower = "a"', "not a number"),
         ("lower = 0.1", "lower = nan", "finite"),
         ('["a", "b"]', "[1, 2]", "not of kind text"),
-        ('["a", "b"]', '["a", "a"]', "repeated"),
+        ('["a", "b"]', '["a", "a"]', "columns.dept: keys = 'a', 'a', None: 'a' is listed twice"),
         ("table", "[[", "not TOML"),
     ],
 )

@@ -18,10 +18,11 @@ from discreet.events import Composition
 from discreet.ledger.keys import load_key
 from discreet.query import answer as answers
 from discreet.query import ast, record
-from discreet.query.answer import Answer, ExactTotals, IntervalOptions, Receipt, release
+from discreet.query.answer import Answer, ExactTotals, IntervalOptions, release
 from discreet.query.calibrate import Measurement
 from discreet.query.estimates import AnswerColumn, Estimate
 from discreet.query.parser import parse_sql
+from discreet.query.receipt import Receipt
 from discreet.query.record import measurement_spec
 from discreet.query.schema import Key
 from discreet.query.view import select_rows

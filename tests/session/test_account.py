@@ -12,7 +12,7 @@ from discreet.errors import BadParameter, BudgetExceeded, EngineFailed, SourceRe
 from discreet.events import Composition, GaussianEvent, compose
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.mechanisms import Laplace
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 

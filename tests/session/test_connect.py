@@ -11,16 +11,16 @@ from tests.support.people import session
 
 DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"unique": "no"}, "unique is 'no'"),
-    ({"bounds": {"pay": (0,)}}, "bounds is pay"),
-    ({"bounds": {"pay": 5}}, "bounds is pay"),
-    ({"bounds": [("pay", 0, 5)]}, "bounds is list"),
-    ({"keys": {"dept": 5}}, "keys is dept"),
-    ({"keys": {"dept": "abc"}}, "keys is dept: 'abc'"),
-    ({"keys": [["a"]]}, "keys is list"),
-    ({"keys": {"dept": [["a"]]}}, "keys is"),
-    ({"table": 5}, "table is int"),
-    ({"policy": 5}, "policy is int"),
-    ({"public": ["cities.csv"]}, "public is list"),
+    ({"bounds": {"pay": (0,)}}, "bounds of `pay` are"),
+    ({"bounds": {"pay": 5}}, "bounds of `pay` are 5"),
+    ({"bounds": [("pay", 0, 5)]}, "bounds is of type list"),
+    ({"keys": {"dept": 5}}, "keys of `dept` are 5"),
+    ({"keys": {"dept": "abc"}}, "keys of `dept` are 'abc'"),
+    ({"keys": [["a"]]}, "keys is of type list"),
+    ({"keys": {"dept": [["a"]]}}, "keys of `dept` are"),
+    ({"table": 5}, "table is of type int"),
+    ({"policy": 5}, "policy is of type int"),
+    ({"public": ["cities.csv"]}, "public is of type list"),
     ({"unit": [1]}, "nor a tuple of names"),
     ({"unit": ()}, "nor a tuple of names"),
     ({"unit": ("id", "nid")}, "no such column"),
@@ -28,7 +28,7 @@ DECLARATIONS: list[tuple[dict[str, Any], str]] = [
     ({"neighbours": "friends"}, "Take add-remove or replace"),
     ({"neighbours": ["replace"]}, "Take add-remove or replace"),
     ({"currency": "euro"}, "Take pure, zcdp"),
-    ({"currency": 5}, "currency is int"),
+    ({"currency": 5}, "currency is of type int"),
 ]
 
 

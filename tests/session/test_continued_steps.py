@@ -21,7 +21,7 @@ from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.answer import Answer, ExactTotals
-from discreet.session.discovery import DiscoveryState
+from discreet.session.discovery_state import DiscoveryState
 from discreet.session.options import SourceOptions
 from discreet.session.session import Session
 from discreet.session.source import Source, open_source

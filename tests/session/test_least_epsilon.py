@@ -16,7 +16,7 @@ from discreet.ledger.memory import MemoryAccount, create_budget
 from discreet.query.policy import read_policy, write_policy
 from discreet.query.schema import DEFAULT_LEAST_EPSILON, Table
 from discreet.session.connect import connect
-from discreet.session.discovery import DiscoveryState
+from discreet.session.discovery_state import DiscoveryState
 from discreet.session.session import Session
 from discreet.workload import Workload, WorkloadQuery, publish
 from discreet.workload.planning import plan_workload

@@ -74,14 +74,14 @@ def test_an_address_is_not_repeated() -> None:
 def test_python_shows_a_call_of_connect(people: Path) -> None:
     with pytest.raises(MissingDeclarations) as missing:
         connect(people)
-    assert missing.value.command == f'connect({str(people)!r}, unit="COLUMN", epsilon=EPSILON, …)'
+    assert missing.value.command == f'connect({str(people)!r}, unit="COLUMN", epsilon=EPSILON)'
     session = connect(people, unit="id", bounds={"age": (0, 100)}, epsilon=1)
     lacking = "bounds={'age': (0, 100), 'pay': (LOW, HIGH)}, keys={'dept': [A, B]}"
     for query in (QUERY, select(m=col("pay").mean(), n=count()).group_by("dept")):
         for asked in (session.ask, session.quote):
             with pytest.raises(MissingDeclarations) as missing:
                 asked(query=query, epsilon=0.5)  # type: ignore[arg-type]
-            assert missing.value.command == f"connect({str(people)!r}, unit='id', {lacking}, …)"
+            assert missing.value.command == f"connect({str(people)!r}, unit='id', {lacking}, epsilon=EPSILON)"
             assert missing.value.missing == ("bounds", "keys")
             assert isinstance(missing.value, QueryRefused)
             assert isinstance(missing.value, BadParameter)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+import discreet.session
 from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE
 from discreet.errors import BadParameter, DiscreetError
+from discreet.session import Executor
 from discreet.testing import seeded_bits
 from tests.support.people import session
 
@@ -17,9 +19,9 @@ OPTIONS: list[tuple[str, dict[str, Any], str]] = [
     (COUNT, {"bits": 42}, "bits is 42"),
     (COUNT, {"progress": 5}, "progress is 5"),
     (COUNT, {"id": 5}, "id is 5"),
-    (COUNT, {"weights": []}, "weights is list"),
-    (COUNT, {"weights": "n"}, "weights is str"),
-    (COUNT, {"weights": 5}, "weights is int"),
+    (COUNT, {"weights": []}, "weights is of type list"),
+    (COUNT, {"weights": "n"}, "weights is of type str"),
+    (COUNT, {"weights": 5}, "weights is of type int"),
     (COUNT, {"size": 10**400}, "size is inf"),
     (COUNT, {"size": -(10**5000)}, "size is -inf"),
     (MEDIAN, {"confidence": 1 - 1e-15, "simultaneous": True}, "confidence is"),
@@ -37,6 +39,21 @@ def test_a_wrong_option_is_refused_before_it_is_charged(
     with pytest.raises(DiscreetError, match=message):
         place.ask(query, epsilon=1, **options)
     assert place.account.budget.spent == 0
+
+
+def test_threads_share_one_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It remembers failures that could not be recorded: a second one would open the source again."""
+    place, real, first = session(), discreet.session.Executor, list[Executor | None]()
+
+    def make(*args: Any) -> Executor:
+        if not first:  # another thread comes first, while this one is still making its own
+            first.append(None)
+            first[0] = place.executor
+        return real(*args)
+
+    monkeypatch.setattr(discreet.session, "Executor", make)
+    assert place.executor is first[0]
+    assert place.executor is first[0]
 
 
 def test_a_quote_refuses_the_same_confidences() -> None:

@@ -13,7 +13,7 @@ from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of, to_canonical_json
 from discreet.ledger.keys import SigningKey, default_key_path, load_key
 from discreet.ledger.verify import Verification
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 from discreet.units import to_sensitivity
 
 MEASUREMENT = {

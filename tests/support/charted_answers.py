@@ -69,6 +69,11 @@ MONTHS = [date(2025, 1, 1) + timedelta(days=31 * i) for i in range(14)]
 ANSWERS: dict[str, Answer] = {
     "three keys": make_answer(["dept"], [COUNT], bars(DEPTS[:3])),
     "42 keys": make_answer(["department"], [COUNT], bars([f"department of {i} things" for i in range(42)])),
+    "one dominating key": make_answer(
+        ["country"],
+        [COUNT],
+        [((f"country {i}",), (estimate(29_170 if i == 0 else 12 + 14 * i, 16),)) for i in range(42)],
+    ),
     "two levels": make_answer(
         ["region", "department"],
         [COUNT],

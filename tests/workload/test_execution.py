@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.events import compose
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload
 from discreet.workload.execution import execute_plan

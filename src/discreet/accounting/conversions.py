@@ -22,7 +22,6 @@ from discreet._numbers import (
     to_rational,
 )
 from discreet.accounting.elementary import exp_bounds, log_bounds, sqrt_down
-from discreet.accounting.pld.gaussian import gaussian_epsilon, gaussian_mu
 from discreet.accounting.zcdp import pure_rho
 from discreet.errors import BadParameter
 
@@ -130,12 +129,16 @@ def epsilon_from_gdp(mu: Number, delta: Number) -> float:
     """The exact curve of one Gaussian with sensitivity/σ = μ [DRS22, Cor. 2.13; BW18, Thm 8]."""
     if mu in (0, inf):
         return float(mu)
+    from discreet.accounting.pld.gaussian import gaussian_epsilon  # it needs NumPy
+
     return gaussian_epsilon(mu, delta).upper
 
 
 @lru_cache(maxsize=1024, typed=True)
 def mu_within(epsilon: Number, delta: Number) -> float:
     """The largest μ whose curve passes below (ε, δ), rounded down."""
+    from discreet.accounting.pld.gaussian import gaussian_mu  # it needs NumPy
+
     return gaussian_mu(epsilon, delta)
 
 

@@ -349,7 +349,7 @@ def parse_currency(text: str) -> Currency:
     *others, last = (kind.example for kind in CURRENCY_FAMILIES.values())
     choices = f"{', '.join(others)} or {last}"
     if not isinstance(text, str):
-        raise BadParameter("currency", type(text).__name__, "not a currency", f"name one: {choices}")
+        raise BadParameter("currency", f"of type {type(text).__name__}", "not a currency", f"name one: {choices}")
     family, opening, parameter = text.removesuffix(")").partition("(")
     kind = CURRENCY_FAMILIES.get(family) if text.endswith(")") == bool(opening) else None
     found = None if kind is None else kind.parse(parameter if opening else None)

@@ -20,7 +20,6 @@ from typing import assert_never
 
 from discreet._numbers import floor_float, nearest_float, smallest_where, sqrt_up, to_rational
 from discreet.accounting.elementary import PRECISION, exp_bounds, log_bounds
-from discreet.accounting.pld import SPECIAL_ERROR
 from discreet.accounting.pure import amplify, pure
 from discreet.accounting.rewrite import push_group
 from discreet.events import (
@@ -175,6 +174,8 @@ def _holds_by_series(x: float, gap: Fraction) -> bool:
 def _holds_by_tail(x: float, log_c: float) -> bool:
     """ln Φ(−x) ≤ ln c, with every rounding against us?"""
     from scipy.special import erfcx  # imported here: it takes longer than all the rest of discreet
+
+    from discreet.accounting.pld import SPECIAL_ERROR
 
     log_tail = log(float(erfcx(x / sqrt(2))) / 2 * (1 + SPECIAL_ERROR))
     half_square = x * x / 2

@@ -33,11 +33,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import ceil, expm1, floor, inf, log, log1p
+from math import ceil, floor, inf
 from typing import assert_never
-
-import numpy as np
-import numpy.typing as npt
 
 from discreet._numbers import Number, ceil_float, check_probability, to_rational
 from discreet.accounting.conversions import epsilon_from_rdp, epsilon_from_rdp_classic
@@ -67,16 +64,7 @@ from discreet.events import (
     TruncatedGeometricEvent,
     check_event,
 )
-from discreet.noise import fixed
 from discreet.units import Sensitivity
-
-Floats = npt.NDArray[np.float64]
-
-SLACK = 2.0**-47
-"""Relative error allowed for a handful of roundings and calls of log, exp, expm1 in doubles: 64 units of 2^-53."""
-
-MAX_ORDER = 4096
-"""The largest order whose binomial sum is taken; above it a sample has the bound of the event on everyone."""
 
 ORDERS: tuple[float, ...] = (
     *(1 + 2.0**-j for j in range(10, 0, -1)),
@@ -315,10 +303,23 @@ def _renyi_subsampled(inner: Event, rate: Fraction, order: Fraction) -> Fraction
 
 
 def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
+    # imported here, because only samples need NumPy
+    from discreet.accounting.sampled_moments import (
+        MAX_ORDER,
+        SLACK,
+        add_moment,
+        interpolate_moment,
+        remove_moment,
+        remove_moment_near_one,
+    )  # fmt: skip
+
+    def remove(order: int) -> float:
+        return 0.0 if order == 1 else remove_moment(rate, order, _integer_orders(inner, order))
+
     below = floor(alpha)
     if ceil(alpha) > MAX_ORDER or _integer_order(inner, 2) == inf:
         return inf
-    moment = interpolate_moment(alpha, below, _remove_moment(inner, rate, below), _remove_moment(inner, rate, ceil(alpha)))
+    moment = interpolate_moment(alpha, below, remove(below), remove(ceil(alpha)))
     second = _integer_order(inner, 2)
     if alpha <= 2:
         moment = min(moment, remove_moment_near_one(rate, alpha, second))
@@ -326,12 +327,6 @@ def _amplify_moment(inner: Event, rate: Fraction, alpha: float) -> float:
         same = ceil_float(_renyi(inner, Fraction(alpha)))
         moment = max(moment, add_moment(rate, alpha, second, same))
     return moment / (alpha - 1) * (1 + SLACK)
-
-
-def _remove_moment(inner: Event, rate: Fraction, order: int) -> float:
-    if order == 1:
-        return 0.0
-    return remove_moment(rate, order, np.array(_integer_orders(inner, order)))
 
 
 def _integer_orders(inner: Event, order: int) -> list[float]:
@@ -377,85 +372,3 @@ def _is_symmetric(inner: Event) -> bool:
             return not isinstance(deeper, Group) and _is_symmetric(deeper)
         case _:
             return False
-
-
-def remove_moment(rate: Fraction, order: int, divergences: Floats) -> float:
-    """ln A_α for integer α ≥ 2 and 0 < q < 1, rounded up; divergences[k−2] ≥ D_k for k = 2…α.
-
-    >>> half = remove_moment(Fraction(1, 2), 2, np.array([0.1]))  # A = 1 + (e^0.1 − 1)/4
-    >>> abs(half - log1p(expm1(0.1) / 4)) < 1e-12
-    True
-    """
-    log_rate, log_rest = _log_rates(rate)
-    k = np.arange(2, order + 1, dtype=np.float64)
-    growth = (k - 1) * np.maximum(divergences, 0) * (1 + SLACK)
-    if not np.isfinite(growth).all():
-        return inf
-    with np.errstate(divide="ignore"):  # a divergence of 0 adds nothing: ln 0 = −∞ is meant
-        excess = growth + np.log(-np.expm1(-growth))  # ln(e^g − 1)
-    factorials = _log_factorials(order)
-    choose = [factorials[order] - factorials[2:], -factorials[: order - 1][::-1]]  # ln of α!/k! and of 1/(α−k)!
-    return _log1p_sum(_sum_padded(*choose, (order - k) * log_rest, k * log_rate, excess))
-
-
-def add_moment(rate: Fraction, order: float, second: float, same: float) -> float:
-    """ln B_α by case 2, any real α > 1, rounded up; second ≥ D_2, same ≥ D_α."""
-    log_rate, log_rest = _log_rates(rate)
-    chord = _sum_padded(log_rate, _log_expm1((order - 1) * same))
-    curvature = log(order * (order - 1) / 2)
-    taylor = _sum_padded(curvature, 2 * log_rate, -(order + 1) * log_rest, _log_expm1(second))
-    return _log1p_sum(np.minimum(chord, taylor))
-
-
-def remove_moment_near_one(rate: Fraction, order: float, second: float) -> float:
-    """ln A_α for 1 < α ≤ 2, rounded up: Taylor again, with f(x) = (1−q+qx)^α and f'' ≤ α(α−1)q²(1−q)^{α−2}."""
-    log_rate, log_rest = _log_rates(rate)
-    curvature = log(order * (order - 1) / 2)
-    return _log1p_sum(_sum_padded(curvature, 2 * log_rate, (order - 2) * log_rest, _log_expm1(second)))
-
-
-def interpolate_moment(order: float, below: int, lower: float, upper: float) -> float:
-    """ln A_α at a fraction of an order: it is convex in α (Hölder), so the chord from α = below to below + 1 is above it."""
-    share = order - below
-    return ((1 - share) * lower + share * upper) * (1 + SLACK)
-
-
-def _log_rates(rate: Fraction) -> tuple[float, float]:
-    """ln q and ln(1 − q), rounded up."""
-    return ceil_float(log_bounds(rate)[1]), ceil_float(log_bounds(1 - rate)[1])
-
-
-def _log_expm1(x: float) -> float:
-    if x <= 0:
-        return -inf
-    return x + log(-expm1(-x)) if x < inf else inf
-
-
-def _sum_padded(*terms: Floats | float) -> Floats:
-    """The sum of the terms, moved up by more than what adding and computing them can have lost."""
-    total = np.atleast_1d(np.asarray(sum(terms)))
-    return np.asarray(total + SLACK * (1 + sum(np.abs(np.where(np.isfinite(term), term, 0)) for term in terms)))
-
-
-def _log1p_sum(terms: Floats) -> float:
-    """ln(1 + Σ e^t), rounded up; a sum of positive terms loses at most their number in units."""
-    top = float(np.max(terms))
-    if top in (-inf, inf):
-        return max(0.0, top)
-    log_total = top + log(float(np.sum(np.exp(terms - top)))) + SLACK * (abs(top) + len(terms))
-    value = log1p(float(np.exp(log_total))) if log_total < 0 else log_total + log1p(float(np.exp(-log_total)))
-    return value * (1 + SLACK)
-
-
-@lru_cache(maxsize=1)
-def _table(size: int) -> Floats:
-    total, sums = 0, [0.0]
-    for n in range(1, size):
-        total += fixed.log_int(n, 64)  # each within one unit of 2^-64
-        sums.append(total / 2**64)
-    return np.array(sums)
-
-
-def _log_factorials(order: int) -> Floats:
-    """ln 0!, …, ln order!, each within two units of 2^-53, relatively."""
-    return _table(1024 if order < 1024 else MAX_ORDER + 1)[: order + 1]

@@ -86,7 +86,9 @@ def audit(
     (True, True)
     """
     if not (callable(mechanism) or (isinstance(mechanism, str) and (workers or restart)) or _can_sample(mechanism)):
-        raise BadParameter("mechanism", type(mechanism).__name__, "not callable", "give a function of one input")
+        raise BadParameter(
+            "mechanism", f"of type {type(mechanism).__name__}", "not callable", "give a function of one input"
+        )
     alpha = float(1 - check_probability(confidence, "confidence"))
     pairs = generate_pairs(domain, relation) if neighbours is None else [_parse_pair(each) for each in neighbours]
     if not pairs:
@@ -132,7 +134,7 @@ def _parse_pair(given: Any) -> Pair:
         return given
     if isinstance(given, tuple | list) and len(given) == 2:
         return Pair(given[0], given[1])
-    raise BadParameter("neighbours", type(given).__name__, "not a pair", "give (one input, its neighbour)")
+    raise BadParameter("neighbours", f"of type {type(given).__name__}", "not a pair", "give (one input, its neighbour)")
 
 
 # -- the sampling budget ----------------------------------------------------------------------------------------------------

@@ -247,7 +247,9 @@ def load_function(reference: FunctionReference) -> Callable[[Any], Any]:
         with redirect_stdout(sys.stderr):
             function = getattr(import_module(module), name)
     except (ImportError, AttributeError) as missing:
-        raise BadParameter("function", repr(reference), str(missing), "check the module's path and the name") from None
+        bare = module.removesuffix(".py").replace("/", ".")
+        hint = "check the module's path and the name" if bare == module else f"name the module, not its file: {bare}:{name}"
+        raise BadParameter("function", repr(reference), str(missing), hint) from None
     if not callable(function):
         raise BadParameter("function", repr(reference), "not callable", "name a function of one input")
     return function  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 A command imports what it needs when it runs, so that `discreet --help` is quick.
 """
 
+import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -31,6 +32,9 @@ __all__ = [
     "publish", "quote", "source", "verify",
 ]  # fmt: skip
 
+ALLOCATIONS_PER_COLLECTION = 100_000
+"""Python's own 700 would search for garbage a hundred times while the modules of a command load, and find none."""
+
 
 def main() -> None:
     """Run the console script. An error of discreet is one line on stderr and an exit code.
@@ -47,6 +51,7 @@ def main() -> None:
         SourceRefused,
     )
 
+    gc.set_threshold(ALLOCATIONS_PER_COLLECTION)
     _escape_unencodable()
     try:
         if path := os.environ.get("DISCREET_OWNER_LOG"):

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from discreet.cli.spelling import list_spellings, spell_flags, spell_text
-from discreet.errors import BadParameter, DiscreetError, MissingDeclarations
+from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, MissingDeclarations
 
 PANELS = ASKING, BUDGETING, ACCOUNTING, CHECKING, LEARNING = (
     "Query data", "Manage budgets", "Compute costs", "Check claims", "Learn",
@@ -58,6 +58,9 @@ PAGES = {
 }
 """The page about the parameters of a command or of a group. Of other commands, each parameter has a page of its own."""
 
+OWN_PAGES = {"publish": ("folder", "key"), "plan": ("epsilon", "delta"), "ledger open": ("epsilon", "delta")}
+"""Parameters that have a page of their own even where the command has one."""
+
 OWN_NAMES = {
     "audit": {"neighbours": "pairs", "relation": "neighbours", "mechanism": "function", "claim": "epsilon"},
     "budget": {"name": "account"},
@@ -89,7 +92,7 @@ class Command(TyperCommand):
             path = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
             page = PAGES.get(path, PAGES.get(path.partition(" ")[0]))
             if page is not None and isinstance(mistake, BadParameter) and not isinstance(mistake, MissingDeclarations):
-                mistake.see = page
+                mistake.see = PARAMETER_PAGES[mistake.name] if mistake.name in OWN_PAGES.get(path, ()) else page
             spellings = list_spellings(self.params, OWN_NAMES.get(path, {}))
             if isinstance(mistake, MissingDeclarations):
                 raise _to_command(mistake, spellings) from None

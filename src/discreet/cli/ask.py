@@ -88,6 +88,9 @@ def ask(
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
     if spreadsheet and not csv:
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
+    if id is not None and ledger is None:
+        reason = "only a ledger remembers what was charged under an id"
+        raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
     if plot is not None:
         _check_plot(plot, printed_alone=json or csv)
     arguments = QueryArguments(

@@ -30,7 +30,9 @@ def calibrate(
         ),
     ],
     epsilon: Annotated[str, typer.Option(help="The ε that all rounds together may cost.")],
-    delta: Annotated[str, typer.Option(help="The δ that all rounds together may cost.")],
+    delta: Annotated[
+        str, typer.Option(help="The δ that all rounds together may cost; Laplace noise needs none.", show_default=False)
+    ] = "0",
     times: Annotated[int, typer.Option(help="The number of rounds.")] = 1,
     sensitivity: Annotated[str, typer.Option(help="How far one unit moves the answer of a round.")] = "1",
     rate: Annotated[str | None, typer.Option(help="The rate of the Poisson sample that each round sees.")] = None,
@@ -48,6 +50,8 @@ def calibrate(
         raise BadParameter("mechanism", repr(mechanism), "not a mechanism with a scale", f"take one of {', '.join(SCALES)}")
     parameter, term = SCALES[mechanism], NOISE_TERMS[mechanism]
     target, failing = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")
+    if failing == 0 and parameter == "sigma":
+        raise BadParameter("delta", "0", "Gaussian noise has no ε without a δ", "give delta=1e-6, or take laplace")
     distance = check_positive(parse_number(sensitivity, "sensitivity"), "sensitivity")
     sampling_rate = check_rate(None if rate is None else parse_number(rate, "rate"))
     check_int(times, "times", 1)
@@ -56,8 +60,13 @@ def calibrate(
         once = term.make({parameter: scale, "sensitivity": distance})
         return repeat(once if sampling_rate is None else subsample(once, sampling_rate), times)
 
-    guess = guess_scale(float(distance), target, failing, times, sampling_rate)
-    scale = find_smallest_scale(event_at, target, failing, guess)
+    if failing == 0:
+        if sampling_rate is not None:
+            raise BadParameter("delta", "0", "rounds on samples need a δ", "give delta=1e-6, or leave out rate=")
+        scale = distance * times / check_positive(target, "epsilon")  # each round costs sensitivity/scale, and they add up
+    else:
+        guess = guess_scale(float(distance), target, failing, times, sampling_rate)
+        scale = find_smallest_scale(event_at, target, failing, guess)
     bounds = certified_epsilon(event_at(scale), failing)
     if json:
         print_json({parameter: ceil_float(scale), "epsilon": to_json_interval(bounds), "delta": float(failing)})

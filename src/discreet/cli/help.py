@@ -1,7 +1,8 @@
 """`discreet help`: the pages of the documentation, which are part of the package.
 
-A topic is a page (`asking`), a section of one (`asking#quantiles`, or `quantiles` alone), a command, or an option such as
-`--bounds`. Every error names the topic that explains it.
+A topic is a page (`asking`), a section of one (`asking#quantiles`, or `quantiles` alone), a command, an option such as
+`--bounds`, or a word of the glossary (`rho`, `partition selection`), whose row is shown first. Every error names the topic
+that explains it.
 """
 
 import re
@@ -9,7 +10,7 @@ import sys
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,13 +22,19 @@ from discreet.errors import PARAMETER_PAGES, BadParameter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from discreet.cli.glossary import Word
+
 COMMANDS = {
+    "account": "docs/ledger.md#accounts",  # the word; the command of this name is the former one
     "ask": "docs/asking.md",
     "calibrate": "docs/accounting.md#calibrate-noise-to-a-target",
     "demo": "docs/index.md",
     "quote": "docs/asking.md#state-the-error-get-the-cost",
 }
 """The pages about the commands that `PAGES` does not name."""
+
+GLOSSARY = "glossary"
+"""The page of words. In the repository it is GLOSSARY.md."""
 
 _HEADING = re.compile(r"(#+) +(.*?)\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)]*)\)(?:: ([^;\[]*))?")
@@ -43,24 +50,26 @@ def complete_topics(incomplete: str) -> list[str]:
     "help",
     rich_help_panel=LEARNING,
     epilog="Examples:\n\n[bold]discreet help[/bold]\n\n[bold]discreet help asking[/bold]\n\n"
-    "[bold]discreet help quarantine[/bold]\n\n[bold]discreet help --json -- --bounds[/bold]",
+    "[bold]discreet help quarantine[/bold]\n\n[bold]discreet help partition selection[/bold]\n\n"
+    "[bold]discreet help --json -- --bounds[/bold]",
     context_settings={"ignore_unknown_options": True},
 )
 def help_(
     topic: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
-            help="A page, a section, a command or an option; all pages, unless given.", autocompletion=complete_topics
+            help="A page, a section, a command, an option or a word; all pages, unless given.",
+            autocompletion=complete_topics,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show the page about a topic, or list all pages by role. No network is used."""
-    if topic is None:
+    if not topic:
         _list_topics(as_json=json)
         return
-    name = find_topic(topic)
-    text = read_topic(name)
+    typed = " ".join(topic)
+    name, text = find_topic(typed), show_topic(typed)
     if json:
         print_json({"topic": name, "text": text})
     elif sys.stdout.isatty():
@@ -68,7 +77,7 @@ def help_(
         from rich.markdown import Markdown
 
         Console().print(Markdown(text))
-        if "#" in name:
+        if "#" in name and not name.startswith("glossary#"):
             print_styled(f"The whole page: discreet help {name.partition('#')[0]}")
     else:
         print_data(text)
@@ -89,11 +98,29 @@ def find_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
 
 
+def _read_page(page: str) -> str:
+    from discreet.cli.formulas import to_plain_formulas
+
+    folder = find_folder()
+    path = folder / f"{page}.md"
+    if page == GLOSSARY and not path.exists():
+        path = folder.parent / "GLOSSARY.md"
+    return to_plain_formulas(path.read_text(encoding="utf-8"))
+
+
+@cache
+def list_words() -> dict[str, "Word"]:
+    """The rows of the glossary, by every spelling of their names."""
+    from discreet.cli.glossary import list_spellings, read_words
+
+    return {spelling: word for word in reversed(read_words(_read_page(GLOSSARY))) for spelling in list_spellings(word)}
+
+
 @cache
 def list_pages() -> tuple[str, ...]:
     """The topics that are whole pages."""
     folder = find_folder()
-    pages = (path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md"))
+    pages = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.md")} | {GLOSSARY}
     return tuple(sorted(pages, key=lambda page: page.rpartition("/")))
 
 
@@ -101,7 +128,7 @@ def list_sections(page: str) -> list[str]:
     """The sections of a page, as page#section; none of a page that does not exist."""
     if page not in list_pages():
         return []
-    text = (find_folder() / f"{page}.md").read_text(encoding="utf-8")
+    text = _read_page(page)
     return [f"{page}#{anchor}" for depth, anchor, _ in _read_lines(text) if depth > 1]
 
 
@@ -116,19 +143,52 @@ def find_topic(text: str) -> str:
     found = known.get(wanted) or known.get(wanted.removeprefix("--").replace("-", "_"))
     if found is not None:
         return found
+    from discreet.cli.glossary import find_word, list_spellings
+
+    if (word := find_word(text, list_words())) is not None:
+        name = next(each for each in list_spellings(word) if list_words()[each] is word)
+        return f"{GLOSSARY}#{name.replace(' ', '-')}"
+    group, _, rest = wanted.partition(" ")
+    if rest and wanted in list_commands():
+        return known[group]
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted.removeprefix("--"), known, 3)
+    near = get_close_matches(wanted.removeprefix("--"), [*known, *list_words()], 3)
     hint = f"did you mean {' or '.join(near)}?" if near else "list all topics with: discreet help"
-    raise BadParameter("topic", repr(text), "no such page, section, command or option", hint)
+    raise BadParameter("topic", repr(text), "no such page, section, command, option or word", hint)
+
+
+def list_commands() -> list[str]:
+    """Every command, those of a group with its name before theirs."""
+    from typer.main import get_command
+
+    def walk(command: Any, path: str) -> "Iterator[str]":
+        for name, each in getattr(command, "commands", {}).items():
+            yield f"{path}{name}"
+            yield from walk(each, f"{path}{name} ")
+
+    return list(walk(get_command(app), ""))
+
+
+def show_topic(text: str) -> str:
+    """What `discreet help` shows: the row of the glossary, if the text is a word of it, and the page or section."""
+    from discreet.cli.glossary import find_word
+
+    topic = find_topic(text)
+    word = None if text.startswith("--") or "#" in text else find_word(text, list_words())
+    if word is None or topic.startswith(f"{GLOSSARY}#"):
+        return read_topic(topic)
+    return f"{word.text}\n{read_topic(topic)}"
 
 
 def read_topic(topic: str) -> str:
-    """The text of a page, or of one section with what is below it."""
+    """The text of a page, of one section with what is below it, or of a word with the section about it."""
     page, _, section = topic.partition("#")
-    text = (find_folder() / f"{page}.md").read_text(encoding="utf-8")
+    text = _read_page(page)
     if not section:
         return text
+    if page == GLOSSARY and topic not in list_sections(GLOSSARY):
+        return _read_word(list_words()[section.replace("-", " ")])
     lines, level = [], 0
     for depth, anchor, line in _read_lines(text):
         if depth and level and depth <= level:
@@ -138,6 +198,12 @@ def read_topic(topic: str) -> str:
         if level:
             lines.append(line)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _read_word(word: "Word") -> str:
+    """A row of the glossary, and the section that explains it. A whole page is only named: it is long."""
+    section = f"\n{read_topic(word.page)}" if "#" in word.page else ""
+    return f"{word.text}{section}\nMore: discreet help {word.page.partition('#')[0]}\n"
 
 
 def _read_lines(text: str) -> "Iterator[tuple[int, str, str]]":
@@ -199,4 +265,6 @@ def _list_topics(*, as_json: bool) -> None:
     print_styled("more pages", "bold")
     for _, pages in groupby(list_pages(), lambda page: page.rpartition("/")[0]):
         print_line(f"  {', '.join(page for page in pages if page not in shown)}")
-    print_styled("Show one with discreet help TOPIC: a page, a section (quarantine), a command (ask) or an option (bounds).")
+    print_styled(
+        "Show one with discreet help TOPIC: a page, section (quarantine), command (ask), option (bounds) or word (rho)."
+    )

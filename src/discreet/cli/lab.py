@@ -3,7 +3,7 @@
 Figures, exercises and attacks have parameters of their own, which are given as flags: `--epsilon 0.1 --k 10`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 lab = App(no_args_is_help=True, help="See the textbook live: figures, errata, exercises and attacks.")
 app.add_typer(lab, name="lab", rich_help_panel=LEARNING)
+
+
+def complete_pieces(*kinds: str) -> Callable[[str], list[str]]:
+    """Complete the names of the textbook's pieces, such as FIGURES, without computing any."""
+
+    def complete(incomplete: str) -> list[str]:
+        from discreet import lab
+
+        return [name for kind in kinds for name in getattr(lab, kind) if name.startswith(incomplete)]
+
+    return complete
+
 
 WITH_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -53,7 +65,12 @@ def lab_list(json: Json = False) -> None:
 )
 def lab_show(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A figure or an erratum, as `lab list` names it.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A figure or an erratum, as `lab list` names it.", autocompletion=complete_pieces("FIGURES", "ERRATA")
+        ),
+    ],
     save: Annotated[str | None, typer.Option(help="Draw a figure into this PNG file.")] = None,
     json: Json = False,
 ) -> None:
@@ -90,7 +107,10 @@ def lab_show(
 )
 def lab_exercise(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="An exercise, as `lab exercise --list` names it.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(help="An exercise, as `lab exercise --list` names it.", autocompletion=complete_pieces("EXERCISES")),
+    ] = "",
     check: Annotated[str | None, typer.Option(help="Your answer: numbers, separated by commas.")] = None,
     hint: Annotated[bool, typer.Option("--hint", help="Show a hint.")] = False,
     solution: Annotated[bool, typer.Option("--solution", help="Show the worked solution or proof.")] = False,
@@ -164,7 +184,9 @@ def lab_all(
 )
 def lab_attack(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="An attack, as `lab list` names it.")],
+    name: Annotated[
+        str, typer.Argument(help="An attack, as `lab list` names it.", autocompletion=complete_pieces("ATTACKS"))
+    ],
     json: Json = False,
 ) -> None:
     """Run an attack without discreet and with it, and show what the attacker learned.

@@ -5,7 +5,7 @@ pay=0:200 are parsed here and nowhere else.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import partial, wraps
@@ -24,6 +24,7 @@ from discreet.cli.completion import (
 )
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter
+from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
 COST_PANEL, SOURCE_PANEL, ANSWER_PANEL = "Cost or error", "Source", "Answer"
@@ -177,12 +178,26 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     for name, typed in texts.items():
         if WRITTEN_OPTIONS[name].kind is dict and typed is not None:
             parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
-            parsed[name] = dict(map(parse, typed))
+            parsed[name] = _collect_pairs(map(parse, typed), _flag(name))
         elif WRITTEN_OPTIONS[name].kind is list and typed is not None:
             parsed[name] = parse_names(typed, _flag(name))
         else:
             parsed[name] = None if typed is False else typed
     return SourceOptions(**parsed)
+
+
+def _collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
+    """Return what was declared for each column; refuse a column that was declared twice, and differently.
+
+    >>> _collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: --bounds is given twice for `age`: both cannot hold. Give one of them.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise BadParameter(flag, f"given twice for `{name}`", "both cannot hold", "give one of them")
+    return found
 
 
 def _make_parameter(name: str, spec: OptionSpec) -> inspect.Parameter:
@@ -262,6 +277,9 @@ def _parse_keys(text: str) -> tuple[str, tuple[KeyText, ...]]:
 
 def _parse_bounds(text: str) -> tuple[str, Any]:
     name, equals, ends = text.rpartition("=")
+    if "=" in name and "," in name:
+        parts = " ".join(f"--bounds {part}" for part in text.split(","))
+        raise BadParameter("--bounds", repr(text), "the bounds of several columns", f"repeat the flag: {parts}")
     if equals and ends == AUTO:
         return name, AUTO
     if not equals or ":" not in ends:
@@ -271,7 +289,8 @@ def _parse_bounds(text: str) -> tuple[str, Any]:
     moments = _split_moments(ends)
     if moments is None and ends[4:5] == "-" and ends[:4].isdigit():
         raise BadParameter("--bounds", repr(text), "not two dates", f"write --bounds {name}=2024-01-01:2024-12-31")
-    return name, moments or parse_range(ends, "--bounds")
+    with about_column(name):
+        return name, moments or parse_range(ends, "--bounds")
 
 
 def _split_moments(text: str) -> tuple[str, str] | None:

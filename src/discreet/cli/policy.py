@@ -9,7 +9,7 @@ import typer
 from discreet.cli.app import ASKING, App, app
 from discreet.cli.completion import complete_files
 from discreet.cli.options import Json, parse_names, takes_source
-from discreet.cli.output import print_data, print_json, print_line, print_table
+from discreet.cli.output import print_data, print_json, print_line, print_styled, print_table
 from discreet.errors import BadParameter
 from discreet.session.options import WRITTEN_OPTIONS, SourceOptions
 
@@ -58,14 +58,21 @@ def policy_check(
     json: Json = False,
 ) -> None:
     """Compare a policy with the data, for the data owner only. Exit code 1 if the data breaks its guarantee."""
-    from discreet.session.policy_check import WARNING, Verdict, check_policy
+    from discreet.session.policy_check import WARNING, Verdict, check_policy, summarise_checks
 
     checks = check_policy(options.source, policy, table=options.table, path=options.path)
+    verdict = summarise_checks(checks)
     if json:
-        print_json({"owner_only": True, "warning": WARNING, "checks": [each.to_dict() for each in checks]})
+        shown = [each.to_dict() for each in checks]
+        print_json({"owner_only": True, "warning": WARNING, "checks": shown, "verdict": verdict})
     else:
         print_line(WARNING)
-        rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in checks]
-        print_table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
+        findings = [each for each in checks if each.verdict is not Verdict.TRUE]
+        rows = [(each.subject, each.declared, each.found, each.verdict.value) for each in findings]
+        if rows:
+            print_table("OWNER ONLY: exact numbers about the data", ("what", "declared", "found", "verdict"), rows)
+        if fine := [f"{each.subject} ({each.declared})" for each in checks if each.verdict is Verdict.TRUE]:
+            print_line(f"OWNER ONLY: true of every row: {', '.join(fine)}.")
+        print_styled(f"Verdict: {verdict}", "bold")
     if any(each.verdict is Verdict.BROKEN for each in checks):
         raise typer.Exit(1)

@@ -60,10 +60,11 @@ def publish(
 
     if json and not (yes or dry_run):
         raise BadParameter("--json", "given", "it cannot ask for confirmation", "give --yes to publish, or --dry-run")
+    with show_progress("planning …"):
+        opened = read_plan(plan, assume_account=dry_run)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadParameter("--yes", "missing", "there is no terminal for confirmation", "give --yes, or --dry-run")
     with show_progress("planning …"):
-        opened = read_plan(plan, assume_account=dry_run)
         prices = price_targets(opened) if dry_run else ()
     if prices and not json:  # first, so that it is seen even if the budget is too small for any plan
         _print_target_costs(opened, prices)

@@ -11,14 +11,15 @@ or `size=` without a value. `spell_flags` is the one place that translates them.
 import re
 from ast import literal_eval
 from collections.abc import Iterable, Mapping
+from shlex import quote
 from typing import Any
 
-from discreet.errors import BadExpression, BadParameter, DiscreetError
+from discreet.errors import BadExpression, BadParameter, DiscreetError, LedgerUnavailable
 
 OTHER_NAMES = {"weights": "weight", "lower": "bounds", "upper": "bounds", "folder": "to", "ledger": "place", "query": "sql"}
 """Parameters of Python that a command calls otherwise, where it has no option or argument of the same name."""
 
-_VALUE = r"""\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+%-]*\w%?"""
+_VALUE = r"""\([^()]*\)|\{[^{}]*\}|"[^"]*"|'[^']*'|[\w.+%-]*\w%?"""
 _PARAMETER = re.compile(rf"(?<![\w.-])(?P<name>[a-z][a-z_0-9]*)=(?!=)(?P<value>{_VALUE})?")
 
 
@@ -43,6 +44,9 @@ def spell_flags(mistake: DiscreetError, spellings: Mapping[str, str]) -> Discree
     if isinstance(mistake, BadExpression):  # its epsilon= is part of the text that the user wrote
         return mistake
     message = str(mistake)
+    if isinstance(mistake, LedgerUnavailable) and mistake.make_at is not None:
+        hint = f"check ledger=, or make one: discreet ledger open {quote(mistake.make_at)} --account hr --epsilon 1"
+        message = str(LedgerUnavailable(mistake.where, mistake.reason, hint))
     if isinstance(mistake, BadParameter) and mistake.name in spellings:
         message = spellings[mistake.name] + message.removeprefix(mistake.name)
         mistake.name = spellings[mistake.name]
@@ -68,12 +72,14 @@ def spell_text(text: str, spellings: Mapping[str, str]) -> str:
 
 
 def _spell_value(value: str) -> str:
-    if not value.startswith("{"):
+    if not value.startswith(("{", "(")):
         return value.strip("\"'")
     try:
         parsed = literal_eval(value)
     except (ValueError, SyntaxError):
         return value
+    if isinstance(parsed, tuple):  # names have commas between them, the ends of a range a colon
+        return ("," if isinstance(parsed[0], str) else ":").join(map(str, parsed))
     marks: dict[type, str] = {tuple: ":", list: ","}
     return " ".join(
         f"{name}={marks[type(each)].join(map(str, each)) if type(each) in marks else each}" for name, each in parsed.items()

@@ -22,22 +22,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import get_ident
 from types import MappingProxyType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed, SourceRefused
 from discreet.paths import describe_exposure
-from discreet.query import ast
-from discreet.query.answer import ExactTotals
-from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, PublicTable, Table
-from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import SOURCE, column, encode_tuple, shorten_name
-from discreet.sql.histogram import lower_cell_counts
-from discreet.sql.totals import lower_totals
+from discreet.sql.terms import SOURCE, column, encode_tuple, shorten_name
 from discreet.text import to_printable, to_printable_lines
+
+if TYPE_CHECKING:  # a source is opened without what its queries need
+    from discreet.query import ast
+    from discreet.query.answer import ExactTotals
+    from discreet.query.contribution import BoundedQuery
+    from discreet.query.statistics import CellCounts
 
 ColumnReader: TypeAlias = Callable[[exp.Expr], exp.Expr] | None
 """How a column of an unusual type is read; None where it is read as it is. A reader succeeds on every value."""
@@ -124,19 +124,19 @@ class Engine(Protocol):
         """Return the same table beside copies of these public ones, and what was read off them."""
         ...
 
-    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
+    def compile_all(self, bounded: "BoundedQuery") -> tuple[str, ...]:
         """Return every statement that will run."""
         ...
 
-    def run(self, bounded: BoundedQuery) -> ExactTotals:
+    def run(self, bounded: "BoundedQuery") -> "ExactTotals":
         """Return all that an answer to `bounded` needs, read when it is needed, one part after the other."""
         ...
 
-    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def read_totals(self, bounded: "BoundedQuery") -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """Yield (totals, keys) per group. A group without rows in the engine does not appear."""
         ...
 
-    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    def read_histogram(self, bounded: "BoundedQuery", counts: "CellCounts") -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
         ...
 
@@ -217,17 +217,20 @@ class SqlEngine(ABC):
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
-    def compile_all(self, bounded: BoundedQuery) -> tuple[str, ...]:
+    def compile_all(self, bounded: "BoundedQuery") -> tuple[str, ...]:
         """Return every statement that will run: that of the totals, if there are any, then one per histogram."""
         histograms = tuple(self._compile(bounded, counts) for counts in bounded.cell_counts)
         return (self._compile(bounded), *histograms) if bounded.totals else histograms
 
-    def compile_totals(self, bounded: BoundedQuery) -> str:
+    def compile_totals(self, bounded: "BoundedQuery") -> str:
         """Return the statement of the totals."""
         return self._compile(bounded)
 
-    def _compile(self, bounded: BoundedQuery, counts: CellCounts | None = None) -> str:
+    def _compile(self, bounded: "BoundedQuery", counts: "CellCounts | None" = None) -> str:
         """The statement of the totals, or of these counts."""
+        from discreet.sql.histogram import lower_cell_counts
+        from discreet.sql.totals import lower_totals
+
         source, unit = self._build_source(bounded.table, bounded.query.joins)
         lowered = (
             lower_totals(bounded, source, unit, self.dialect)
@@ -236,7 +239,7 @@ class SqlEngine(ABC):
         )
         return lowered.sql(dialect=self.dialect.name, copy=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
+    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
         """The declared columns beside those of the joined public tables, and the column that identifies a unit; None where
         each row is one."""
         joined = {f"{join.table}.{name}" for join in joins for name in table.public[join.table].columns}
@@ -264,7 +267,7 @@ class SqlEngine(ABC):
         rows = exp.select(*(read.copy() for read in columns.values()), copy=False).from_(self.relation.copy(), copy=False)
         return (self.dialect.fence(rows) if self.computed else rows).subquery(copy=False)
 
-    def _join_public_tables(self, rows: exp.Expr, own: list[str], table: Table, joins: tuple[ast.Join, ...]) -> exp.Expr:
+    def _join_public_tables(self, rows: exp.Expr, own: list[str], table: Table, joins: "tuple[ast.Join, ...]") -> exp.Expr:
         """One plain equality per join; each copy holds a value at most once in that column, so no row becomes two."""
         columns = {name: column(shorten_name(name), "own") for name in own}
         select = exp.select().from_(exp.alias_(rows, "own", table=True, quoted=True))
@@ -279,8 +282,10 @@ class SqlEngine(ABC):
 
     # -- exact totals ----------------------------------------------------------------------------------------------------
 
-    def run(self, bounded: BoundedQuery) -> ExactTotals:
+    def run(self, bounded: "BoundedQuery") -> "ExactTotals":
         """Return all that an answer to `bounded` needs, read when it is needed."""
+        from discreet.query.answer import ExactTotals
+
         statements = self.compile_all(bounded)
         totals = self._execute_groups(statements[0], bounded) if bounded.totals else ()
         histograms = statements[1:] if bounded.totals else statements
@@ -290,22 +295,22 @@ class SqlEngine(ABC):
         }
         return ExactTotals(totals, counts, statements)
 
-    def read_totals(self, bounded: BoundedQuery) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    def read_totals(self, bounded: "BoundedQuery") -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """Yield (totals, keys) per group. A group without rows in the engine does not appear."""
         return self._execute_groups(self._compile(bounded), bounded) if bounded.totals else iter(())
 
-    def read_histogram(self, bounded: BoundedQuery, counts: CellCounts) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    def read_histogram(self, bounded: "BoundedQuery", counts: "CellCounts") -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """Yield (count, cell, keys) for the cells that have rows."""
         return self._iter_histogram(bounded, counts, self._compile(bounded, counts))
 
     def _iter_histogram(
-        self, bounded: BoundedQuery, counts: CellCounts, statement: str
+        self, bounded: "BoundedQuery", counts: "CellCounts", statement: str
     ) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         for (count,), (cell, *keys) in self._execute_groups(statement, bounded, counts):
             yield count, cell, tuple(keys)
 
     def _execute_groups(
-        self, statement: str, bounded: BoundedQuery, counts: CellCounts | None = None
+        self, statement: str, bounded: "BoundedQuery", counts: "CellCounts | None" = None
     ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """Yield totals over units, and what they are totals of: keys, or a cell and keys. An engine may compile `bounded`
         anew for a part of the table instead of running the statement."""

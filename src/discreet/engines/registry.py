@@ -56,6 +56,7 @@ class EngineFactory:
     takes_path: bool = False  # whether path= names files in what the address leads to
     driver: str | None = None  # what must be installed
     install: str = "install it"  # how
+    page: str = "docs/scale.md#another-engine"  # about it
 
     def accepts(self, source: Any) -> bool:
         """Whether this engine opens the source."""
@@ -107,7 +108,12 @@ def _load_duckdb() -> Opener:
 
 _factories = [
     EngineFactory(
-        "PostgreSQL", _load_postgres, is_address=is_postgres, driver="psycopg", install="pip install 'discreet[postgres]'"
+        "PostgreSQL",
+        _load_postgres,
+        is_address=is_postgres,
+        driver="psycopg",
+        install="pip install 'discreet[postgres]'",
+        page="docs/scale.md#postgresql",
     ),
     EngineFactory(
         "Spark",
@@ -115,11 +121,12 @@ _factories = [
         schemes=("spark:", "local["),
         packages=("pyspark",),
         takes_path=True,
+        page="docs/scale.md#spark",
         driver="pyspark",
         install="pip install 'discreet[spark]'; it needs Java 17 or later",
     ),
 ]
-_DUCKDB = EngineFactory("DuckDB", _load_duckdb)
+_DUCKDB = EngineFactory("DuckDB", _load_duckdb, page="docs/asking.md#which-files-can-be-read")
 """Opens files, frames and its own databases, and refuses what no engine accepts: its errors say what can be read."""
 
 
@@ -155,7 +162,22 @@ def open_engine(
     # Without the address, which may hold a password.
     subject = _describe_source(source) if factory is _DUCKDB else f"{factory.name}, {table or path or name}"
     with about(subject):
-        return factory.open(source, OpenOptions(table, name, path, kinds, unit, frame_name))
+        try:
+            return factory.open(source, OpenOptions(table, name, path, kinds, unit, frame_name))
+        except SourceRefused as refused:
+            raise _name_source(refused, source, factory) from None
+
+
+def _name_source(refused: SourceRefused, source: Any, factory: EngineFactory) -> SourceRefused:
+    """The same refusal with the file as it was given, and the page about its engine. Files of a glob or folder stay unnamed:
+    a file may be named after a person."""
+    shown = format_path(str(source)) if isinstance(source, str | Path) and factory is _DUCKDB else ""
+    if not shown.startswith(("'", '"')) or shown in refused.reason:  # an address may hold a password
+        named = refused
+    else:
+        named = SourceRefused(f"{shown}: {refused.reason}", refused.hint, *refused.for_owner)
+    named.see = factory.page if refused.see == SourceRefused.see else refused.see
+    return named
 
 
 _FRAME_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")

@@ -25,6 +25,7 @@ from discreet.paths import is_postgres, to_libpq
 
 if TYPE_CHECKING:
     import discreet.ledger.chain
+    import discreet.ledger.keys
     import discreet.ledger.store
 
 StoreOpener: TypeAlias = "Callable[[str, bool], discreet.ledger.store.Store]"
@@ -32,8 +33,8 @@ StoreOpener: TypeAlias = "Callable[[str, bool], discreet.ledger.store.Store]"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part of this package when it is first named, as the annotations below name it: `ledger.chain` costs 0.3 s."""
-    if name not in ("chain", "store"):
+    """Import a part of this package when it is first named, as annotations name it: `discreet --help` needs none."""
+    if name not in ("chain", "keys", "store"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")
 

@@ -24,7 +24,7 @@ from discreet.accounting.currencies import (
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 
 MAX_NAME_LENGTH = 200
 

@@ -22,7 +22,7 @@ from discreet.ledger.account import AccountState, CachedAnswer, id_taken_error, 
 from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, FailureRecorded, QuarantineLifted
 from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
 from discreet.ledger.store import Store, Transaction, decode_stored, read_account
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 
 MAX_COMPARED_ACCOUNTS = 100
 """How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""

@@ -8,6 +8,7 @@ one signed *before* that entry. With the new public key and the ledger, older ce
 checked. What the old key signs afterwards is not accepted: the usual reason for a rotation is that others may know it.
 """
 
+import json
 import os
 from base64 import b64decode, b64encode
 from contextlib import suppress
@@ -149,6 +150,9 @@ def read_public_key(text_or_path: str) -> str:
         reason = f"it cannot be read ({error.strerror})"
     except (ValueError, OSError):  # no path, or no file: then the text itself is the key
         pass
+    if text.startswith("{"):  # what `discreet ledger key` prints
+        with suppress(ValueError, RecursionError):
+            text = str(json.loads(text).get("public_key", ""))
     if is_public_key(text):
         return text
     raise BadParameter("key", repr(text_or_path[:200]), reason, "give the 44 characters, or a file that holds them")

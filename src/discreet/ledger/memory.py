@@ -9,7 +9,7 @@ from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, create_
 from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.ledger.account import CachedAnswer, compute_charge, id_taken_error, require_same_unit
-from discreet.query.answer import Receipt
+from discreet.query.receipt import Receipt
 
 __all__ = ["MemoryAccount", "create_budget"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
-from discreet.errors import BadEventEncoding, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import PARAMETER_PAGES, BadEventEncoding, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.account import AccountState
 from discreet.ledger.entries import (
     GENESIS,
@@ -103,9 +103,17 @@ def check_version(row: Any, location: str) -> int:
     return version
 
 
-def missing_ledger_error(location: str) -> LedgerUnavailable:
-    """There is no ledger at this location."""
-    return LedgerUnavailable(location, "there is no ledger here", "make one with: discreet ledger open")
+def missing_ledger_error(location: str, path: str | None = None) -> LedgerUnavailable:
+    """There is no ledger at this location; `path` is that of its file."""
+    shown = "ADDRESS" if path is None else repr(path)
+    error = LedgerUnavailable(
+        location,
+        "there is no ledger here",
+        f'check ledger=, or make one in Python: open_ledger({shown}, create=True).open_account("hr", epsilon=1)',
+        make_at=path or "ADDRESS",
+    )
+    error.see = PARAMETER_PAGES["ledger"]
+    return error
 
 
 def _count_event(run: RunStatement, account: str, event: bytes) -> None:

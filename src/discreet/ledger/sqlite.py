@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
+from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError, LedgerCorrupted, LedgerUnavailable
 from discreet.ledger.sql_store import LATEST_VERSION, SqlTransaction, check_version, missing_ledger_error, upgrade
 from discreet.ledger.waiting import locked_ledger_error, report_waiting
 from discreet.paths import exists, resolve
@@ -36,6 +36,8 @@ _ALLOW = "allow it, or name another file"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _CORRUPTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT}
 
+
+_SIGNATURE = b"SQLite format 3\0"
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 
@@ -109,7 +111,7 @@ class SqliteStore:
 
     def _connect(self, create: bool) -> None:
         if not create and not exists(self.path, lambda reason: LedgerUnavailable(self.location, reason, _ALLOW)):
-            raise missing_ledger_error(self.location)
+            raise missing_ledger_error(self.location, self.location)
         with self._translate_errors():
             if create:  # for its owner alone, who may give others rights
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -161,6 +163,14 @@ class SqliteStore:
                 time.sleep(min(0.01 * attempt, 0.2))
         raise AssertionError("unreachable")
 
+    def _has_signature(self) -> bool:
+        """Whether the file starts as those of SQLite do."""
+        try:
+            with open(self.path, "rb") as file:
+                return file.read(len(_SIGNATURE)) == _SIGNATURE
+        except OSError:
+            return True
+
     def _file_identity(self) -> tuple[int, int]:
         try:
             found = os.stat(self.path)
@@ -192,6 +202,11 @@ class SqliteStore:
 
     def _translate_error(self, error: sqlite3.Error) -> DiscreetError:
         code = _error_code(error)
+        if code == sqlite3.SQLITE_NOTADB and not self._has_signature():
+            hint = "name another file; if it was a ledger, restore it"
+            refused = LedgerUnavailable(self.location, "this file is not a ledger", hint)
+            refused.see = PARAMETER_PAGES["ledger"]
+            return refused
         if code in _CORRUPTED:
             return LedgerCorrupted(self.location, f"SQLite reports: {error}")
         if code in _BUSY:

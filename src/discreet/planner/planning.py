@@ -67,6 +67,11 @@ def plan(
     >>> plan(Proportion(), error="1%", epsilon=1).crossovers[0].at > 30_000
     True
     """
+    if not isinstance(query, PlannerQuery):
+        hint = "give Count(), Proportion(), Sum(0, 100), Mean(0, 100) or Histogram(12)"
+        raise BadParameter("query", f"of type {type(query).__name__}", "not a query that can be planned", hint)
+    if neighbours is not None:
+        neighbours = neighbours if isinstance(neighbours, Neighbours) else Neighbours.parse(neighbours)
     accuracy = rmse if error is None else error
     if error is not None and rmse is not None:
         raise BadParameter("rmse", rmse, "error is given too", "give one of the two")

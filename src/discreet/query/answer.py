@@ -20,7 +20,7 @@ from discreet import formats
 from discreet._numbers import Number, check_confidence, check_int, format_down
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
-from discreet.events import Composition, ThresholdEvent, compose
+from discreet.events import Composition, ThresholdEvent
 from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
@@ -32,6 +32,7 @@ from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
 from discreet.query.outside import explain_outside, format_bounds, shorten
 from discreet.query.postprocess import AnswerRows
+from discreet.query.receipt import Receipt
 from discreet.query.schema import ROW_UNIT_NOTE, Key
 from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
@@ -143,21 +144,6 @@ def _read_batches(rows: Iterable[Any]) -> Iterator[list[Any]]:
     source = iter(rows)
     while batch := list(islice(source, BATCH_ROWS)):
         yield batch
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Proof that a measurement was paid for. Only an account makes one."""
-
-    entry: int
-    event: Composition
-    remaining: Fraction | None = None  # in the account's currency, right after this entry
-
-    def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
-        """Return one receipt for each measurement of a workload that was paid for as one."""
-        if compose(*events) != self.event:
-            raise AssertionError("this receipt is for another workload")
-        return tuple(replace(self, event=event) for event in events)
 
 
 CONFIDENCE_TOLERANCE = 2.0**-52

@@ -31,7 +31,7 @@ from discreet._numbers import (
 )
 from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Currency, Filter, amount_or_zero
-from discreet.errors import BadParameter, QueryRefused
+from discreet.errors import PARAMETER_PAGES, BadParameter, QueryRefused
 from discreet.events import Composition, compose
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise.laplace import check_sampler_scale
@@ -271,7 +271,7 @@ def read_weights(weights: Mapping[str, Number], columns: tuple[str, ...]) -> dic
     {'n': Fraction(2, 1), 'mean': Fraction(1, 1)}
     """
     if not isinstance(weights, Mapping):
-        raise BadParameter("weights", type(weights).__name__, "not weights by column", 'give weights={"n": 2}')
+        raise BadParameter("weights", f"of type {type(weights).__name__}", "not weights by column", 'give weights={"n": 2}')
     for name in weights:
         if name not in columns:
             raise BadParameter("weights", repr(name), "no such column in this query", f"name {', '.join(columns)}")
@@ -432,12 +432,14 @@ class Calibrator:
 
 def make_least_epsilon_error(name: str, epsilon: Fraction, least: Fraction) -> BadParameter:
     """Return the refusal of an ε that the policy does not allow."""
-    return BadParameter(
+    refused = BadParameter(
         name,
         format_down(epsilon, 6),
         f"it is below the policy's least_epsilon = {format_up(least, 6)}",
         f"give at least {format_up(least, 6)}, or ask the data owner to lower least_epsilon",
     )
+    refused.see = PARAMETER_PAGES["least_epsilon"]
+    return refused
 
 
 def find_smallest_epsilon(error_ratio: Callable[[Fraction], Fraction | float]) -> Fraction:

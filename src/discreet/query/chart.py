@@ -1,8 +1,9 @@
 """The chart of an answer: one Vega-Lite specification, a pure function of the answer.
 
 A number per group is a bar with its interval. Where a group key has an order (numbers, bins, dates), the numbers are points
-on a line. A histogram is drawn with all its cells. What is not reliable is pale, has a dashed outline and a label. Every
-column has a panel of its own; with several group keys, a panel has one part for each value of the others.
+on a line. A histogram is drawn with all its cells. Every bar has its number beside it, and so have points and cells where
+there is room. What is not reliable is pale, has a dashed outline and a label. Every column has a panel of its own; with
+several group keys, a panel has one part for each value of the others.
 
 A chart uses the answer and nothing else, so it is post-processing and costs nothing.
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet._numbers import format_down
 from discreet.errors import BadParameter
-from discreet.formats import format_interval
+from discreet.formats import format_interval, format_value
 from discreet.query.estimates import Estimate
 from discreet.query.schema import Key
 from discreet.query.series import Series, split_series
@@ -40,6 +41,10 @@ PALE = 0.18
 """The opacity of what is not reliable, so that it is pale on a white ground and dim on a dark one."""
 MAX_PANELS, MAX_BARS, MAX_POINTS, MAX_PARTS = 12, 200, 2_000, 40
 MAX_LABEL, MAX_TITLE, MAX_TICKS = 40, 90, 16
+MAX_NUMBERS = 12
+"""Points or cells side by side whose numbers are printed, if these are short enough."""
+WIDTH, LETTER = 560, 5.5
+"""Of a panel with points or cells, and of a letter beside them, in pixels."""
 MIN_ORDERED = 3
 """With fewer ordered keys than these a line says no more than bars do."""
 MAX_WIDTH_RATIO = 10.0
@@ -115,7 +120,9 @@ def _join_words(words: Sequence[str]) -> str:
 def _describe_intervals(answer: "Answer") -> str:
     share = format_down(100 * float(answer.confidence))
     together = ", all of them together" if answer.simultaneous else ""
-    return f"{share}% intervals of the clipped statistics{together}."
+    of_counts = all(column.is_count for column in answer.schema)  # nothing is clipped to be counted
+    covered = "counts within the contribution bounds" if of_counts else "clipped statistics"
+    return f"{share}% intervals of the {covered}{together}."
 
 
 def _count_label_characters(spec: Any) -> int:
@@ -190,9 +197,23 @@ class _Panel:
         room = (high - low) / (8 if self.is_open else 40) or 1.0
         return low - room if low < 0 or self.is_open else 0.0, high + room if high > 0 or self.is_open else room / 40
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether there is room for the number of each estimate."""
+        if self.draw is _draw_bars:
+            return True
+        longest = max(len(_format_number(mark.estimate) + " ?" * (not mark.estimate.reliable)) for mark in self.marks)
+        places = len({mark.place for mark in self.marks})
+        return places <= MAX_NUMBERS and places * longest * LETTER <= WIDTH
+
+    def _label(self, estimate: Estimate, has_numbers: bool) -> str:
+        """What stands beside an estimate."""
+        doubt = "" if estimate.reliable else ", not reliable" if self.draw is _draw_bars else " ?"
+        return f"{_format_number(estimate)}{doubt}" if has_numbers else doubt.strip()
+
     def to_values(self) -> list[Spec]:
         """The data of the panel: one object per estimate, in order."""
-        low, high = self.domain
+        (low, high), has_numbers = self.domain, self.has_numbers
         values = []
         for order, mark in enumerate(self.marks):
             estimate = mark.estimate
@@ -209,6 +230,7 @@ class _Panel:
                     "no_lower_end": lower == -inf,
                     "no_upper_end": upper == inf,
                     "reliable": estimate.reliable,
+                    "number": self._label(estimate, has_numbers),
                     "key": mark.words,
                     "estimate": _describe_estimate(estimate),
                 }
@@ -224,6 +246,13 @@ def _to_double(value: float) -> float:
     except OverflowError:
         double = LARGEST if value > 0 else -LARGEST
     return double if abs(double) == inf else min(max(double, -LARGEST), LARGEST)
+
+
+def _format_number(estimate: Estimate) -> str:
+    numbers = (estimate.value, estimate.lower, estimate.upper)
+    if all(abs(_to_double(number)) < LARGEST for number in numbers):
+        return format_value(*numbers)
+    return f"{_to_double(estimate.value):,.6g}"
 
 
 def _describe_estimate(estimate: Estimate) -> str:
@@ -390,7 +419,7 @@ def _draw_bars(panel: _Panel) -> Spec:
     }
     y["axis"] = axis
     bar = {"mark": {"type": "bar", "height": {"band": 0.7}, **_OUTLINE}, "encoding": {"y": y, "x": _value(panel), **_SHADE}}
-    text = {"align": "left", "baseline": "middle", "dx": 7, "text": "not reliable", "fontStyle": "italic"}
+    text = {"align": "left", "baseline": "middle", "dx": 7}
     layers = [bar, *_draw_intervals(panel, {"y": y}, "x", text)]
     return {"width": 400, "height": {"step": 24}, "layer": layers}
 
@@ -422,9 +451,9 @@ def _draw_line(panel: _Panel) -> Spec:
         "mark": {"type": "point", "size": size, "opacity": 1, **_OUTLINE},
         "encoding": {"x": x, "y": _value(panel), **_SHADE},
     }
-    text = {"baseline": "bottom", "dy": -5, "text": "?", "fontWeight": "bold"}
+    text = {"baseline": "bottom", "dy": -5}
     layers = [line, *_draw_intervals(panel, {"x": x}, "y", text), points]
-    return {"width": 560, "height": 130 if panel.is_split else 240, "layer": layers}
+    return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
 
 
 def _draw_cells(panel: _Panel) -> Spec:
@@ -438,9 +467,9 @@ def _draw_cells(panel: _Panel) -> Spec:
         "mark": {"type": "bar", "orient": "vertical", "binSpacing": 1, **_OUTLINE},
         "encoding": {"x": x | {"bin": "binned"}, "x2": {"field": "to"}, "y": _value(panel), **_SHADE},
     }
-    text = {"baseline": "bottom", "dy": -5, "text": "?", "fontWeight": "bold"}
+    text = {"baseline": "bottom", "dy": -5}
     layers = [box, *_draw_intervals(panel, {"x": middle}, "y", text)]
-    return {"width": 560, "height": 130 if panel.is_split else 240, "layer": layers}
+    return {"width": WIDTH, "height": 130 if panel.is_split else 240, "layer": layers}
 
 
 def _value(panel: _Panel, field: str = "value") -> Spec:
@@ -456,7 +485,7 @@ def _value(panel: _Panel, field: str = "value") -> Spec:
 
 
 def _draw_intervals(panel: _Panel, across: Mapping[str, Spec], along: str, text: Spec) -> Iterator[Spec]:
-    """The interval of each estimate with a cap at each end, a triangle where it has none, and a label if not reliable."""
+    """The interval of each estimate with a cap at each end, a triangle where it has none, and a label."""
     lower, upper = _value(panel, "lower"), _value(panel, "upper")
     rule = {"mark": "rule", "encoding": {**across, along: lower, f"{along}2": {"field": "upper"}}}
     yield rule
@@ -468,10 +497,15 @@ def _draw_intervals(panel: _Panel, across: Mapping[str, Spec], along: str, text:
         if panel.is_open:
             arrow = {"type": "point", "shape": shape, "size": 40, "opacity": 1}
             yield {"mark": arrow, "encoding": encoding, "transform": [{"filter": f"datum.{field}"}]}
-    label = {"type": "text", "fontSize": 10, **text}
-    if not all(mark.estimate.reliable for mark in panel.marks):
-        yield {
-            "mark": label,
-            "encoding": {**across, along: _value(panel, "label")},
-            "transform": [{"filter": "!datum.reliable"}],
-        }
+    if panel.has_numbers or not all(mark.estimate.reliable for mark in panel.marks):
+        beside = {**across, along: _value(panel, "label"), "text": {"field": "number", "type": "nominal"}}
+        for test, style in (("datum.reliable", {}), ("!datum.reliable", _DOUBTFUL[along])):
+            yield {
+                "mark": {"type": "text", "fontSize": 10, **text, **style},
+                "encoding": beside,
+                "transform": [{"filter": test}],
+            }
+
+
+_DOUBTFUL: dict[str, Spec] = {"x": {"fontStyle": "italic"}, "y": {"fontWeight": "bold"}}
+"""How the label of an estimate looks that is not reliable, where bars lie and where they stand."""

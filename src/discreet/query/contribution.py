@@ -14,7 +14,7 @@ difference of two numbers between 0 and the largest, so by at most the largest; 
 count over all rows so moves by one contribution, not by two.
 
 The proof needs that a unit's rows are found together, so that what identifies a unit must differ between units; of several
-columns it is an injective text of all of them (`sql/expressions.py: encode_tuple`). Where each row is a unit, adding or
+columns it is an injective text of all of them (`sql/terms.py: encode_tuple`). Where each row is a unit, adding or
 removing a unit adds or removes one row, so m = r = 1 without any bounding; a join to a public table keeps it one row.
 
 Of cell counts, each of a unit's r rows in a group is in one node of every level. So a level of a group moves by a vector of

@@ -272,10 +272,11 @@ def column_grid_range(name: str, column: Column) -> GridRange:
         return GridRange(0, 1)
     if column.kind not in (Kind.INTEGER, Kind.REAL):
         raise QueryRefused(
-            f"The column `{name}` holds a {column.kind.value}, which cannot be computed with",
+            f"The column `{name}` is of kind {column.kind.value}, which cannot be computed with",
             "take YEAR(…) or MONTH(…) of it, count it, or compare it with a constant"
             if column.kind in (Kind.DATE, Kind.TIMESTAMP)
-            else "count it, group by it, or compare it with constants",
+            else "count it, group by it, or compare it with constants; if it holds numbers, and marks such as NA, declare "
+            'kind = "integer" or "real" in a policy (`discreet policy init`), and the marks are missing values',
         )
     if column.number_bounds is None:
         raise QueryRefused(

@@ -17,7 +17,6 @@ from unicodedata import category
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import TokenType
 
 from discreet.errors import QueryRefused
 from discreet.query import aggregates, ast
@@ -33,13 +32,15 @@ from discreet.query.refusals import (
     JOIN_HINT,
     LIKE_HINT,
     ORDER_HINT,
+    STATEMENT_HINT,
     VALUES_HINT,
     allow_only,
+    explain_syntax,
     format_name,
     make_refusal,
     quote_node,
     refuse_node,
-    shorten_text,
+    refuse_other_statements,
 )
 from discreet.query.schema import ROW, Column, Kind, PublicTable, Table, parse_moment, suggest_name
 from discreet.query.validate import (
@@ -187,47 +188,35 @@ def parse_sql(text: str, table: Table) -> ast.Query:
     hidden = [] if text.isprintable() else [each for each in text if category(each) in HIDDEN and each not in "\n\r\t"]
     if hidden:
         raise QueryRefused(f"The query holds the invisible character U+{ord(hidden[0]):04X}", "delete it")
-    query = _Reader(Scope(table)).read_query(_parse_select(text))
+    query = _Reader(Scope(table)).read_query(_parse_select(text, table))
     check_size(query)
     return query
 
 
-def _parse_select(text: str) -> exp.Select:
-    """Return the tree of the one SELECT statement that a text holds."""
+def _parse_select(text: str, table: Table) -> exp.Select:
+    """Return the tree of the one SELECT statement about a table that a text holds."""
     try:
         tokens = DUCKDB.tokenize(text)
         if len(tokens) > MAX_TOKENS:
             raise QueryRefused(f"The query has more than {MAX_TOKENS:,} words and signs", "ask several shorter ones")
-        kinds = [token.token_type for token in tokens]
-        is_select = bool(kinds) and kinds[0] in (TokenType.SELECT, TokenType.FROM)
-        statements: list[exp.Expr | None] = []
-        # Seen before parsing, because sqlglot writes a statement that it does not know to a log.
-        if is_select and TokenType.SEMICOLON not in kinds[:-1] and not any(token.comments for token in tokens):
-            parser = DUCKDB.parser()
-            try:
-                parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
-            except AttributeError:
-                raise QueryRefused(
-                    "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
-                    "pip uninstall sqlglotc",
-                ) from None
-            statements = parser.parse(tokens, text)
+        refuse_other_statements(text, tokens)  # before parsing: sqlglot writes a statement that it does not know to a log
+        parser = DUCKDB.parser()
+        try:
+            parser.FUNCTIONS, parser.FUNCTION_PARSERS = FUNCTIONS, FUNCTION_PARSERS  # type: ignore[misc]
+        except AttributeError:
+            raise QueryRefused(
+                "The compiled sqlglot drops arguments of QUANTILE, and cannot be configured not to",
+                "pip uninstall sqlglotc",
+            ) from None
+        statements = parser.parse(tokens, text)
     except QueryRefused:
         raise
     except Exception as error:  # the text is at fault, however sqlglot fails on it
         first = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-        token = first.get("highlight") or ""
-        raise QueryRefused(
-            f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed",
-            "check commas, parentheses and quotes",
-            first.get("line"),
-            first["col"] - len(token) + 1 if first else None,
-        ) from None
+        columns = [*table.columns, *(name for public in table.public.values() for name in public.columns)]
+        raise explain_syntax(first, [table.name, *table.public, *columns]) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        raise QueryRefused(
-            "The text is not one SELECT statement",
-            "write SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT …], without comments",
-        )
+        raise QueryRefused("The text is not one SELECT statement", STATEMENT_HINT)
     statements[0].meta.update(text=text, tokens=tokens)  # so that a refusal can quote it
     return statements[0]
 
@@ -317,12 +306,13 @@ class _Reader:
             raise make_refusal(group, "GROUP BY names no column", "name one, or leave GROUP BY out")
         aliases = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         groups: dict[ast.GroupValue, str] = {}
-        for node in group.expressions:
+        for written in group.expressions:
+            node = _find_selected(written, select) if isinstance(written, exp.Literal) else written
             is_alias = isinstance(node, exp.Column) and not node.table and not self.scope.find_columns(node.name)
             value = self.read_operand(aliases.get(node.name, node) if is_alias else node)
             if not isinstance(value, ast.GroupValue):
                 raise make_refusal(
-                    node, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
+                    written, "Rows can be grouped by columns, bins, integers and parts of dates only", GROUPS_HINT
                 )
             if is_alias or isinstance(value, ast.Ref):
                 groups[value] = node.name
@@ -583,7 +573,7 @@ class _Reader:
         if kind not in (Kind.DATE, Kind.TIMESTAMP):
             raise make_refusal(
                 node,
-                f"`{quote_node(node)}` takes a date or a timestamp, and the column `{column.column}` holds a {kind.value}",
+                f"`{quote_node(node)}` takes a date or a timestamp, and `{column.column}` is of kind {kind.value}",
                 "name a column of dates, or declare its kind in the policy",
             )
         return column
@@ -875,9 +865,24 @@ class _ViewReader:
         rows = _read_number(literal) if isinstance(literal, exp.Literal) and not literal.is_string else None
         if rows is None or rows.denominator != 1 or rows < (clause == "limit"):
             raise make_refusal(
-                literal, f"{clause.upper()} takes an integer, not `{quote_node(literal)}`", f"write {clause.upper()} 3"
+                literal,
+                f"{clause.upper()} takes an integer of at least {int(clause == 'limit')}, not `{quote_node(literal)}`",
+                f"write {clause.upper()} 3",
             )
         return int(rows)
+
+
+def _find_selected(place: exp.Literal, select: exp.Select) -> exp.Expr:
+    """Return what stands at a place of SELECT, such as the first in GROUP BY 1."""
+    number = 0 if place.is_string else _read_number(place)
+    if number not in range(1, len(select.expressions) + 1):
+        raise make_refusal(place, f"`{quote_node(place)}` is not the place of a column in SELECT", GROUPS_HINT)
+    item = select.expressions[int(number) - 1]
+    node: exp.Expr = item.this if isinstance(item, exp.Alias) else item
+    if _is_aggregate(node):
+        reason = f"The column {quote_node(place)} of SELECT is an aggregate, and rows are not grouped by it"
+        raise make_refusal(place, reason, GROUPS_HINT)
+    return node
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

@@ -5,6 +5,8 @@ integers, truth values or dates.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -36,6 +38,7 @@ TABLE_FIELDS = {
     "public",
 }
 COLUMN_FIELDS = {"kind", "lower", "upper", "keys", "null_key"}
+_KINDS = ", ".join(kind.value for kind in Kind)
 POLICY_HINT = "see docs/asking.md, or write a new one with `discreet policy init`"
 
 
@@ -90,12 +93,16 @@ def write_policy(table: Table, *, template: bool = False) -> str:
     lines += ["# Contribution bounds: in how many groups one unit counts, and with how many rows in each."] * template
     lines += [f"max_groups = {table.max_groups}", f"max_rows = {table.max_rows}"]
     lines += ["# true only if no unit ever has two rows: contributions are not bounded then."] * template
-    lines += [f"unique = {json.dumps(table.unique)}", f"salt = {_format_string(table.salt)}"]
+    lines += [f"unique = {json.dumps(table.unique)}"]
+    lines += ["# Decides which groups and rows of a unit count. Keep it secret, and do not change it later."] * template
+    lines += [f"salt = {_format_string(table.salt)}"]
     lines += ["# The least ε of a query: how long a query runs depends on the data, so none may be nearly free."] * template
     lines += [f"least_epsilon = {_format_number(table.least_epsilon, 'least_epsilon')}"]
     if template or table.adjusted_after_looking:
         lines += ["# true if bounds, keys or limits were changed because of what the data hold."] * template
         lines.append(f"adjusted_after_looking = {json.dumps(table.adjusted_after_looking)}")
+    kinds = ["", f"# A kind is one of {_KINDS}.", "# A cell of a CSV file that is not of its kind, such as NA, is missing."]
+    lines += kinds * template
     for name, column in table.columns.items():
         lines += ["", f"[columns.{_format_string(name)}]", f"kind = {_format_string(column.kind.value)}"]
         lines += _format_bounds(column)
@@ -106,7 +113,7 @@ def write_policy(table: Table, *, template: bool = False) -> str:
 
 def make_policy_error(field: str, reason: str, hint: str = POLICY_HINT) -> BadParameter:
     """Return the error of a wrong field in a policy."""
-    return BadParameter("policy", field, reason, hint)
+    return BadParameter("policy", field, reason, hint, is_field=True)
 
 
 def _format_bounds(column: Column) -> list[str]:
@@ -134,6 +141,9 @@ def _read_column(name: str, fields: Any) -> Column:
     if not isinstance(fields, dict):
         raise make_policy_error(f"columns.{name}", "not a table of fields", f"write [columns.{name}] and its kind below it")
     _check_fields(fields, COLUMN_FIELDS, f"columns.{name}.")
+    if "kind" not in fields:
+        hint = f'write kind = "integer", or one of {_KINDS}'
+        raise make_policy_error(f"columns.{name}", "no kind is declared", hint)
     try:
         column = Column(Kind(fields.get("kind")))
     except ValueError:
@@ -142,7 +152,8 @@ def _read_column(name: str, fields: Any) -> Column:
     if ("lower" in fields) != ("upper" in fields):
         raise make_policy_error(f"columns.{name}", "one bound without the other", "declare both, or none")
     if "lower" in fields:
-        column = column.with_bounds(fields["lower"], fields["upper"])
+        with _about_field(name):
+            column = column.with_bounds(fields["lower"], fields["upper"])
     keys = fields.get("keys")
     if keys is None:
         return column
@@ -150,7 +161,17 @@ def _read_column(name: str, fields: Any) -> Column:
         raise make_policy_error(
             f"columns.{name}.keys", f"not a list of {column.kind.value} values", 'write keys = ["a", "b"]'
         )
-    return column.with_keys((*keys, None) if _read_bool(fields, "null_key") else tuple(keys))
+    with _about_field(name):
+        return column.with_keys((*keys, None) if _read_bool(fields, "null_key") else tuple(keys))
+
+
+@contextmanager
+def _about_field(name: str) -> Iterator[None]:
+    """Name the column of the policy in the errors that its bounds or keys raise."""
+    try:
+        yield
+    except BadParameter as error:
+        raise make_policy_error(f"columns.{name}", f"{error.name} = {error.value}: {error.reason}", error.hint) from None
 
 
 def _check_fields(fields: dict[str, Any], allowed: set[str], prefix: str) -> None:

@@ -5,7 +5,10 @@ function, a sign or a clause. sqlglot keeps the place of names, constants and mo
 `_find_own_token` finds the word or sign among the tokens.
 """
 
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -22,6 +25,7 @@ FUNCTION_NAMES = [
     *("ROUND", "FLOOR", "CEIL", "CEILING", "ABS", "COALESCE", "IFNULL", "NVL", "GREATEST", "LEAST", "NULLIF"),
     *("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "ISODOW", "EXTRACT", "DATE_PART", "DATE_TRUNC"),
 ]
+STATEMENT_HINT = "write SELECT … FROM … [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT …]"
 AGGREGATES_HINT = "use COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, HISTOGRAM, COVAR_POP or CORR"
 ORDER_HINT = "write ORDER BY n DESC, ORDER BY COUNT(*) or ORDER BY 2, the second column of SELECT"
 VALUES_HINT = (
@@ -67,7 +71,7 @@ INSTEAD = {
         "MODE LIST ARRAY_AGG STRING_AGG GROUP_CONCAT": COUNT_HINT,
         "FIRST LAST ANY_VALUE ARG_MIN ARG_MAX": "write MEDIAN(x), MIN(x) or MAX(x): the value of one row is private",
         "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x)",
-        "APPROX_QUANTILE RESERVOIR_QUANTILE": "write QUANTILE(x, 0.9)",
+        "APPROX_QUANTILE RESERVOIR_QUANTILE PERCENTILE PERCENTILE_APPROX": "write QUANTILE(x, 0.9) for the 90th percentile",
         "COVAR_SAMP": "write COVAR_POP: covariances are the population's, not a sample's",
         "REGR_SLOPE": "ask for COVAR_POP(y, x) and VAR_POP(x), and divide the answers",
         "VAR_SAMP VARIANCE_SAMP STDDEV_SAMP": "write VAR_POP or STDDEV_POP: variances are the population's, not a sample's",
@@ -140,6 +144,54 @@ EXAMPLES = {
 """How a constant of each kind is written."""
 
 
+ARGUMENTS = {
+    "CORR": "CORR(x, y)",
+    "COVAR_POP": "COVAR_POP(x, y)",
+    "QUANTILE": "QUANTILE(x, 0.9)",
+    "QUANTILE_CONT": "QUANTILE_CONT(x, 0.9)",
+    "QUANTILE_DISC": "QUANTILE_DISC(x, 0.9)",
+    "NULLIF": "NULLIF(x, 0)",
+}
+"""How functions of more than one argument are written."""
+
+_OPEN_CALL = re.compile(r"(\w+)\s*\([^()]*$")
+
+
+def refuse_other_statements(text: str, tokens: list[Token]) -> None:
+    """Refuse what is not one statement that begins with SELECT or FROM, or that has a comment."""
+    if not tokens:
+        reason = "The query is a comment only" if text.strip() else "The query is empty"
+        raise QueryRefused(reason, STATEMENT_HINT)
+    first, kinds = tokens[0], [token.token_type for token in tokens]
+    if first.token_type not in (TokenType.SELECT, TokenType.FROM):
+        hint = CLAUSES["with_"][1] if first.token_type is TokenType.WITH else STATEMENT_HINT
+        place = first.line, first.col - (first.end - first.start)
+        raise QueryRefused(f"A query begins with SELECT, not with `{shorten_text(first.text)}`", hint, *place)
+    if TokenType.SEMICOLON in kinds[:-1]:
+        raise QueryRefused("The text holds several statements", "write one SELECT, and no semicolon inside of it")
+    if any(token.comments for token in tokens):
+        raise QueryRefused("The query holds a comment", "leave it out")
+
+
+def explain_syntax(error: Mapping[str, Any], names: Iterable[str]) -> QueryRefused:
+    """Return the refusal of a text that is not SQL, from what sqlglot says of it and the names that the query may use."""
+    token = str(error.get("highlight") or "")
+    place = (error["line"], error["col"] - len(token) + 1) if error else (None, None)
+    called = _OPEN_CALL.search(str(error.get("start_context", "")))
+    if token == ")" and called is not None and "missing for" in str(error.get("description")):
+        name = called[1].upper()
+        return QueryRefused(f"`{name}` lacks an argument", f"write {ARGUMENTS.get(name, f'{name}(column)')}", *place)
+    before, after = str(error.get("start_context", "")), str(error.get("end_context", ""))
+    for name in names:  # such as a column `when`, or a table adult-2026
+        if token and token.lower() in name.lower() and format_name(name) != name:
+            near = f"{before[-len(name) :]}{token}{after[: len(name)]}"
+            if name.lower() in near.lower():
+                hint = f"write {format_name(name)}, in double quotes"
+                return QueryRefused(f"The SQL cannot be parsed near `{shorten_text(token)}`", hint, *place)
+    reason = f"The SQL cannot be parsed near `{shorten_text(token)}`" if token else "The SQL cannot be parsed"
+    return QueryRefused(reason, "check commas, parentheses and quotes", *place)
+
+
 def allow_only(node: exp.Expr, *allowed: str) -> None:
     """Refuse a node that carries any argument besides the allowed ones."""
     for name, value in node.args.items():
@@ -177,6 +229,8 @@ def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
 
 def quote_node(node: exp.Expr) -> str:
     """Return what was written: a name, a constant, the name of a function, or a sign."""
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return f"-{quote_node(node.this)}"
     text, named = node.root().meta.get("text"), node.find_all(exp.Identifier) if isinstance(node, exp.Column) else [node]
     places = [part.meta for part in named if "start" in part.meta]
     if isinstance(node, exp.Boolean):

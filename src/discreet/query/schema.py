@@ -5,7 +5,8 @@ key that is not declared are dropped, and what a unit has beyond the contributio
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time
 from difflib import get_close_matches
@@ -227,7 +228,8 @@ class Column:
                 "give the smaller bound first",
             )
         if self.kind not in (Kind.INTEGER, Kind.REAL):
-            raise BadParameter("bounds", f"{low}:{high}", f"a {self.kind.value} column has no bounds", "leave them out")
+            shown = f"{format_rational(low)}:{format_rational(high)}"
+            raise BadParameter("bounds", shown, f"a {self.kind.value} column has no bounds", "leave them out")
         return Column(self.kind, low, high, self.keys)
 
     def with_keys(self, keys: "tuple[Key, ...]") -> "Column":
@@ -237,13 +239,28 @@ class Column:
         ('a', 'b')
         """
         if self.kind is Kind.REAL:
-            raise BadParameter("keys", "real", "a real column has no keys", "group by bins: column // 10")
+            raise BadParameter(
+                "keys", ", ".join(map(repr, keys)), "a real column has no keys", "group by bins: column // 10"
+            )
         for key in keys:
             if key is not None and not accepts(self.kind, key):
                 raise BadParameter("keys", repr(key), f"not of kind {self.kind.value}", "list keys of the column's own kind")
-        if len(set(keys)) != len(keys) or not keys:
-            raise BadParameter("keys", keys, "empty or repeated", "list each key once")
+        if not keys:
+            raise BadParameter("keys", "()", "no key is listed", "list each key once")
+        if len(set(keys)) != len(keys):
+            repeated = next(key for i, key in enumerate(keys) if key in keys[:i])
+            shown = ", ".join(map(repr, keys[:MAX_LISTED])) + ", …" * (len(keys) > MAX_LISTED)
+            raise BadParameter("keys", shown, f"{repeated!r} is listed twice", "list each key once")
         return Column(self.kind, self.lower, self.upper, keys)
+
+
+@contextmanager
+def about_column(name: str) -> Iterator[None]:
+    """Name the column in the errors that its bounds or keys raise."""
+    try:
+        yield
+    except BadParameter as error:
+        raise BadParameter(error.name, error.value, error.reason, error.hint, column=name) from None
 
 
 def _list_fields(value: Any) -> dict[str, Any]:

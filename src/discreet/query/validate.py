@@ -239,7 +239,7 @@ def _check_moment(ref: ast.Ref, table: Table, function: str) -> None:
     wanted = "timestamp" if function == "HOUR" else "date or a timestamp"
     if kind is not Kind.TIMESTAMP and (kind is not Kind.DATE or function == "HOUR"):
         raise QueryRefused(
-            f"{function} takes a {wanted}, and the column `{ref.column}` holds a {kind.value}",
+            f"{function} takes a {wanted}, and the column `{ref.column}` is of kind {kind.value}",
             f"name a column of dates; if `{ref.column}` holds dates, declare its kind in the policy",
         )
 
@@ -349,7 +349,7 @@ def _check_pattern(ref: ast.Ref, pattern: str, table: Table) -> None:
     kind = table.columns[ref.column].kind
     if kind is not Kind.TEXT:
         raise QueryRefused(
-            f"LIKE takes a text, and the column `{ref.column}` holds a {kind.value}", "compare it with =, < or BETWEEN"
+            f"LIKE takes a text, and the column `{ref.column}` is of kind {kind.value}", "compare it with =, < or BETWEEN"
         )
     if not isinstance(pattern, str) or not accepts(Kind.TEXT, pattern) or len(pattern) > MAX_PATTERN:
         raise QueryRefused("A pattern of LIKE is not a text, or is too long", f"write at most {MAX_PATTERN:,} characters")

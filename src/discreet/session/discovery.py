@@ -13,7 +13,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from discreet.query.grid import columns_in
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key, Kind, Table
+from discreet.session.discovery_state import DiscoveredBounds, DiscoveryState
 from discreet.session.executor import Executor, RunOptions
 from discreet.units import Neighbours
 
@@ -43,22 +44,6 @@ DETECTION_CONFIDENCE = 0.99
 
 STEP_CONFIDENCE = 0.95
 """The confidence of the intervals of a step on the way to an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoveredBounds:
-    """The bounds of a column, and what was paid for them."""
-
-    column: str
-    bounds: tuple[Fraction, Fraction]
-    event: Composition
-    amount: Fraction  # in the account's currency
-    reference: LedgerReference
-    charged: bool  # whether it was paid now; False: it was recorded before
-
-    def __str__(self) -> str:
-        low, high = map(format_rational, self.bounds)
-        return f"The bounds of {self.column} were discovered privately, as part of the cost: {low} to {high}."
 
 
 def build_bounds_query(column: str, table: Table) -> ast.Query:
@@ -156,15 +141,6 @@ def combine_costs(calibrator: Calibrator, answer: Answer, steps: Sequence[PaidSt
     event = compose(*(step.event for step in steps), answer.event)
     explanation, charged = " ".join([answer.explanation, *map(str, steps)]), answer.charged or any(s.charged for s in steps)
     return replace(answer, event=event, cost=cost, explanation=explanation, charged=charged)
-
-
-@dataclass(slots=True)
-class DiscoveryState:
-    """What a session has discovered: the one part of it that changes."""
-
-    bounds: dict[str, DiscoveredBounds] = field(default_factory=dict)
-    columns_by_query: dict[tuple[str, Fraction, str | None], tuple[str, ...]] = field(default_factory=dict)
-    """The columns whose bounds a query had to discover when it was first asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,14 @@ from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, ste
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
-from discreet.query.answer import Answer, IntervalOptions, Receipt, complete_answer, measures_jointly, release
+from discreet.query.answer import Answer, IntervalOptions, complete_answer, measures_jointly, release
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
+from discreet.query.receipt import Receipt
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
+from discreet.sql import histogram, totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
 
 ProgressCallback: TypeAlias = Callable[[float], None]
 POLL_SECONDS = 0.1

@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import MissingDeclarations
 from discreet.paths import format_path, is_postgres
-from discreet.query import ast
-from discreet.query.contribution import grouping_keys
-from discreet.query.grid import columns_in
-from discreet.query.parser import QueryLike, read_query
 from discreet.query.schema import Table
-from discreet.query.validate import apply_joins
-from discreet.session.discovery import columns_without_bounds
 
 if TYPE_CHECKING:
+    from discreet.query import QueryLike
     from discreet.session.options import SourceOptions
 
 
@@ -75,13 +70,21 @@ class Missing:
 
 
 def find_missing(
-    query: QueryLike, table: Table, *, auto_bounds: Iterable[str] = (), discovers_keys: bool = False
+    query: "QueryLike", table: Table, *, auto_bounds: Iterable[str] = (), discovers_keys: bool = False
 ) -> Missing:
     """Find the bounds and keys that a query needs and that are not declared.
 
     Raises:
         QueryRefused: it is no query about this table.
     """
+    # imported here: connect lists what it lacks itself, before there is a query
+    from discreet.query import ast
+    from discreet.query.contribution import grouping_keys
+    from discreet.query.grid import columns_in
+    from discreet.query.parser import read_query
+    from discreet.query.validate import apply_joins
+    from discreet.session.discovery import columns_without_bounds
+
     parsed = read_query(query, table)
     joined = apply_joins(parsed.joins, table)
     bounds = [name for name in columns_without_bounds(parsed, joined) if name not in set(auto_bounds)]
@@ -127,9 +130,9 @@ def format_call(options: "SourceOptions | None", missing: Missing) -> str:
         given = getattr(options, name, None)
         if given is not None and not isinstance(given, Table):
             parts[name] = str(given) if hasattr(given, "__fspath__") else given
-    added = missing.parameters()
+    added = missing.parameters() | {"epsilon": "EPSILON"}  # a session has a budget, whatever is missing
     merged = {name: _merge(parts.get(name), added.get(name)) for name in dict.fromkeys((*parts, *added))}
-    return f"connect({', '.join([shown, *(f'{name}={value}' for name, value in merged.items())])}, …)"
+    return f"connect({', '.join([shown, *(f'{name}={value}' for name, value in merged.items())])})"
 
 
 def _merge(given: Any, added: str | None) -> str:

@@ -22,7 +22,8 @@ from discreet.errors import BadParameter
 from discreet.query.schema import ROW, ROW_UNIT_NOTE, Column, Kind, Table
 from discreet.session.options import SourceOptions
 from discreet.session.source import open_source
-from discreet.sql.expressions import Lowering, alias, column, double_literal, int_literal, key_literal, source_column
+from discreet.sql.expressions import Lowering
+from discreet.sql.terms import alias, column, double_literal, int_literal, key_literal, source_column
 
 WARNING = (
     "For the data owner only: these are exact numbers about the data. If you change the policy because of them, it depends "
@@ -42,13 +43,14 @@ MISSPELLING = 0.8
 
 
 class Verdict(Enum):
-    """Whether a declaration is true of the data, and what it means if it is not."""
+    """Whether a declaration is true of the data, and what it means if it is not; the worst first."""
 
-    TRUE = "true"
-    ACCURACY = "costs accuracy"  # values are clipped or read as missing, or rows are dropped; the guarantee holds
     BROKEN = "breaks the guarantee"
-    COMPARISON = "for comparison"  # what another declaration would cost
+    SEVERE = "costs most of the data"  # as below, for more than half of the rows: mostly a wrong declaration
+    ACCURACY = "costs accuracy"  # values are clipped or read as missing, or rows are dropped; the guarantee holds
     ASSUMED = "cannot be checked"  # no data can show whether it is true
+    COMPARISON = "for comparison"  # what another declaration would cost
+    TRUE = "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Check:
 def check_policy(
     source: Any, policy: str | Path | Table, *, table: str | None = None, path: str | Path | None = None
 ) -> list[Check]:
-    """Validate a source as opening it would, and compare each declaration with the data.
+    """Validate a source as opening it would, and compare each declaration with the data. The worst findings come first.
 
     Raises:
         SourceRefused: with the engine's own message, which may quote values and is for the data owner only.
@@ -85,7 +87,39 @@ def check_policy(
             as_texts = open_source(replace(options, policy=Table(typed.table.name, typed.table.unit, texts))).validate()
         except BadParameter:  # a source with types of its own: its cells are of the declared kinds, or it was refused above
             as_texts = typed
-        return _Checker(typed.engine, typed.table).check_all(_Checker(as_texts.engine, as_texts.table).count_present())
+        checks = _Checker(typed.engine, typed.table).check_all(_Checker(as_texts.engine, as_texts.table).count_present())
+        return sorted(checks, key=lambda check: list(Verdict).index(check.verdict))
+
+
+def summarise_checks(checks: Sequence[Check]) -> str:
+    """Say in a sentence or two what the checks found.
+
+    >>> summarise_checks([Check("unique", "true", "2 of 4 units have more than 1 row", Verdict.BROKEN)])
+    'The data breaks the guarantee: unique. Do not use this policy with this data.'
+    >>> found = [Check("dept", "3 keys", "…", Verdict.SEVERE), Check("pay", "bounds = 0 to 9", "…", Verdict.ACCURACY)]
+    >>> summarise_checks(found)
+    'The guarantee holds. Most of the data does not count as declared: dept (3 keys). Costs accuracy: pay (bounds = 0 to 9).'
+    >>> summarise_checks([Check("age", "kind = integer", "…", Verdict.TRUE)])
+    'The guarantee holds, and every declaration is true of the data.'
+    """
+
+    def name(verdict: Verdict) -> str:
+        found = (check for check in checks if check.verdict is verdict)
+        return ", ".join(f"{each.subject} ({each.declared})" for each in found)
+
+    if any(check.verdict is Verdict.BROKEN for check in checks):
+        broken = ", ".join(check.subject for check in checks if check.verdict is Verdict.BROKEN)
+        return f"The data breaks the guarantee: {broken}. Do not use this policy with this data."
+    holds = "The guarantee holds"
+    if assumed := name(Verdict.ASSUMED):
+        holds += f" if what cannot be checked is true: {assumed}"
+    severe, costly = name(Verdict.SEVERE), name(Verdict.ACCURACY)
+    if not (severe or costly):
+        return f"{holds}, and every declaration is true of the data." if not assumed else f"{holds}."
+    parts = [f"{holds}."]
+    parts += [f"Most of the data does not count as declared: {severe}."] if severe else []
+    parts += [f"Costs accuracy: {costly}."] if costly else []
+    return " ".join(parts)
 
 
 class _Checker:
@@ -104,12 +138,12 @@ class _Checker:
         self.rows = int(rows)
         without = self.rows - int(units)
         checks = [
-            _check("rows", f"unit = {self.table.unit}", f"{self._share(without)} have no unit and are dropped", without)
+            self._check("rows", f"unit = {self.table.unit}", f"{self._share(without)} have no unit and are dropped", without)
         ]
         for name, declared in self.table.columns.items():
             misfits = text_counts[name] - present[name]
             found = f"{self._share(misfits)} have a cell of another type, which is read as missing"
-            checks.append(_check(name, f"kind = {declared.kind.value}", found, misfits))
+            checks.append(self._check(name, f"kind = {declared.kind.value}", found, misfits))
             checks += self._check_bounds(name, declared) + self._check_keys(name, declared)
         if not self.table.unit_columns:
             return [*checks, Check("unit", ROW, ROW_UNIT_NOTE, Verdict.ASSUMED)]
@@ -134,7 +168,7 @@ class _Checker:
         left_out = "" if isinstance(declared.lower, date) else ", and histograms may leave them out"
         bounds = f"bounds = {' to '.join(texts)}"
         found = f"{self._share(under)} are below and {self._share(over)} above; they are clipped{left_out}"
-        return [_check(name, bounds, found, int(under) + int(over))]
+        return [self._check(name, bounds, found, int(under) + int(over))]
 
     def _check_keys(self, name: str, declared: Column) -> list[Check]:
         if declared.keys is None:
@@ -148,7 +182,7 @@ class _Checker:
         unseen = [repr(key) for key in declared.keys if key is not None and key not in seen]
         found = f"{self._share(dropped)} have another key and are dropped"
         found += f"; no row has {_list_some(unseen)}" if unseen else ""
-        checks = [_check(name, f"{len(declared.keys)} keys", found, dropped)]
+        checks = [self._check(name, f"{len(declared.keys)} keys", found, dropped)]
         return checks + (self._check_spellings(name, declared) if declared.kind is Kind.TEXT and dropped else [])
 
     def _check_spellings(self, name: str, declared: Column) -> list[Check]:
@@ -218,6 +252,14 @@ class _Checker:
 
     def _run(self, select: exp.Select) -> list[tuple[Any, ...]]:
         return self.engine.run_for_owner(select)
+
+    def _check(self, subject: str, declared: str, found: str, wrong: int) -> Check:
+        """A declaration that is wrong of so many rows."""
+        return (
+            Check(subject, declared, found, Verdict.SEVERE)
+            if 2 * wrong > self.rows
+            else _check(subject, declared, found, wrong)
+        )
 
     def _share(self, count: Any) -> str:
         return f"{int(count):,} rows ({100 * int(count) / max(self.rows, 1):.3g}%)"

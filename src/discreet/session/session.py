@@ -10,7 +10,8 @@ from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from discreet import __version__
+from discreet import __version__, ledger, noise, session
+from discreet import query as queries
 from discreet._numbers import Number
 from discreet.accounting.cost import Budget, Cost, Remaining
 from discreet.accounting.currencies import largest_epsilon
@@ -22,26 +23,8 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import privacy_unit_of
 from discreet.ledger.owner_state import open_quarantine
 from discreet.ledger.quarantine import MemoryQuarantine, Quarantine
-from discreet.noise import Bits
-from discreet.query.answer import Answer, IntervalOptions
-from discreet.query.ast import format_view, to_sql
-from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
-from discreet.query.contribution import BoundedQuery
-from discreet.query.currency_advice import explain_currency
-from discreet.query.parser import QueryLike
-from discreet.query.quote import Quote, quote
-from discreet.query.record import LedgerReference
 from discreet.query.schema import Table
-from discreet.query.view import explain_view
-from discreet.session.discovery import (
-    BUDGET_SHARE,
-    Discovery,
-    DiscoveryState,
-    PaidStep,
-    columns_without_bounds,
-    combine_costs,
-)
-from discreet.session.executor import Executor, RunOptions
+from discreet.session.discovery_state import DiscoveryState
 from discreet.session.missing import find_missing, make_error
 from discreet.session.options import SourceOptions
 from discreet.session.source import Source
@@ -49,7 +32,8 @@ from discreet.text import to_printable
 from discreet.units import Neighbours
 
 if TYPE_CHECKING:
-    from discreet.ledger.keys import SigningKey as SecretKey
+    from discreet.query.record import LedgerReference
+    from discreet.session.discovery import PaidStep
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -64,8 +48,8 @@ def _lists_missing(method: Callable[_Arguments, _Result]) -> Callable[_Arguments
         try:
             return method(*args, **given)
         except QueryRefused as refused:
-            session: Any = args[0]
-            raise session._list_missing(args[1] if len(args) > 1 else given["query"], refused) from None
+            asked: Any = args[0]
+            raise asked._list_missing(args[1] if len(args) > 1 else given["query"], refused) from None
 
     return run
 
@@ -93,13 +77,21 @@ class Session:
     label: str | None = None  # which state of the source is queried, for example "2026-11"
     options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
-    executor: Executor = field(init=False, repr=False, compare=False)  # what reserves, runs and records
-    discovery: Discovery = field(init=False, repr=False, compare=False)  # what discovers bounds and sizes
 
-    def __post_init__(self) -> None:
-        executor = Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
-        discovery = Discovery(executor, self.table, self.neighbours, self.auto_bounds, self.state)
-        vars(self).update(executor=executor, discovery=discovery)
+    @property
+    def executor(self) -> "session.Executor":
+        """What reserves, runs and records. Made for the first query; one for all threads, because it remembers failures."""
+        made: dict[str, session.Executor] = vars(self)
+        if "_executor" not in made:  # of two threads, the first one's is taken
+            made.setdefault(
+                "_executor", session.Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
+            )
+        return made["_executor"]
+
+    @property
+    def discovery(self) -> "session.Discovery":
+        """What discovers bounds and sizes."""
+        return session.Discovery(self.executor, self.table, self.neighbours, self.auto_bounds, self.state)
 
     def __copy__(self) -> "Session":
         """Return the session itself: it is frozen, and a copy would share its account."""
@@ -146,6 +138,8 @@ class Session:
         return Remaining.of([(self.account.budget, self.delta)])
 
     def _list_lines(self) -> list[str]:
+        from discreet.query.currency_advice import explain_currency
+
         table, unit = self.table, self.table.unit
         groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")
         limits = f"one row per {unit}" if table.unique else f"at most {groups} per {unit}, {rows} per {unit} and group"
@@ -176,25 +170,27 @@ class Session:
         return make_html_notes(self._list_lines())
 
     @property
-    def calibrator(self) -> Calibrator:
+    def calibrator(self) -> "queries.Calibrator":
         """Calibration against this account, as it is now."""
         return self.executor.calibrator
 
-    def outline(self, query: QueryLike) -> BoundedQuery:
+    def outline(self, query: "queries.QueryLike") -> "queries.BoundedQuery":
         """Return a query with its sensitivities. Bounds that are still to be discovered are stood in for by placeholders."""
         return self.discovery.outline(query)
 
     @_lists_missing
-    def calibrate(self, query: QueryLike, *, epsilon: Number, weights: Mapping[str, Number] | None = None) -> Measurement:
+    def calibrate(
+        self, query: "queries.QueryLike", *, epsilon: Number, weights: Mapping[str, Number] | None = None
+    ) -> "queries.Measurement":
         """Return a query with its noise and its event. No row is read."""
-        bounded, target = self.discovery.bound(query), AccuracyTarget(epsilon, weights=weights)
+        bounded, target = self.discovery.bound(query), queries.AccuracyTarget(epsilon, weights=weights)
         choice = self.calibrator.choose_epsilon(bounded, target)
         return self.calibrator.calibrate(bounded, choice.epsilon, choice.weights)
 
     @_lists_missing
     def quote(
         self,
-        query: QueryLike,
+        query: "queries.QueryLike",
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -202,12 +198,16 @@ class Session:
         size: int | None = None,
         weights: Mapping[str, Number] | None = None,
         pilot: Number | None = None,
-    ) -> Quote:
+    ) -> "queries.Quote":
         """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
+        from discreet.query.ast import format_view, to_sql
+        from discreet.query.quote import quote
+        from discreet.query.view import explain_view
+
         if pilot is not None:
             raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
         bounded, calibrator = self.discovery.bound(query), self.calibrator
-        target = AccuracyTarget(epsilon, error, size, confidence, weights)
+        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
         choice = calibrator.choose_epsilon(bounded, target)
         measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
         view = bounded.query.view
@@ -219,7 +219,7 @@ class Session:
     @_lists_missing
     def ask(
         self,
-        query: QueryLike,
+        query: "queries.QueryLike",
         *,
         epsilon: Number | None = None,
         error: str | Number | None = None,
@@ -230,9 +230,9 @@ class Session:
         simultaneous: bool = False,
         id: str | None = None,
         fresh: bool = False,
-        bits: Bits | None = None,
+        bits: "noise.Bits | None" = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Answer:
+    ) -> "queries.Answer":
         """Charge the account for a query, then answer it. Give its ε, or the error that it may have.
 
         An error in percent is relative to `size`, or to a private count that costs `pilot` in ε and is charged first; the
@@ -242,9 +242,12 @@ class Session:
         A query that was answered before returns the recorded answer, for free; `fresh` pays for new noise. `id` makes the
         call idempotent: a retry with the same `id` is not charged again.
         """
+        from discreet.session.discovery import BUDGET_SHARE, columns_without_bounds, combine_costs
+
         # whatever can be refused is refused before anything is charged
-        target, options = AccuracyTarget(epsilon, error, size, confidence, weights), RunOptions(bits, progress, id, fresh)
-        intervals = IntervalOptions(target.confidence, simultaneous)
+        target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
+        options = session.RunOptions(bits, progress, id, fresh)
+        intervals = queries.IntervalOptions(target.confidence, simultaneous)
         discovered = self.discovery.discover_for_query(query, target, options) if self.auto_bounds else ()
         steps: list[PaidStep] = list(discovered)
         rest = 1 - BUDGET_SHARE if steps else Fraction(1)
@@ -267,7 +270,7 @@ class Session:
             return combine_costs(self.calibrator, replace(answer, explanation=explanation), steps)
         return replace(answer, explanation=explanation, notes=_explain_epsilon(answer.cost, choice.epsilon))
 
-    def _list_missing(self, query: QueryLike, refused: QueryRefused) -> QueryRefused:
+    def _list_missing(self, query: "queries.QueryLike", refused: QueryRefused) -> QueryRefused:
         """Return what a refused query lacks, all at once; the refusal itself if it lacks nothing."""
         if isinstance(refused, MissingDeclarations):
             return refused
@@ -279,15 +282,15 @@ class Session:
         return make_error(missing, refused, self.options) if missing.count else refused
 
     def find_bounds(
-        self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: Bits | None = None
+        self, column: str, *, epsilon: Number, id: str | None = None, fresh: bool = False, bits: "noise.Bits | None" = None
     ) -> tuple[Fraction, Fraction]:
         """Discover the bounds of a numeric column privately, at this ε; later queries use them."""
-        return self.discovery.discover_column(column, epsilon, RunOptions(bits, id=id, fresh=fresh)).bounds
+        return self.discovery.discover_column(column, epsilon, session.RunOptions(bits, id=id, fresh=fresh)).bounds
 
     @_lists_missing
     def find_epsilon(
         self,
-        query: QueryLike,
+        query: "queries.QueryLike",
         error: str | Number,
         *,
         size: int | None = None,
@@ -300,10 +303,10 @@ class Session:
         "5%" is relative: to `size` for counts, to `size` times the largest value for sums, to the declared range for
         averages. A number is absolute, in the column's own unit.
         """
-        target = AccuracyTarget(None, error, size, confidence, weights)
+        target = queries.AccuracyTarget(None, error, size, confidence, weights)
         return self.calibrator.choose_epsilon(self.discovery.bound(query), target).epsilon
 
-    def certify(self, answer: Answer, key: "SecretKey") -> dict[str, Any]:
+    def certify(self, answer: "queries.Answer", key: "ledger.keys.SigningKey") -> dict[str, Any]:
         """Return the certificate of an answer (release.json): signed, and checked by `discreet verify`. Only answers that
         a ledger recorded have one."""
         from discreet.ledger.certificate import make_certificate

@@ -11,6 +11,7 @@ this goes into a ledger, an answer or a certificate.
 """
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -26,12 +27,14 @@ from discreet.ledger.owner_state import default_state_folder
 from discreet.paths import read_text
 from discreet.query.policy import read_policy, read_public
 from discreet.query.schema import (
+    MAX_LISTED,
     BoundLike,
     Column,
     Key,
     Kind,
     PublicTable,
     Table,
+    about_column,
     parse_unit,
     read_unit,
     refuse_row_column,
@@ -80,7 +83,9 @@ def open_source(options: SourceOptions) -> Source:
     (Fraction(200, 1), 1)
     """
     if options.table is not None and not isinstance(options.table, str):
-        raise BadParameter("table", type(options.table).__name__, "the name of a table is a text", 'give table="people"')
+        raise BadParameter(
+            "table", f"of type {type(options.table).__name__}", "the name of a table is a text", 'give table="people"'
+        )
     policy, policy_public = _load_policy(options.policy)
     unit = read_unit(options.unit) if options.unit is not None else policy.unit if policy else None
     if policy is not None and unit != policy.unit:
@@ -98,7 +103,9 @@ def open_source(options: SourceOptions) -> Source:
     )
     with about(engine.identity):
         found = engine.describe_columns()
-    columns, auto_bounds = _declare_columns(options, found if policy is None else _check_policy_columns(policy, found))
+    inferred = engine.inferred and policy is None
+    declared = found if policy is None else _check_policy_columns(policy, found, engine.names)
+    columns, auto_bounds = _declare_columns(options, declared, inferred=inferred)
     if unit is None:
         raise BadParameter("unit", "missing", "no privacy unit", 'name the column that identifies a person: unit="id"')
     unit_columns = [_check_column(name, columns, "unit") for name in parse_unit(unit)]
@@ -116,15 +123,30 @@ def open_source(options: SourceOptions) -> Source:
     return Source(engine, table, notes, auto_bounds - {*unit_columns}, named)
 
 
-def _declare_columns(options: SourceOptions, found: Mapping[str, Column]) -> tuple[dict[str, Column], frozenset[str]]:
+INFERRED_HINT = (
+    'its kind, text, was inferred from the file. If it holds numbers, and marks such as NA, declare kind = "integer" or '
+    '"real" in a policy (`discreet policy init`), and the marks are missing values; decimals need a point, not a comma'
+)
+"""What to do about a column whose inferred kind is text, where numbers were expected."""
+
+
+def _declare_columns(
+    options: SourceOptions, found: Mapping[str, Column], *, inferred: bool
+) -> tuple[dict[str, Column], frozenset[str]]:
     """The columns with the bounds and keys of the options, and the columns with bounds to discover."""
     columns = dict(found)
     bounds, auto_bounds = _parse_bounds(options.bounds, columns)
     for name, (lower, upper) in bounds.items():
-        columns[name] = columns[_check_column(name, columns, "bounds")].with_bounds(lower, upper)
+        column = columns[_check_column(name, columns, "bounds")]
+        with about_column(name):
+            if inferred and column.kind is Kind.TEXT:
+                reason, hint = "a text column has no bounds", f"leave them out; {INFERRED_HINT}"
+                raise BadParameter("bounds", f"{lower}:{upper}", reason, hint)
+            columns[name] = column.with_bounds(lower, upper)
     for name, keys in _check_mapping(options.keys, "keys", 'keys={"dept": ["a", "b"]}').items():
         column = columns[_check_column(name, columns, "keys")]
-        columns[name] = column.with_keys(_parse_keys(name, column, keys))
+        with about_column(name):
+            columns[name] = column.with_keys(_parse_keys(name, column, keys))
     return columns, auto_bounds
 
 
@@ -190,7 +212,7 @@ def _parse_bounds(
             auto.append(name)
         else:
             hint = f'give bounds={{"{name}": (0, 200)}}, or "auto" for a numeric column'
-            raise BadParameter("bounds", f"{name}: {ends!r}", "not two numbers", hint)
+            raise BadParameter("bounds", repr(ends), "not two numbers", hint, column=name)
     return declared, frozenset(auto)
 
 
@@ -216,7 +238,9 @@ def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[
     if policy is None or isinstance(policy, Table):
         return policy, {}
     if not isinstance(policy, str | Path):
-        raise BadParameter("policy", type(policy).__name__, "not a policy", 'give the path of one: policy="policy.toml"')
+        raise BadParameter(
+            "policy", f"of type {type(policy).__name__}", "not a policy", 'give the path of one: policy="policy.toml"'
+        )
 
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"the policy {str(policy)!r}: {reason}", "check the path", parameter="policy")
@@ -225,14 +249,21 @@ def _load_policy(policy: str | Path | Table | None) -> tuple[Table | None, dict[
     return read_policy(text), {name: str(Path(policy).parent / path) for name, path in read_public(text).items()}
 
 
-def _check_policy_columns(policy: Table, found: Mapping[str, Column]) -> dict[str, Column]:
+def _check_policy_columns(policy: Table, found: Mapping[str, Column], names: Collection[str]) -> dict[str, Column]:
     """The columns of the policy; the source must have them, of the declared kinds."""
+    missing = [name for name in policy.columns if name not in found]
+    if 2 * len(missing) >= len(policy.columns):
+        reason = f"this policy is for another table: the source lacks {_list_names(missing)}"
+        raise BadParameter("policy", "columns", reason, f"the source has {_list_names(names or found)}", is_field=True)
+    if missing:
+        near = _suggest_column(missing[0], found)
+        hint = f"did you mean {near!r}?" if near is not None else f"the source has {_list_names(names or found)}"
+        raise BadParameter("policy", f"columns.{missing[0]}", "the source has no such column", hint, is_field=True)
     for name, column in policy.columns.items():
-        actual = found[_check_column(name, found, "policy")].kind
+        actual = found[name].kind
         if actual is not column.kind:
-            raise BadParameter(
-                "policy", f"{name}: {column.kind.value}", f"the source holds {actual.value} there", "correct the policy"
-            )
+            reason = f"{column.kind.value!r} is declared, and the source holds {actual.value} there"
+            raise BadParameter("policy", f"columns.{name}.kind", reason, "correct the policy", is_field=True)
     return dict(policy.columns)
 
 
@@ -241,22 +272,41 @@ def _check_mapping(value: Any, option: str, example: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise BadParameter(option, type(value).__name__, "not a value per name", f"give {example}")
+        raise BadParameter(option, f"of type {type(value).__name__}", "not a value per name", f"give {example}")
     return value
 
 
 def _check_column(name: str, columns: Mapping[str, Any], option: str) -> str:
     if not isinstance(name, str) or name not in columns:
-        near = get_close_matches(name, columns, 1) if isinstance(name, str) else []
-        hint = f"did you mean {near[0]!r}?" if near else f"take one of {', '.join(columns)}"
+        near = _suggest_column(name, columns)
+        hint = f"did you mean {near!r}?" if near is not None else f"take one of {_list_names(columns)}"
+        if columns and all(map(_INVENTED_NAME.fullmatch, columns)):
+            hint = "the file seems to have no header line: put the names of its columns into its first line"
         raise BadParameter(option, repr(name), "the source has no such column", hint)
     return name
+
+
+_INVENTED_NAME = re.compile("column[0-9]+")
+"""What DuckDB calls a column of a CSV file without a header line."""
+
+
+def _suggest_column(name: object, columns: Iterable[str]) -> str | None:
+    """The column that is closest to a name; the case of letters does not count."""
+    alike = {each.lower(): each for each in columns}
+    near = get_close_matches(str(name).lower(), alike, 1)
+    return alike[near[0]] if near else None
+
+
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(names)
+    rest = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return f"{', '.join(listed[:MAX_LISTED])}{rest}"
 
 
 def _parse_keys(name: str, column: Column, keys: Any) -> tuple[Key, ...]:
     """The listed keys; those typed in a shell become values of the column's type. One text is not a list of its letters."""
     if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
-        raise BadParameter("keys", f"{name}: {keys!r}", "not a list of keys", f'give keys={{"{name}": ["a", "b"]}}')
+        raise BadParameter("keys", repr(keys), "not a list of keys", f'give keys={{"{name}": ["a", "b"]}}')
     return tuple(_parse_key(key, column.kind) if isinstance(key, KeyText) else key for key in keys)
 
 

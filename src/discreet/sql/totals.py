@@ -40,10 +40,10 @@ from discreet.query.statistics import (
     ValueCount,
 )
 from discreet.sql.dialects import Dialect
-from discreet.sql.expressions import (
+from discreet.sql.expressions import Lowering
+from discreet.sql.terms import (
     SOURCE,
     SQL,
-    Lowering,
     alias,
     cast,
     clip,

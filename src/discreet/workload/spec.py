@@ -173,6 +173,10 @@ class Workload(SourceOptions):
         problems.raise_all()
 
     def _check_names(self) -> None:
+        listed = self.questions
+        if not isinstance(listed, list | tuple) or not all(isinstance(query, WorkloadQuery) for query in listed):
+            reason, hint = "not a list of queries", 'give [WorkloadQuery("all", "SELECT COUNT(*) AS n FROM people")]'
+            raise BadParameter("questions", f"of type {type(listed).__name__}", reason, hint)
         if not self.questions or len(self.questions) > MAX_QUERIES:
             raise BadParameter(
                 "questions", len(self.questions), "the number of queries is out of range", f"give 1 to {MAX_QUERIES:,}"
@@ -267,6 +271,9 @@ def read_plan_file(path: "str | PathLike[str]") -> str:
     def refuse(reason: str) -> SourceRefused:
         return SourceRefused(f"the plan {str(path)!r}: {reason}", "check the path", parameter="plan")
 
+    if not isinstance(path, str | PathLike):
+        reason, hint = "not the path of a plan.toml", 'give plan="plan.toml"'
+        raise BadParameter("plan", f"of type {type(path).__name__}", reason, hint)
     return read_text(path, refuse)
 
 

@@ -21,8 +21,6 @@ Cell: TypeAlias = tuple[str | None, str | None]
 BIGINT_LIMIT = 1 << 63
 DIGITS_LIMIT = 1 << 256
 """From here on whole numbers are written in hexadecimal: Python writes no more than 4,300 decimal digits."""
-EXACT_LIMIT = 1 << 53
-"""Up to here a double holds every whole number."""
 FAMILY_KINDS = {"text": Kind.TEXT, "boolean": Kind.BOOLEAN, "date": Kind.DATE, "moment": Kind.TIMESTAMP}
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from weakref import finalize
 
 import duckdb
-from sqlglot import exp
 
 from discreet.engines.base import SAYS_MORE, owner_log
+from discreet.engines.duckdb.types import quote_texts
 from discreet.errors import SourceRefused
 from discreet.paths import format_path, reason_of
 
@@ -87,7 +87,7 @@ def lock_down(connection: duckdb.DuckDBPyConnection, files: Sequence[str] = ()) 
         if _read_setting(connection, "enable_external_access"):
             raise SourceRefused("this database is open elsewhere in this process, with locked settings", "close it there")
         return connection
-    allowed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
+    allowed = quote_texts(files)
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET enable_progress_bar = true")  # so that progress is counted; it is never printed

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -56,25 +56,39 @@ from discreet.engines.duckdb.files import (
 )
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
 from discreet.engines.duckdb.public_tables import MAX_ROWS, copy_public_table, public_table_expression
-from discreet.engines.duckdb.rows import load_json_lines, load_sheet
-from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, reader_of
+from discreet.engines.duckdb.types import Loaded, identity_reader_of, kind_of, quote_name, reader_of
 from discreet.errors import EngineFailed, SourceRefused
 from discreet.paths import format_path, format_suffix
-from discreet.query import ast
-from discreet.query.contribution import BoundedQuery
 from discreet.query.schema import Column, Kind, PublicTable, Table, parse_unit
-from discreet.query.statistics import CellCounts
 from discreet.sql.dialects import DUCKDB
-from discreet.sql.expressions import SATURATION_LIMIT, column, int_literal, shorten_name
+from discreet.sql.terms import SATURATION_LIMIT, column, int_literal, shorten_name
+
+if TYPE_CHECKING:
+    from discreet.query import ast
+    from discreet.query.contribution import BoundedQuery
+    from discreet.query.statistics import CellCounts
+
+
+def _load_json_lines(*given: Any) -> Loaded:
+    from discreet.engines.duckdb.rows import load_json_lines  # cells that are objects need NumPy
+
+    return load_json_lines(*given)
+
+
+def _load_sheet(*given: Any, sheet: str | None = None) -> Loaded:
+    from discreet.engines.duckdb.rows import load_sheet  # cells that are objects need NumPy
+
+    return load_sheet(*given, sheet=sheet)
+
 
 _CSV = (load_csv, "check that it is CSV in UTF-8, with the same number of cells in every row")
-_JSON_LINES = (load_json_lines, "check that each line is one JSON object")
+_JSON_LINES = (_load_json_lines, "check that each line is one JSON object")
 _ARROW = (load_arrow, "check that it is Arrow")
 READERS: dict[str, tuple[Callable[..., Loaded], str]] = {
     **{f"{suffix}{end}": _CSV for suffix in (".csv", ".tsv") for end in ("", ".gz", ".zst")},
     **{f"{suffix}{end}": _JSON_LINES for suffix in (".jsonl", ".ndjson") for end in ("", ".gz")},
     **dict.fromkeys((".arrow", ".feather"), _ARROW),
-    ".xlsx": (load_sheet, "check that it is .xlsx"),
+    ".xlsx": (_load_sheet, "check that it is .xlsx"),
     ".parquet": (create_parquet_view, "check that it is Parquet"),
 }
 """How files are read, by the ends of their names, and what to check if one cannot be read."""
@@ -141,7 +155,7 @@ class DuckDB(SqlEngine):
         self.connection, self.location = connection, location or find_table(connection, table)
         self.files, self.problem = files, loaded.problem
         relation = quote_table(*self.location.qualified_name)
-        self.types = _describe_types(connection, relation)  # as they were when the source was opened and declared
+        self.types = _describe_types(connection, self.location)  # as they were when the source was opened and declared
         hidden = set(loaded.identities.values())
         readers = {name: reader_of(held, collated) for name, held in self.types.items() if name not in hidden}
         identities = {name: read(column(name)) for name, held in self.types.items() if (read := identity_reader_of(held))}
@@ -233,7 +247,7 @@ class DuckDB(SqlEngine):
         if os.path.isdir(path):
             suffix, name, pattern = ".parquet", table or name_of_folder(path), files_of_folder(path)
         if not suffix and "=" not in path and not os.path.exists(path):
-            raise SourceRefused(_nothing_at(path), "check the path")
+            raise _nothing_at(path)
         if suffix not in READERS:
             raise SourceRefused(
                 f"{format_suffix(path, suffix)} is not a kind of file that can be read",
@@ -244,7 +258,7 @@ class DuckDB(SqlEngine):
         try:
             files = [row[0] for row in connection.execute("SELECT file FROM glob(?)", [pattern]).fetchall()]
             if not files:
-                raise SourceRefused(_nothing_at(path), "check the path")
+                raise _nothing_at(path)
             refuse_closed_files(files, path)
             chosen = {} if sheet is None else {"sheet": sheet}
             loaded = load(connection, name, files, kinds, units, **chosen)
@@ -324,7 +338,7 @@ class DuckDB(SqlEngine):
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def _execute_groups(
-        self, statement: str, bounded: BoundedQuery, counts: CellCounts | None = None
+        self, statement: str, bounded: "BoundedQuery", counts: "CellCounts | None" = None
     ) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
         """If memory does not suffice for the whole, run part by part, where totals over units add up."""
         width = len(bounded.totals) if counts is None else 1
@@ -378,7 +392,7 @@ class _PartOfDuckDB(DuckDB):
         vars(self).update(vars(whole))
         self.part, self.dialect = part, replace(whole.dialect, saturates=False)
 
-    def _build_source(self, table: Table, joins: tuple[ast.Join, ...] = ()) -> tuple[exp.Expr, str | None]:
+    def _build_source(self, table: Table, joins: "tuple[ast.Join, ...]" = ()) -> tuple[exp.Expr, str | None]:
         source, unit = super()._build_source(table, joins)
         return self.part.restrict(source, list(table.columns) if unit is None else [unit]), unit
 
@@ -409,9 +423,9 @@ def _add_rows(rows: Iterable[tuple[Any, ...]], width: int) -> dict[tuple[Any, ..
 _locks: WeakKeyDictionary[duckdb.DuckDBPyConnection, threading.Lock] = WeakKeyDictionary()
 
 
-def _describe_types(connection: duckdb.DuckDBPyConnection, relation: exp.Expr) -> dict[str, str]:
+def _describe_types(connection: duckdb.DuckDBPyConnection, location: TableLocation) -> dict[str, str]:
     try:
-        described = connection.sql(exp.select("*").from_(relation).sql(dialect="duckdb"))
+        described = connection.sql(f"SELECT * FROM {'.'.join(map(quote_name, location.qualified_name))}")
         return dict(zip(described.columns, map(str, described.types), strict=True))
     except duckdb.Error as error:
         owner_log.warning("%s", error)
@@ -439,9 +453,16 @@ def split_sheet(path: str) -> tuple[str, str | None]:
     return (path, None) if found is None or os.path.exists(path) else (found[1], found[2])
 
 
-def _nothing_at(path: str) -> str:
+_STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH)\s", re.IGNORECASE)
+
+
+def _nothing_at(path: str) -> SourceRefused:
     shown = format_path(path)
-    return f"{shown} holds no Parquet file" if os.path.isdir(path) else f"there is no such file: {shown}"
+    if os.path.isdir(path):
+        return SourceRefused(f"{shown} holds no Parquet file", "check the path")
+    if _STATEMENT.match(path):
+        return SourceRefused(f"there is no such file: {shown}", "name the file first, and then the query")
+    return SourceRefused(f"there is no such file: {shown}", "check the path")
 
 
 def name_of_glob(source: Any) -> str | None:

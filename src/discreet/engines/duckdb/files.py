@@ -26,13 +26,12 @@ from pathlib import PurePath
 from typing import Any
 
 import duckdb
-from sqlglot import exp
 
 from discreet.engines.base import SAYS_MORE, VALIDATE, identity_columns, owner_log
 from discreet.engines.duckdb.frames import copy_frame, find_frame_unit_problem
-from discreet.engines.duckdb.types import ZONED, Loaded, quote_name, read_text_as
+from discreet.engines.duckdb.types import ZONED, Loaded, quote_name, quote_text, quote_texts, read_text_as
 from discreet.errors import SourceRefused
-from discreet.query.schema import Kind
+from discreet.query.schema import MAX_LISTED, Kind
 
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -53,7 +52,7 @@ class CsvLayout:
         """The layout as arguments of read_csv."""
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.names)))
         marks = {"delim": self.delimiter, "quote": self.quote, "escape": self.escape}
-        quoted = ", ".join(f"{name} = {exp.Literal.string(mark).sql(dialect='duckdb')}" for name, mark in marks.items())
+        quoted = ", ".join(f"{name} = {quote_text(mark)}" for name, mark in marks.items())
         return f"auto_detect = false, header = {self.header}, skip = {self.skip}, {quoted}, columns = {{{columns}}}"
 
 
@@ -76,12 +75,14 @@ def load_csv(
         layout = _layout_for_kinds(files, kinds)
     columns = [_column_sql(f"c{i}", column, kinds[column]) for i, column in enumerate(layout.names) if column in kinds]
     if not columns:
-        raise SourceRefused("the header of this file has no declared column", "check the policy and the first line")
+        names = ", ".join(layout.names[:MAX_LISTED]) + ", …" * (len(layout.names) > MAX_LISTED)
+        reason = "the header of this file has no column of the policy, which is for another table"
+        raise SourceRefused(reason, f"the file has {names}", parameter="policy")
     numbers = [unit for unit in units if unit in layout.names and kinds.get(unit) is not Kind.TEXT]
     identities = identity_columns(numbers, layout.names)
     columns += [f"c{layout.names.index(unit)} AS {quote_name(identity)}" for unit, identity in identities.items()]
-    raw, listed = quote_name(f"{name} as text"), exp.Array(expressions=[exp.Literal.string(file) for file in files])
-    read = f"read_csv({listed.sql(dialect='duckdb')}, {layout.options}, compression = '{compression_of(files[0])}')"
+    raw = quote_name(f"{name} as text")
+    read = f"read_csv({quote_texts(files)}, {layout.options}, compression = '{compression_of(files[0])}')"
     try:
         connection.execute(f"CREATE TEMP TABLE {raw} AS SELECT * FROM {read}")
     except duckdb.InvalidInputException as error:
@@ -191,7 +192,7 @@ def open_lines(path: str) -> Iterator[Iterator[str]]:
 
 def _read_zstd_lines(path: str) -> Iterator[str]:
     """Read the lines through DuckDB: Python reads this compression from version 3.14 on only."""
-    file = exp.Literal.string(path).sql(dialect="duckdb")
+    file = quote_text(path)
     options = (
         "auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', columns = {'line': 'VARCHAR'}, "
         "compression = 'zstd', null_padding = true, strict_mode = false, max_line_size = 33554432"
@@ -220,7 +221,7 @@ def create_parquet_view(
 ) -> Loaded:
     """Create a view of the files."""
     folders = _partition_columns(files)
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
+    listed = quote_texts(files)
     read = f"read_parquet({listed}, hive_partitioning = {bool(folders)}, hive_types_autocast = false)"
     declared = {folder: (kinds or {}).get(folder, Kind.TEXT) for folder in folders}
     casts = [
@@ -299,7 +300,7 @@ def compute_parquet_fingerprint(
     Raises:
         SourceRefused: the files' schemas differ in these columns.
     """
-    listed = exp.Array(expressions=[exp.Literal.string(file) for file in files]).sql(dialect="duckdb")
+    listed = quote_texts(files)
     schemas: dict[str, dict[str, Any]] = {}
     rows = iter(connection.execute(_SCHEMA.format(files=listed)).fetchall())
     for file, _, children, *_ in rows:

@@ -15,8 +15,7 @@ from typing import Any
 import duckdb
 
 from discreet.engines.base import identity_columns
-from discreet.engines.duckdb.cells import EXACT_LIMIT, KindFinder, identity_text, read_cell, value_text
-from discreet.engines.duckdb.types import ZONED_NS, Loaded, kind_of, quote_name, read_as, read_identity
+from discreet.engines.duckdb.types import EXACT_LIMIT, ZONED_NS, Loaded, kind_of, quote_name, read_as, read_identity
 from discreet.errors import SourceRefused
 from discreet.query.schema import Kind
 
@@ -129,6 +128,8 @@ class _Frame:
     def without_objects(self, units: Sequence[str]) -> "_Frame":
         """The same frame with texts in place of pandas objects."""
         import pandas
+
+        from discreet.engines.duckdb.cells import KindFinder, identity_text, read_cell, value_text
 
         texts, kinds, identities = self.frame.copy(deep=False), dict(self.kinds), dict[str, str]()
         for name in self.frame.columns:

@@ -25,10 +25,10 @@ from typing import Any, TypeAlias
 import duckdb
 
 from discreet.engines.base import SAYS_MORE, identity_columns, owner_log
-from discreet.engines.duckdb.cells import EXACT_LIMIT, Cell, KindFinder, identity_text, read_cell, value_text
+from discreet.engines.duckdb.cells import Cell, KindFinder, identity_text, read_cell, value_text
 from discreet.engines.duckdb.files import open_lines
 from discreet.engines.duckdb.frames import large_float_error
-from discreet.engines.duckdb.types import Loaded, quote_name, read_text_as
+from discreet.engines.duckdb.types import EXACT_LIMIT, Loaded, quote_name, read_text_as
 from discreet.errors import SourceRefused
 from discreet.query.schema import Kind
 

@@ -11,7 +11,7 @@ kind's own family is its one text (a whole number has the same one as a float), 
 leading NUL and the name of its family: the text "1" among numbers is not the number 1.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -30,6 +30,8 @@ ZONED_NS = "TIMESTAMPTZ_NS"
 NANOSECONDS = ("TIMESTAMP_NS", ZONED_NS)
 BIGINTS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 """Whole numbers that a BIGINT holds."""
+EXACT_LIMIT = 1 << 53
+"""Up to here a double holds every whole number."""
 WHOLE_NUMBERS = BIGINTS | {"HUGEINT", "UBIGINT", "UHUGEINT"}
 FAMILIES = {
     **dict.fromkeys((*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL"), "number"),
@@ -81,8 +83,26 @@ class Loaded:
 
 
 def quote_name(name: str) -> str:
-    """Quote a name for DuckDB."""
-    return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")
+    """Quote a name for DuckDB.
+
+    >>> quote_name('an "id" here')
+    '"an ""id"" here"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """A constant text for DuckDB, in which a backslash is a character like others.
+
+    >>> quote_text("o'clock")
+    "'o''clock'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_texts(texts: Iterable[str]) -> str:
+    """A constant list of texts for DuckDB."""
+    return f"[{', '.join(map(quote_text, texts))}]"
 
 
 def kind_of(type_name: str) -> Kind | None:

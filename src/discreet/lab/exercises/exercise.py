@@ -86,7 +86,8 @@ def check_answers(answers: Sequence[float], solution: Solution, asks: str) -> Fe
         raise BadParameter("check", list(answers), "not finite numbers", f"give {asks}")
     if len(answers) != len(results):
         count = f"{len(results)} number{'s' if len(results) > 1 else ''}"
-        return Feedback(False, f"Not yet: this asks for {count}: {asks}.")
+        commas = ", separated by commas" * (len(results) > 1)
+        return Feedback(False, f"Not yet: this asks for {count}{commas}: {asks}.")
     for position, (answer, result) in enumerate(zip(answers, results, strict=True), 1):
         if not is_right(answer, result):
             where = f"number {position}: " if len(results) > 1 else ""

@@ -1,0 +1,155 @@
+"""The words of the glossary, each with its meaning and the page that explains it, for `discreet help WORD`.
+
+The glossary is a page of tables: a row has the names of one idea, its meaning, and the modules about it. A line below each
+heading names the page that explains most of the words; `PAGES_OF_WORDS` has the others.
+"""
+
+import re
+from dataclasses import dataclass
+
+PAGES_OF_WORDS = {
+    "ε": "choosing-epsilon",
+    "δ": "choosing-epsilon",
+    "privacy unit": "asking#which-unit",
+    "neighbouring relation": "guarantees",
+    "sensitivity": "mechanisms#sensitivity",
+    "parallel composition": "guide/6-composition",
+    "composition": "guide/6-composition",
+    "differential privacy": "guide/1-definition",
+    "pure DP": "which-currency#what-each-promises",
+    "zCDP": "which-currency#what-each-promises",
+    "RDP": "which-currency#what-each-promises",
+    "GDP": "which-currency#what-each-promises",
+    "currency": "which-currency",
+    "post-processing": "asking#post-processing",
+    "view": "asking#order-top-k-and-having",
+    "simultaneous intervals": "asking#what-an-interval-means",
+    "trade-off curve": "attacks",
+    "partition selection": "asking#what-is-declared-and-why",
+    "contribution bounds": "asking#what-is-declared-and-why",
+    "bounds": "asking#what-is-declared-and-why",
+    "bounds discovery": "asking#bounds-that-are-not-known",
+    "public table": "asking#joining-a-public-table",
+    "policy": "asking#the-policy-file",
+    "salt": "asking#the-policy-file",
+    "schema": "asking#the-policy-file",
+    "query": "asking#what-a-query-may-be",
+    "quantile tree": "asking#quantiles",
+    "quote": "asking#state-the-error-get-the-cost",
+    "accuracy target": "asking#state-the-error-get-the-cost",
+    "column accuracy": "asking#state-the-error-get-the-cost",
+    "pilot": "asking#state-the-error-get-the-cost",
+    "weight": "publishing#how-the-noise-is-found",
+    "engine": "scale",
+    "quarantine": "ledger#quarantine",
+    "label": "ledger#upgrades-key-rotation-and-labels",
+    "cost": "asking#the-cost-in-every-currency",
+    "budget": "ledger#accounts",
+    "account": "ledger#accounts",
+    "filter": "guarantees#when-the-analyst-adapts",
+    "least ε": "asking#the-least-ε-of-a-query",
+    "reserve": "ledger#reserve-run-record",
+    "cached answer": "asking#asking-again",
+    "id": "asking#asking-again",
+    "fresh": "asking#asking-again",
+    "chain": "ledger#what-a-check-finds",
+    "head": "ledger#what-a-check-finds",
+    "certificate": "ledger#certificates",
+    "answer": "asking#what-is-shown",
+    "interval": "asking#what-an-interval-means",
+    "reliable": "asking#what-an-interval-means",
+    "simultaneous": "asking#what-an-interval-means",
+    "non-negative": "asking#post-processing",
+    "forecast": "publishing#the-forecast",
+    "dry run": "publishing#the-dry-run",
+    "guarantee page": "publishing#what-is-written",
+    "planner": "planning",
+    "erratum": "lab",
+}
+"""The page about a row, by its first name, where it is not the page of its table."""
+
+LETTERS = {
+    "ε": "epsilon", "ϵ": "epsilon", "δ": "delta", "ρ": "rho", "μ": "mu", "µ": "mu", "α": "alpha", "ω": "omega", "σ": "sigma",
+}  # fmt: skip
+FORMS = {
+    "eps": "epsilon", "clipped": "clipping", "clip": "clipping", "clamping": "clipping", "clipped statistic": "clipping",
+    "group": "group key", "key": "group key", "not reliable": "reliable", "unreliable": "reliable", "accuracy": "half width",
+    "person": "privacy unit", "privacy budget": "budget", "charged": "debit", "charge": "debit", "concentrated dp": "zcdp",
+    "zero concentrated dp": "zcdp", "gaussian dp": "gdp", "renyi dp": "rdp", "rényi dp": "rdp", "private selection":
+    "exponential mechanism", "add/remove": "neighbours", "replace": "neighbours", "contribution": "contribution bounds",
+}  # fmt: skip
+"""Other forms in which answers, errors and the literature write a word."""
+
+_TABLE_PAGE = re.compile(r"Explained in \[[^\]]*\]\(docs/([^)]*)\.md((?:#[^)]*)?)\)")
+_ROW = re.compile(r"\| (?P<title>.+?) \| (?P<means>.+?) \| .*\|$")
+_NAME_BREAK = re.compile(r",\s+(?![^(]*\))| · ")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One row of the glossary: the names of an idea, or of several that belong together."""
+
+    title: str
+    means: str
+    page: str
+
+    @property
+    def names(self) -> list[str]:
+        """Each name on its own."""
+        return _NAME_BREAK.split(self.title)
+
+    @property
+    def text(self) -> str:
+        """The row as a paragraph."""
+        return f"**{self.title}**: {self.means}\n"
+
+
+def read_words(glossary: str) -> list[Word]:
+    """Read the rows of the glossary.
+
+    >>> read_words("Explained in [The ledger](docs/ledger.md).\\n| spent · remaining | The sum · the rest. | x | |")
+    [Word(title='spent · remaining', means='The sum · the rest.', page='ledger')]
+    """
+    page, words = "glossary", []
+    for line in glossary.splitlines():
+        if found := _TABLE_PAGE.match(line):
+            page = found[1] + found[2]
+        elif (row := _ROW.match(line)) and row["title"] != "word":
+            first = _NAME_BREAK.split(row["title"])[0].partition(" (")[0]
+            words.append(Word(row["title"], row["means"], PAGES_OF_WORDS.get(first, page)))
+    return words
+
+
+def list_spellings(word: Word) -> list[str]:
+    """The ways to type a word, as `normalise` writes them: with and without what is in brackets. Names of code are none.
+
+    >>> list_spellings(Word("zCDP, ρ", "", "")), list_spellings(Word("differential privacy (DP)", "", ""))
+    (['zcdp', 'rho'], ['differential privacy (dp)', 'differential privacy', 'dp'])
+    """
+    spellings = []
+    for name in (each for each in word.names if "`" not in each):
+        spellings.append(normalise(name))
+        if bracketed := re.fullmatch(r"(.+) \((.+)\)", name):
+            spellings += [normalise(part) for part in bracketed.groups() if part not in ("verb", "noun")]
+        if symbol := re.fullmatch(r"\w+ ([α-ω])", name):
+            spellings.append(normalise(symbol[1]))
+    return spellings
+
+
+def normalise(text: str) -> str:
+    """A word in one spelling, whatever case, hyphens and Greek letters it is typed with.
+
+    >>> normalise("Half-Width"), normalise("ρ"), normalise("least_ε")
+    ('half width', 'rho', 'least epsilon')
+    """
+    plain = "".join(LETTERS.get(letter, letter) for letter in text.lower())
+    return " ".join(re.sub(r"[-_]", " ", plain).split())
+
+
+def find_word(text: str, words: dict[str, Word]) -> Word | None:
+    """The row about a word, which may be in the plural or in another form."""
+    wanted = normalise(text)
+    for form in (wanted, wanted.removesuffix("s"), wanted.removesuffix("es")):
+        if found := words.get(form) or words.get(normalise(FORMS.get(form, ""))):
+            return found
+    return None
