@@ -234,8 +234,7 @@ def _format_rows(answer: Any, limit: int | None) -> tuple[list[str], list[TableR
 def _format_notes(answer: Any, limit: int | None) -> list[str]:
     unreliable = any(not estimate.reliable for _, row in answer.rows for estimate in row)
     lines = [] if limit is None or len(answer.rows) <= limit else [f"The first {limit:,} of {len(answer.rows):,} rows."]
-    lines += [] if answer.cost is None else [str(answer.cost)]
-    lines += [*answer.list_notes(), answer.explanation]
+    lines += [*answer.list_costs(), *answer.list_notes(), answer.explanation]
     lines += [UNRELIABLE_NOTE] if unreliable else []
     lines += ["Made with reproducible bits: for tests, never for publication."] if answer.tainted else []
     return lines

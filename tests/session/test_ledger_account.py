@@ -38,7 +38,9 @@ def test_the_same_measurement_has_the_same_answer_for_free(charged_folder: Path,
     again = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2))
     assert again.rows == first.rows
     assert again.event == first.event
-    assert "it is free now" in again.explanation
+    assert (first.charged, again.charged) == (True, False)
+    assert again.list_costs()[0].startswith(f"Free: recorded before (entry {again.reference.entry}); its cost was ε = ")
+    assert again.to_dict()["charged"] is False
     assert read_spent(charged_folder, account) == cost > 0
     assert again.non_negative().rows == first.non_negative().rows
     fresh = open_session(charged_folder, account).ask(sql, epsilon=Fraction(1, 2), fresh=True)

@@ -114,6 +114,22 @@ class Cost(_Sentence):
     def __str__(self) -> str:
         return f"Cost: {self.describe()}. Budget: {describe_budget(self.budget, self.delta)}."
 
+    def describe_free(self, recorded: str = "") -> str:
+        """Say that an answer that was recorded before is free, and what it cost then.
+
+        >>> from discreet.accounting.currencies import Pure
+        >>> Cost(Bounds(0.5, 0.5), Fraction(0), Pure(), Fraction(1, 2), Fraction(1), Fraction(2)).describe_free(" (entry 3)")
+        'Free: recorded before (entry 3); its cost was ε = 0.5, 25% of the budget. Budget: ε = 1 of 2 remaining, 50% spent.'
+        """
+        budget = describe_budget(self.budget, self.delta)
+        return f"Free: recorded before{recorded}; its cost was {self.describe()}. Budget: {budget}."
+
+    def explain_addition(self) -> tuple[str, ...]:
+        """Say what adds up, where it is not ε."""
+        if self.currency.counts_epsilon:
+            return ()
+        return (f"In {notion_of(self.currency)}, {self.currency.symbol} adds up and ε does not.",)
+
     def explain_epsilon(self, asked: Fraction) -> str | None:
         """Say why the ε that is reported differs from the ε that was asked for; None if people see no difference.
 

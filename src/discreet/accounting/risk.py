@@ -38,6 +38,9 @@ _POINTS = 40
 def posterior_range(epsilon: Number, prior: Number) -> Bounds:
     """What a reader may believe of one person after outputs that cost a pure ε, who believed it with `prior` before.
 
+    The two hypotheses must be neighbours. If neighbours differ by one person added or removed, that is a person's presence;
+    an attribute of someone who is there is one removal and one addition, so give 2ε for it.
+
     **Proof.** The two hypotheses are neighbouring data sets, so the likelihoods of the outputs differ by at most a factor
     e^ε, and by Bayes' rule so do the odds: p·e^{-ε}/(p·e^{-ε} + 1 − p) ≤ posterior ≤ p/(p + (1 − p)·e^{-ε}).
 

@@ -5,7 +5,7 @@ pay=0:200 are parsed here and nowhere else.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import partial, wraps
@@ -178,12 +178,26 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     for name, typed in texts.items():
         if WRITTEN_OPTIONS[name].kind is dict and typed is not None:
             parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
-            parsed[name] = dict(map(parse, typed))
+            parsed[name] = _collect_pairs(map(parse, typed), _flag(name))
         elif WRITTEN_OPTIONS[name].kind is list and typed is not None:
             parsed[name] = parse_names(typed, _flag(name))
         else:
             parsed[name] = None if typed is False else typed
     return SourceOptions(**parsed)
+
+
+def _collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
+    """Return what was declared for each column; refuse a column that was declared twice, and differently.
+
+    >>> _collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: --bounds is given twice for `age`: both cannot hold. Give one of them.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise BadParameter(flag, f"given twice for `{name}`", "both cannot hold", "give one of them")
+    return found
 
 
 def _make_parameter(name: str, spec: OptionSpec) -> inspect.Parameter:

@@ -1,5 +1,6 @@
 """`discreet verify`: what a certificate proves, and what has to be trusted."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,14 +15,22 @@ from discreet.cli.spelling import spell_text
 
 @app.command(rich_help_panel=CHECKING, epilog="Example: [bold]discreet verify release.json --ledger hr.ledger[/bold]")
 def verify(
-    release: Annotated[str, typer.Argument(help="A certificate: release.json.", autocompletion=complete_files(".json"))],
+    release: Annotated[
+        str,
+        typer.Argument(
+            help="A certificate, release.json, or the folder of a publication.", autocompletion=complete_files(".json")
+        ),
+    ],
     key: PublicKey = None,
     ledger: Annotated[
         str | None, typer.Option(help="The ledger that must hold its entry.", autocompletion=complete_ledgers)
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check the signature, the cost and the entry of a certificate, and end with a verdict. Exit code 1 if one is wrong."""
+    """Check the signature, the cost and the entry of a certificate, and end with a verdict. Exit code 1 if one is wrong.
+
+    Of the folder of a publication it also compares every table with the certificate.
+    """
     from discreet.ledger import open_ledger
     from discreet.ledger import verify as verification
     from discreet.ledger.certificate import certified_cost
@@ -29,8 +38,14 @@ def verify(
 
     public_key = None if key is None else read_public_key(key)
     opened = None if ledger is None else open_ledger(ledger)
-    document = read_json(release, "release")
-    verdict = verification.verify(document, public=public_key, ledger=opened)
+    is_folder = Path(release).is_dir()
+    document = read_json(str(Path(release) / "release.json") if is_folder else release, "release")
+    if is_folder:
+        from discreet.workload.tables import verify_folder
+
+        verdict = verify_folder(Path(release), document, public=public_key, ledger=opened)
+    else:
+        verdict = verification.verify(document, public=public_key, ledger=opened)
     cost = certified_cost(document) if verdict.is_valid else None
     flags = {"public": "--key", "ledger": "--ledger"}
     conclusion, *assumptions = (spell_text(each, flags) for each in (verdict.conclusion, *verdict.assumptions))

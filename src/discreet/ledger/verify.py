@@ -73,6 +73,7 @@ class Verification:
     assumptions: tuple[str, ...]
     is_signer_known: bool = False  # whether the public key of the publisher was given
     is_ledger_known: bool = False  # whether the ledger was given
+    are_tables_compared: bool = True  # False for a publication of which the certificate alone was given
 
     @property
     def is_valid(self) -> bool:
@@ -81,7 +82,8 @@ class Verification:
 
     @property
     def conclusion(self) -> str:
-        """The verdict in one line: INVALID, VALID, or VALID SO FAR if the publisher's key or the ledger was not given."""
+        """The verdict in one line: INVALID, VALID, or VALID SO FAR if the publisher's key, the ledger, or the folder of
+        a publication was not given."""
         if wrong := [claim.claim for claim in self.claims if not claim.is_valid]:
             return (
                 f"INVALID: {len(wrong)} of {len(self.claims)} claims {'is' if len(wrong) == 1 else 'are'} false, the first "
@@ -95,10 +97,12 @@ class Verification:
             )
             if not is_known
         ]
+        unknown += [] if self.are_tables_compared else ["the tables beside it (give their folder)"]
         if unknown:
+            listed = " and ".join([", ".join(unknown[:-1]), unknown[-1]] if len(unknown) > 1 else unknown)
             return (
                 "VALID SO FAR: the certificate is complete and unchanged, and its noise proves its guarantee. Not checked: "
-                f"{' and '.join(unknown)}."
+                f"{listed}."
             )
         return (
             "VALID: the publisher signed exactly this answer, the ledger charged for it, and its noise proves its "
@@ -135,7 +139,8 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
         assumptions.append(f"that key {format_fingerprint(stated['public_key'])} is the publisher's (give public=)")
     if ledger is None:
         assumptions.append("that the ledger holds this entry, and only this answer for it (give ledger=)")
-    return Verification(tuple(claims), tuple(assumptions), given is not None, ledger is not None)
+    is_publication = "answers" in stated["release"]
+    return Verification(tuple(claims), tuple(assumptions), given is not None, ledger is not None, not is_publication)
 
 
 def _check_signature(

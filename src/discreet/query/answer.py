@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import formats
-from discreet._numbers import Number, check_confidence, check_int, format_down, nearest_float
+from discreet._numbers import Number, check_confidence, check_int, format_down
 from discreet.accounting.cost import Cost
 from discreet.errors import BadParameter
 from discreet.events import Composition, ThresholdEvent
@@ -25,12 +25,12 @@ from discreet.mechanisms import Threshold
 from discreet.noise import SYSTEM, Bits
 from discreet.query import postprocess
 from discreet.query.aggregates import Quantile
-from discreet.query.ast import WHOLE_ANSWER, All, Ref, Value, View, format_value
+from discreet.query.ast import WHOLE_ANSWER, All, View, format_value
 from discreet.query.builder import Condition, to_condition, to_sort_keys
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import AnswerColumn, NoisyStatistics, sum_tree_levels
-from discreet.query.grid import MAX_QUOTED, grid_range_of
+from discreet.query.outside import explain_outside, format_bounds, shorten
 from discreet.query.postprocess import AnswerRows
 from discreet.query.receipt import Receipt
 from discreet.query.schema import ROW_UNIT_NOTE, Key
@@ -213,6 +213,8 @@ class Answer:
     notes: tuple[str, ...] = ()  # what was said when it was asked, beside what is recorded with it
     view: View = WHOLE_ANSWER  # which rows and columns of the whole answer these are
     view_note: str = ""  # what the view shows, and what that means for the intervals
+    charged: bool = True  # whether anything was charged for it now; False: all of it was recorded before
+    outside_note: str = ""  # where values outside of the declared bounds are; also part of the explanation
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -246,6 +248,14 @@ class Answer:
         needed = [explain_threshold(selection, self.confidence) for selection in selections[:1]]
         return ["; ".join([shown, *needed]) + ".", *self.notes]
 
+    def list_costs(self) -> list[str]:
+        """What it cost, or that it is free because it was recorded before; and how the costs of its account add up."""
+        if self.cost is None:
+            return []
+        entry = "" if self.reference is None else f" (entry {self.reference.entry})"
+        lead = str(self.cost) if self.charged else self.cost.describe_free(entry)
+        return [lead, *self.cost.explain_addition()]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per row: keys as they are, numbers as {"value", "lower", "upper", "reliable"}."""
         return [
@@ -262,6 +272,7 @@ class Answer:
         return {
             "rows": self.to_dicts(),
             "cost": None if self.cost is None else self.cost.to_dict(),
+            "charged": self.charged,
             "explanation": self.explanation,
             "pipeline": list(self.pipeline),
             "notes": self.list_notes(),
@@ -455,7 +466,7 @@ def release(
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
-    return add_joint_margins(answer, measurement)
+    return complete_answer(answer, measurement)
 
 
 def _count_intervals(bounded: BoundedQuery, groups: int) -> int:
@@ -466,11 +477,12 @@ def _count_intervals(bounded: BoundedQuery, groups: int) -> int:
     return max(1, groups) * per_group
 
 
-def add_joint_margins(answer: Answer, measurement: Measurement) -> Answer:
-    """Return an answer whose columns know how much wider their intervals are where all of them hold together.
+def complete_answer(answer: Answer, measurement: Measurement) -> Answer:
+    """Return an answer with what its measurement says of it: where values outside of the bounds are, and how much wider the
+    intervals of its columns are where all of them hold together.
 
-    The noise decides that, for the columns whose one statistic is their estimate: counts, sums, cells of histograms. It is
-    not recorded, because the measurement is at hand whenever an answer is.
+    The noise decides the latter, for the columns whose one statistic is their estimate: counts, sums, cells of histograms.
+    Both are not recorded, because the measurement is at hand whenever an answer is.
     """
     bounded, confidence = measurement.bounded, answer.confidence
     alone = measurement.statistic_noise(confidence)
@@ -483,7 +495,7 @@ def add_joint_margins(answer: Answer, measurement: Measurement) -> Answer:
             margin = (together.error(statistic) - alone.error(statistic)) * statistic.step_size(bounded.table)
         margins += [margin] * len(aggregate.columns(name, bounded.table, bounded.max_groups))
     schema = tuple(replace(each, joint_margin=margin) for each, margin in zip(answer.schema, margins, strict=True))
-    return replace(answer, schema=schema)
+    return replace(answer, schema=schema, outside_note=explain_outside(bounded))
 
 
 def measures_jointly(measurement: Measurement) -> bool:
@@ -513,6 +525,8 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     clipped = _list_bounds(bounded)
     kind = "bounds" if bounded.table.discovered else "declared bounds"
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
+    outside = explain_outside(bounded)
+    change += f" {outside}" if outside else ""
     limits = [f"{formats.count_things(bounded.max_groups, 'group')} per {unit}"] if bounded.query.groups else []
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
     explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
@@ -522,20 +536,7 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
 def _list_bounds(bounded: BoundedQuery) -> list[str]:
     """Return the expressions that the columns are computed from, each with the bounds that it is clipped to."""
     values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
-    return [f"{_shorten(format_value(value))} to {_format_bounds(value, bounded)}" for value in values]
-
-
-def _format_bounds(value: Value, bounded: BoundedQuery) -> str:
-    """Write the bounds of a column as they were declared, those of an expression as they follow from them."""
-    declared = bounded.table.columns[value.column].number_bounds if isinstance(value, Ref) else None
-    grid_range = grid_range_of(value, bounded.table)
-    ends = declared or (grid_range.lower * grid_range.grid, grid_range.upper * grid_range.grid)
-    discovered = " (discovered)" if isinstance(value, Ref) and value.column in bounded.table.discovered else ""
-    return f"[{', '.join(f'{nearest_float(end):.6g}' for end in ends)}]{discovered}"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+    return [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in values]
 
 
 def explain_threshold(selection: Threshold, confidence: float) -> str:

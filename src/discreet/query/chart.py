@@ -76,6 +76,7 @@ def make_spec(answer: "Answer", title: str | None = None) -> Spec:
     shown, rows = series[:MAX_PANELS], _limit_rows(answer.groups, answer.rows, series)
     head = to_printable(title) if title is not None else _name_chart(answer.groups, series)
     notes = [_describe_intervals(answer), *wrap(to_printable(answer.view_note), MAX_TITLE)]
+    notes += wrap(to_printable(answer.outside_note), MAX_TITLE)
     if any(not estimate.reliable for _, row in rows for estimate in row):
         notes.append("Pale with a dashed outline: not reliable.")
     if len(rows) < len(answer.rows):

@@ -14,7 +14,7 @@ than 2⁵¹ steps, and each intermediate product unless it is below 2⁶², so 6
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import assert_never
@@ -324,3 +324,18 @@ def check_comparable(left: ast.Value, right: ast.Value, table: Table) -> None:
 def _quote(value: ast.Value) -> str:
     text = ast.format_value(value)
     return f"`{text}`" if len(text) <= MAX_QUOTED else f"`{text[:MAX_QUOTED]}…`"
+
+
+def columns_in(part: object) -> list[str]:
+    """Return the columns that a value or a condition computes with. A plain column that is compared with constants needs no
+    bounds."""
+    match part:
+        case ast.Ref(column=name):
+            return [name]
+        case ast.Compare(left=ast.Ref(), right=ast.Number() | ast.Constant()):
+            return []
+        case ast.OneOf(value=ast.Ref()) | ast.Missing(value=ast.Ref()) | ast.Like():
+            return []
+        case tuple():
+            return [name for each in part for name in columns_in(each)]
+    return [name for each in fields(part) for name in columns_in(getattr(part, each.name))] if is_dataclass(part) else []

@@ -78,7 +78,7 @@ class Quote:
     def _footnotes(self) -> list[str]:
         everywhere = f"The same in every currency: {', '.join(map(str, self.costs))}."
         selection = [self.selection] if self.selection else []
-        return [str(self.cost), everywhere, self.explanation, *selection, *self.notes]
+        return [str(self.cost), *self.cost.explain_addition(), everywhere, self.explanation, *selection, *self.notes]
 
 
 def quote(

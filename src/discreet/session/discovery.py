@@ -13,7 +13,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from discreet.query.answer import Answer, IntervalOptions
 from discreet.query.ast import to_sql
 from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.grid import columns_in
 from discreet.query.parser import QueryLike, read_query
 from discreet.query.record import LedgerReference
 from discreet.query.schema import Key, Kind, Table
@@ -83,21 +84,6 @@ def columns_without_bounds(query: ast.Query, table: Table) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name in numeric)
 
 
-def columns_in(part: object) -> list[str]:
-    """Return the columns that a value or a condition computes with. A plain column that is compared with constants needs no
-    bounds."""
-    match part:
-        case ast.Ref(column=name):
-            return [name]
-        case ast.Compare(left=ast.Ref(), right=ast.Number() | ast.Constant()):
-            return []
-        case ast.OneOf(value=ast.Ref()) | ast.Missing(value=ast.Ref()) | ast.Like():
-            return []
-        case tuple():
-            return [name for each in part for name in columns_in(each)]
-    return [name for each in fields(part) for name in columns_in(getattr(part, each.name))] if is_dataclass(part) else []
-
-
 @dataclass(frozen=True, slots=True)
 class Pilot:
     """The number of rows that a pilot count found, and what was paid for it."""
@@ -108,6 +94,7 @@ class Pilot:
     event: Composition
     amount: Fraction  # in the account's currency
     reference: LedgerReference
+    charged: bool  # whether it was paid now; False: it was recorded before
 
     def __str__(self) -> str:
         where = f" in the smallest reliable group, {' · '.join(map(str, self.group))}" if self.group else ""
@@ -152,7 +139,8 @@ def combine_costs(calibrator: Calibrator, answer: Answer, steps: Sequence[PaidSt
     epsilon = replace(calibrator.budget, limit=amount, spent=Fraction(0)).epsilon(calibrator.delta)
     cost = replace(answer.cost, event_or_bounds=Bounds(epsilon, epsilon), amount=amount)
     event = compose(*(step.event for step in steps), answer.event)
-    return replace(answer, event=event, cost=cost, explanation=" ".join([answer.explanation, *map(str, steps)]))
+    explanation, charged = " ".join([answer.explanation, *map(str, steps)]), answer.charged or any(s.charged for s in steps)
+    return replace(answer, event=event, cost=cost, explanation=explanation, charged=charged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +235,7 @@ class Discovery:
         self.executor.check_steps([(measurement, step)], options.id, depends_on)
         answer = self.executor.run(measurement, step, IntervalOptions(STEP_CONFIDENCE), depends_on)
         size, group = find_smallest_group(answer)
-        return Pilot(size, group, epsilon, measurement.event, self._amount(measurement), answer.reference)
+        return Pilot(size, group, epsilon, measurement.event, self._amount(measurement), answer.reference, answer.charged)
 
     def _build_table(self, bounds: Mapping[str, DiscoveredBounds], placeholders: Sequence[str] = ()) -> Table:
         """Return what is declared, with discovered bounds and placeholders for those still to be discovered."""
@@ -265,7 +253,9 @@ class Discovery:
     def _discover(self, column: str, measurement: Measurement, options: RunOptions) -> DiscoveredBounds:
         answer = self.executor.run(measurement, options, IntervalOptions(STEP_CONFIDENCE))
         bounds = read_bounds(measurement, answer)
-        return DiscoveredBounds(column, bounds, measurement.event, self._amount(measurement), answer.reference)
+        return DiscoveredBounds(
+            column, bounds, measurement.event, self._amount(measurement), answer.reference, answer.charged
+        )
 
     def _amount(self, measurement: Measurement) -> Fraction:
         return to_rational(self.executor.account.budget.currency.cost(measurement.event)[0])

@@ -20,6 +20,7 @@ class DiscoveredBounds:
     event: Composition
     amount: Fraction  # in the account's currency
     reference: "LedgerReference"
+    charged: bool  # whether it was paid now; False: it was recorded before
 
     def __str__(self) -> str:
         low, high = map(format_rational, self.bounds)

@@ -30,7 +30,7 @@ from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, ste
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
-from discreet.query.answer import Answer, IntervalOptions, add_joint_margins, measures_jointly, release
+from discreet.query.answer import Answer, IntervalOptions, complete_answer, measures_jointly, release
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
@@ -132,7 +132,7 @@ class Job:
         """Return the answers that `to_record` wrote."""
         records = record["answers"] if self.is_workload else [record]
         pairs = zip(records, self.measurements, strict=True)
-        return tuple(add_joint_margins(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
+        return tuple(complete_answer(from_record(each, m.event, m.bounded.columns), m) for each, m in pairs)
 
     def apply_views(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
         """Return what each query shows of its answer. The whole answer is what is recorded: a view is post-processing."""
@@ -177,10 +177,9 @@ class Executor:
         job = self._make_job(measurement, options, depends_on)
         execution = self.execute(job, options, intervals)
         [answer], receipt = execution.answers, execution.receipt
-        free = "" if receipt else f" This answer was recorded with entry {execution.reference.entry}; it is free now."
         return replace(
             answer,
-            explanation=answer.explanation + free,
+            charged=receipt is not None,
             cost=self.calibrator.cost_of(measurement.event, receipt.remaining if receipt else None),
             reference=execution.reference,
         )

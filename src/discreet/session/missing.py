@@ -80,9 +80,10 @@ def find_missing(
     # imported here: connect lists what it lacks itself, before there is a query
     from discreet.query import ast
     from discreet.query.contribution import grouping_keys
+    from discreet.query.grid import columns_in
     from discreet.query.parser import read_query
     from discreet.query.validate import apply_joins
-    from discreet.session.discovery import columns_in, columns_without_bounds
+    from discreet.session.discovery import columns_without_bounds
 
     parsed = read_query(query, table)
     joined = apply_joins(parsed.joins, table)

@@ -166,8 +166,9 @@ class _Checker:
         )
         [[under, over]] = self._select(_count_where(below), _count_where(above))
         texts = (str(end) if isinstance(end, date) else format_rational(end) for end in (declared.lower, declared.upper))
+        left_out = "" if isinstance(declared.lower, date) else ", and histograms may leave them out"
         bounds = f"bounds = {' to '.join(texts)}"
-        found = f"{self._share(under)} are below and {self._share(over)} above; they are clipped"
+        found = f"{self._share(under)} are below and {self._share(over)} above; they are clipped{left_out}"
         return [self._check(name, bounds, found, int(under) + int(over))]
 
     def _check_keys(self, name: str, declared: Column) -> list[Check]:

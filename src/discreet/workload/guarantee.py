@@ -211,7 +211,8 @@ def _describe_provenance(plan: WorkloadPlan, answers: WorkloadAnswers, certifica
         lines.append("No ledger records the cost: only the publisher can say how often the data was published.")
     else:
         lines.append(
-            "`release.json` is the certificate, signed with the ledger's key; `discreet verify release.json` checks it. It "
+            "`release.json` is the certificate, signed with the ledger's key; `discreet verify FOLDER` checks it, and "
+            "compares the tables with it. It "
             "states the same ε with all digits."
         )
         guarantee = certificate["guarantee"]

@@ -43,7 +43,7 @@ from discreet.workload.guarantee import format_guarantee
 from discreet.workload.planning import WorkloadPlan, find_noise, plan_workload, read_plan
 from discreet.workload.spec import Workload, read_workload
 
-GUARANTEE_FILE = "guarantee.md"
+GUARANTEE_FILE, CERTIFICATE_FILE = "guarantee.md", "release.json"
 REPRODUCE_SCRIPT = '''"""Reproduces this publication in the folder `again`: python again.py FOLDER [KEY]
 
 The paths in plan.toml are relative to FOLDER; KEY is the file of the ledger's key, if it is not beside the ledger. With the
@@ -132,7 +132,7 @@ def _write_files(
         write_parquet(header, records, place / f"{name}.parquet")
     certificate = None if signing_key is None else _make_certificate(plan, answers, signing_key)
     if certificate is not None:
-        _write_text(place / "release.json", json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
+        _write_text(place / CERTIFICATE_FILE, json.dumps(certificate, ensure_ascii=False, indent=1) + "\n")
     if plan.workload.text:
         _write_text(place / "plan.toml", plan.workload.text)
         _write_text(place / "again.py", REPRODUCE_SCRIPT)
@@ -306,7 +306,7 @@ def _require_known_key(published: Path, path: Path, ledger: "str | PathLike[str]
 
     if not exists(path, refuse):
         raise refuse("there is no key, and none is created here")
-    certificate = published / "release.json"
+    certificate = published / CERTIFICATE_FILE
 
     def refuse_certificate(reason: str) -> BadParameter:
         return BadParameter("release.json", str(certificate), reason, "allow reading it")

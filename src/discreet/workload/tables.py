@@ -1,0 +1,175 @@
+"""The tables of a published folder, compared with the answers of its certificate.
+
+A certificate holds the whole answers. A table may be a view of one (ORDER BY, LIMIT, HAVING): fewer rows and columns in
+another order, with intervals that are at least as wide. So a table agrees with an answer if each of its rows is a row of the
+answer with the same keys and values, and with intervals that contain the signed ones.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadParameter, DiscreetError
+from discreet.events import compose
+from discreet.formats import to_csv
+from discreet.ledger.chain import Ledger
+from discreet.ledger.verify import CheckedClaim, Verification, verify
+from discreet.paths import read_text
+from discreet.query.record import from_record
+from discreet.query.validate import INTERVAL_SUFFIXES
+from discreet.workload.publishing import make_table
+
+NOT_SIGNED = "that the names of the files, the charts, guarantee.md and plan.toml describe these tables: they are not signed"
+VIEWS = "that the query of {names} left out the other rows or columns of the signed answers, or widened their intervals"
+
+
+def verify_folder(
+    folder: Path, certificate: Any, *, public: str | None = None, ledger: Ledger | None = None
+) -> Verification:
+    """Check the certificate of a published folder, and compare every table with it.
+
+    Raises:
+        BadParameter: if it is no certificate.
+    """
+    verdict = verify(certificate, public=public, ledger=ledger)
+    claims, assumptions = _compare_tables(folder, certificate)
+    return replace(
+        verdict,
+        claims=(*verdict.claims, *claims),
+        assumptions=(*verdict.assumptions, *assumptions),
+        are_tables_compared=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table as texts."""
+
+    keys: int  # so many of its columns are group keys
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def _compare_tables(folder: Path, certificate: Any) -> tuple[list[CheckedClaim], list[str]]:
+    try:
+        signed = list(_read_signed(certificate["release"]))
+    except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
+        return [CheckedClaim("the tables can be read from the certificate", False)], []
+    claims, views = list[CheckedClaim](), list[str]()
+    files = sorted((*folder.glob("*.csv"), *folder.glob("*.parquet")))
+    for suffix in sorted({file.suffix for file in files} | {".csv"}):
+        unused = list(range(len(signed)))
+        named = [file for file in files if file.suffix == suffix]
+        for file in named:
+            found = _find(file, signed, unused)
+            claims.append(CheckedClaim(f"{file.name} holds what was signed", found is not None))
+            if found is not None:
+                unused.remove(found[0])
+                views += [] if found[1] else [file.name]
+        complete = len(named) == len(signed)
+        claims.append(CheckedClaim(f"there is one {suffix} file for each signed answer", complete))
+    return claims, [NOT_SIGNED, *([VIEWS.format(names=", ".join(views))] if views else [])]
+
+
+def _read_signed(release: Any) -> Iterator[tuple[_Table, ...]]:
+    """Yield each signed answer as it may have been written: plain, or for a spreadsheet."""
+    for record in release.get("answers", [release]):
+        answer = from_record(record, compose())
+        header, records = make_table(answer)
+        yield tuple(
+            _parse(to_csv(header, records, spreadsheet=spreadsheet), len(answer.groups)) for spreadsheet in (False, True)
+        )
+
+
+def _parse(text: str, keys: int) -> _Table:
+    header, *rows = csv.reader(StringIO(text, newline=""))
+    return _Table(keys, tuple(header), tuple(map(tuple, rows)))
+
+
+def _find(file: Path, signed: Sequence[tuple[_Table, ...]], unused: Sequence[int]) -> tuple[int, bool] | None:
+    """Return which answer a table agrees with, and whether it is exactly that answer; None if it agrees with none."""
+    try:
+        table = _parse(_read_text(file), 0)
+    except (DiscreetError, ValueError, csv.Error):
+        return None
+    for agrees, is_whole in ((_is_same, True), (_is_view, False)):
+        for i in unused:
+            if any(agrees(table, each) for each in signed[i]):
+                return i, is_whole
+    return None
+
+
+def _read_text(file: Path) -> str:
+    if file.suffix == ".csv":
+        return read_text(file, lambda reason: BadParameter("folder", file.name, reason, "allow reading it"))
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found = parquet.read_table(file)
+    except (OSError, ArrowException):
+        raise ValueError("not a Parquet file") from None
+    return to_csv(found.column_names, list(zip(*(column.to_pylist() for column in found.columns), strict=True)))
+
+
+def _is_same(table: _Table, signed: _Table) -> bool:
+    """Return whether a table is the signed one, row by row."""
+    if table.header != signed.header or len(table.rows) != len(signed.rows):
+        return False
+    keys = signed.keys
+    return all(_normalise(row, keys) == _normalise(other, keys) for row, other in zip(table.rows, signed.rows, strict=True))
+
+
+def _is_view(table: _Table, signed: _Table) -> bool:
+    """Return whether each row of a table is another row of the signed one, with intervals that contain the signed ones."""
+    names, keys = table.header, signed.header[: signed.keys]
+    if len(set(names)) < len(names) or names[: len(keys)] != keys or not set(names) <= set(signed.header):
+        return False
+    places = [signed.header.index(name) for name in names]
+    roles = [_role_of(name) if place >= signed.keys else "" for name, place in zip(names, places, strict=True)]
+    equal = [i for i, role in enumerate(roles) if not role]
+    by_value: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
+    for row in signed.rows:
+        shown = tuple(row[place] for place in places)
+        by_value.setdefault(_normalise([shown[i] for i in equal], signed.keys), []).append(shown)
+    for row in table.rows:
+        if len(row) != len(names):
+            return False
+        same = by_value.get(_normalise([row[i] for i in equal], signed.keys), [])
+        other = next((each for each in same if all(map(_contains, roles, row, each))), None)
+        if other is None:
+            return False
+        same.remove(other)
+    return True
+
+
+def _normalise(row: Sequence[str], keys: int) -> tuple[object, ...]:
+    """Keys are compared as texts, and numbers as numbers."""
+    return (*row[:keys], *map(_to_number, row[keys:]))
+
+
+def _to_number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _role_of(name: str) -> str:
+    """Return which part of an interval a column is; nothing for a value."""
+    ends = [suffix.strip("_") for suffix in INTERVAL_SUFFIXES]
+    return next((end for end in ends if name.rstrip("_") == end or name.endswith(f"_{end}")), "")
+
+
+def _contains(role: str, shown: str, signed: str) -> bool:
+    """A view widens intervals, and what is not reliable stays so."""
+    if shown == signed or not role:
+        return True
+    if role == "reliable":
+        return (shown, signed) == ("False", "True")
+    end, other = _to_number(shown), _to_number(signed)
+    if isinstance(end, str) or isinstance(other, str):
+        return False
+    return end <= other if role == "lower" else end >= other
