@@ -182,10 +182,13 @@ def _print_forecast(solved: "WorkloadPlan", forecasts: "tuple[Forecast, ...]") -
 def _format_column(row: "tuple[ForecastRow, ...]") -> list[str]:
     """A column at every budget: its half-widths, then the number of its reliable estimates."""
     from discreet._numbers import format_up
+    from discreet.query.estimates import SHARE_OF_ROWS
 
     first = row[0]
     half_widths = [
-        f"{format_up(100 * each.half_width, 3)}% rows" if each.unit else f"{float(format_up(each.half_width)):,.4g}"
+        f"{format_up(100 * each.half_width, 3)}% rows"
+        if each.unit == SHARE_OF_ROWS
+        else f"{float(format_up(each.half_width)):,.4g}"
         for each in row
     ]
     counts = "/".join("?" if each.reliable is None else f"{each.reliable:,}" for each in row)

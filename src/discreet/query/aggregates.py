@@ -14,6 +14,7 @@ from discreet._numbers import ceil_float, nearest_float, sqrt_up
 from discreet.errors import QueryRefused
 from discreet.query.ast import Aggregate, DateTrunc, GroupValue, Ref, Value, format_number, format_value, quote_name
 from discreet.query.estimates import (
+    SHARE_OF_ROWS,
     AnswerColumn,
     Average,
     Estimate,
@@ -444,7 +445,7 @@ class Quantile(_OfNumbers):
         """Return the error of the rank, as a share of the rows: that of the value depends on the values."""
         estimator = self._estimator(noise.table)
         rank_error = estimator.rank_error(noise.noises[estimator.tree], noise.tail)
-        return PredictedError(tuple((size, min(1.0, rank_error / size)) for size in sizes), ((None, 1.0),), "of the rows")
+        return PredictedError(tuple((size, min(1.0, rank_error / size)) for size in sizes), ((None, 1.0),), SHARE_OF_ROWS)
 
     def half_width_limits(self, table: Table, size: int) -> tuple[float, ...]:
         """Return shares of the rows, which are shares of the range if the values are spread evenly."""

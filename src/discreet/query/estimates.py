@@ -119,6 +119,10 @@ class NoisyStatistics(StatisticNoise):
     cell_counts: Mapping[CellCounts, Ints]  # groups × nodes
 
 
+SHARE_OF_ROWS = "of the rows"
+"""The unit of a half-width that is a share of the rows, which people read as a percentage."""
+
+
 class PredictedError(NamedTuple):
     """The half-widths of a column, each outright (size None) or over so many rows."""
 

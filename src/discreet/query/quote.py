@@ -16,6 +16,7 @@ from discreet.accounting.currencies import CurrencyCost, compare_costs
 from discreet.events import Composition
 from discreet.query.answer import explain_sensitivity, explain_threshold
 from discreet.query.calibrate import ColumnAccuracy, Measurement, check_size
+from discreet.query.estimates import SHARE_OF_ROWS
 
 DEFAULT_SIZES = (100, 1_000, 10_000)
 
@@ -109,10 +110,13 @@ def _format_half_width(half_width: float, unit: str) -> str:
 
     >>> _format_half_width(118.951, ""), _format_half_width(12345, ""), _format_half_width(0.123045, "of the rows")
     ('119', '12,345', '12.4% of the rows')
+    >>> _format_half_width(0.311, "if values are spread evenly")
+    '0.311 if values are spread evenly'
     """
-    if unit:
+    if unit == SHARE_OF_ROWS:
         return f"{format_up(100 * half_width, 3)}% {unit}"
-    return f"{ceil(half_width):,}" if half_width >= 100 else format_up(half_width, 3)
+    number = f"{ceil(half_width):,}" if half_width >= 100 else format_up(half_width, 3)
+    return f"{number} {unit}".rstrip()
 
 
 def _format_lines(accuracy: ColumnAccuracy, sized: bool) -> list[formats.TableRow]:
