@@ -171,6 +171,7 @@ SELECTED = """\
 └──────┴──────────┘
 Cost: ε = 0.794 at δ = 1e-6, 28% of the budget. Budget: ε = 1.68 of 2 remaining, 28% spent (ρ =
 0.0605 of 0.0834, zCDP).
+In zCDP, ρ adds up and ε does not.
 2 keys shown; a key needs about 149 units (partition selection), and one with 170 is shown with
 probability ≥ 95%.
 ε = 1 was asked for; the certified cost of this query alone is ε = 0.794: the account charges ρ =

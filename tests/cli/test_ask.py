@@ -24,7 +24,7 @@ def test_ask_prints_json_only_in_the_documented_form(source: str) -> None:
     out = run("ask", source, SQL, *OPTIONS, "--epsilon", "100", "--json")
     assert out.returncode == 0, out.stderr
     shown = json.loads(out.stdout)
-    assert list(shown) == ["rows", "cost", "explanation", "pipeline", "notes"]
+    assert list(shown) == ["rows", "cost", "charged", "explanation", "pipeline", "notes"]
     for row in shown["rows"]:
         assert list(row) == ["dept", "n", "mean"]
         assert abs(row["n"]["value"] - COUNTS[row["dept"]]) <= 5

@@ -23,7 +23,7 @@ def test_it_shows_answers_error_bars_and_the_cost() -> None:
         "remaining",
     ):
         assert word in out.stdout
-    assert len(out.stdout.splitlines()) <= 50
+    assert len(out.stdout.splitlines()) <= 55
 
 
 def test_json_is_json_only_and_near_the_truth() -> None:

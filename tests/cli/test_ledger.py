@@ -46,7 +46,7 @@ def test_exit_codes(folder: Path) -> None:
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
     (folder / "text").write_text("no ledger\n" * 1000)
-    assert run("budget", folder / "text").returncode == 1
+    assert run("budget", folder / "text").returncode == 4
     ledger = open_ledger(folder / "l")
     with ledger.store.write_transaction() as transaction:
         transaction.run("UPDATE discreet_accounts SET spent = '0'", ())

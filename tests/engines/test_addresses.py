@@ -42,7 +42,7 @@ def test_a_password_is_never_shown(address: str, caplog: pytest.LogCaptureFixtur
 
 
 def test_the_ending_of_a_file_is_named() -> None:
-    with pytest.raises(SourceRefused, match=r"^\.xls is not a kind"):
+    with pytest.raises(SourceRefused, match=r"^'people\.xls': \.xls is not a kind"):
         connect("people.xls", unit="id", epsilon=1)
 
 

@@ -162,7 +162,7 @@ def test_cells_are_plain_numbers_and_counts_are_ints(answer: Answer) -> None:
 
 def test_json_is_in_the_form_of_the_command_line(answer: Answer) -> None:
     shown = json.loads(answer.to_json())
-    assert list(shown) == ["rows", "cost", "explanation", "pipeline", "notes"]
+    assert list(shown) == ["rows", "cost", "charged", "explanation", "pipeline", "notes"]
     assert [row["dept"] for row in shown["rows"]] == ["a", "b", "c"]
     assert list(shown["rows"][0]["n"]) == ["value", "lower", "upper", "reliable"]
     assert shown["rows"] == answer.to_dicts()

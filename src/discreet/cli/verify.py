@@ -1,5 +1,6 @@
 """`discreet verify`: what a certificate proves, and what has to be trusted."""
 
+from os.path import isdir
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def verify(
 
     public_key = None if key is None else read_public_key(key)
     opened = None if ledger is None else open_ledger(ledger)
-    is_folder = Path(release).is_dir()
+    is_folder = isdir(release)
     document = read_json(str(Path(release) / "release.json") if is_folder else release, "release")
     if is_folder:
         from discreet.workload.tables import verify_folder

@@ -170,8 +170,10 @@ def open_engine(
 
 def _name_source(refused: SourceRefused, source: Any, factory: EngineFactory) -> SourceRefused:
     """The same refusal with the file as it was given, and the page about its engine. Files of a glob or folder stay unnamed:
-    a file may be named after a person."""
-    shown = format_path(str(source)) if isinstance(source, str | Path) and factory is _DUCKDB else ""
+    a file may be named after a person. So does a text with = or spaces that is no path: it may be an address."""
+    is_file = isinstance(source, str | Path) and factory is _DUCKDB
+    is_path = is_file and (not re.search(r"[=\s]", str(source)) or os.path.exists(source))
+    shown = format_path(str(source)) if is_path else ""
     if not shown.startswith(("'", '"')) or shown in refused.reason:  # an address may hold a password
         named = refused
     else:
