@@ -148,6 +148,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     description: str = ""
     rows_at_most: int | None = None
     classes: tuple[float, ...] = ()  # seconds after which answers may leave; none: when they are ready
+    seconds_per_pass: float = 0.0  # how long one pass over invented rows of the declared size takes: no row of the table
     label: str | None = None
     rules: Rules = Rules()
     notes: tuple[str, ...] = ()
