@@ -38,7 +38,8 @@ class Asks(Part):
         epsilon_per_day: str | None = None,
         by: str | None = None,
     ) -> Ask:
-        """Add an ask, with its job if it is `waiting`, or with the request for its approval.
+        """Add an ask, with its job if it is `waiting`, or with the request for its approval. One that is `answered` shows
+        again what was recorded before.
 
         If the person used its key before for the same measurement, the earlier ask is returned and nothing is added.
         `waiting_limit` and `epsilon_per_day` are checked in the same transaction, so parallel asks do not pass them together.
@@ -50,9 +51,10 @@ class Asks(Part):
         """
         if not 0 < len(ask.key) <= MAX_KEY:
             raise BadParameter("id", repr(ask.key[:40]), f"must have 1 to {MAX_KEY} characters", "choose another id")
-        if ask.state not in (AskState.WAITING, AskState.APPROVAL):
+        is_repeated = ask.state is AskState.ANSWERED and ask.answer is not None  # of what was recorded before: free
+        if ask.state not in (AskState.WAITING, AskState.APPROVAL) and not is_repeated:
             raise StateChanged("A new ask", "new", ask.state)
-        with self._write() as transaction:
+        with self._write(durable=not is_repeated) as transaction:
             transaction.lock(f"asks of {ask.person}")
             earlier = _find_ask(transaction, "person = ? AND key = ?", ask.person, ask.key)
             if earlier is not None:
