@@ -1,12 +1,12 @@
 """Answers in the formats that people ask for, by `?format=` or `Accept`.
 
-An answer never changes, so it may be kept by the browser of the person who asked (`private, immutable`). CSV is faithful; the
+An answer never changes, so the browser of the person who asked may keep it (`private, immutable`). CSV is faithful; the
 variant for spreadsheets marks cells that a spreadsheet would run as formulas. Files are sent as downloads, and no browser
 guesses their type.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -70,7 +70,7 @@ class Format:
     is_download: bool = True
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: dict[str, Format] = {
     "json": Format("application/json", "json", lambda answer: b"", False),  # what the wire holds, as it is
     "ndjson": Format("application/x-ndjson", "ndjson", _write_ndjson),
     "csv": Format("text/csv; charset=utf-8", "csv", lambda answer: answer.to_csv().encode()),

@@ -4,13 +4,11 @@ Every route takes a bearer token and ignores cookies; all answers are JSON unles
 of RFC 9457. Handlers run in threads, because the control database is synchronous; waiting for an answer holds none.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from discreet import __version__
@@ -30,9 +28,10 @@ from discreet.serve.web.api_common import (
     make_page,
 )
 from discreet.serve.web.bodies import AskBody, QuoteBody, read_wait
-from discreet.serve.web.problems import PROBLEM, Refusal, make_problem, respond
+from discreet.serve.web.problems import make_problem, respond
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
+
 
 def make_router(web: Web) -> APIRouter:
     """Return all routes of the API."""
@@ -217,4 +216,3 @@ def describe(app: FastAPI) -> dict[str, Any]:
             title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
         )
     return app.openapi_schema
-

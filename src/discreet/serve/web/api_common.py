@@ -49,7 +49,7 @@ def json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 def describe_json(schema: Mapping[str, Any] = OBJECT, *statuses: int, text: str = "") -> dict[int | str, dict[str, Any]]:
     """Return how OpenAPI describes a route that answers with JSON or with a problem."""
     shown = {"description": text or "The answer.", "content": {"application/json": {"schema": schema}}}
-    return {**{status: shown for status in statuses or (200,)}, **PROBLEMS}
+    return {**dict.fromkeys(statuses or (200,), shown), **PROBLEMS}
 
 
 def make_page(items: list[Any], cursor: str | None, request: Request) -> Response:

@@ -3,18 +3,19 @@
 Events tell states and moments, which the clock decides. No event tells how far an engine is: that depends on the rows.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope
 from discreet.serve.web.answers import FORMATS, choose_format, write_answer
-from discreet.serve.web.api_common import BASE, PROBLEMS, Id, Name, describe_json, json
+from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
@@ -106,12 +107,11 @@ def find_certificate(web: Web, ask: Ask) -> Job:
 
 async def wait_for_job(web: Web, job: Job, seconds: float) -> Job:
     """Return a job when it has ended, or as it is after `seconds`."""
-    import asyncio
-
     deadline = time.monotonic() + seconds
     while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
-        job = await run_in_threadpool(web.control.find_job, job.id) or job
+        found: Job | None = await run_in_threadpool(web.control.find_job, job.id)
+        job = found or job
     return job
 
 
@@ -149,6 +149,3 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
 def write_invented(web: Web, entry: Any, rows: int, seed: int, name: str) -> Response:
     """Return invented rows in a format. They come from the policy and the seed, and from no row of the table."""
     raise NotImplementedError
-
-
-__all__ = ["BASE", "Request", "add_outcomes", "stream_events"]

@@ -56,7 +56,9 @@ class QuoteBody(Body):
         given = None if self.weights is None else sorted(self.weights.items())
         weights = None if given is None else tuple((name, str(parse_rational(each, "weights"))) for name, each in given)
         target = Target(epsilon, self.error, self.size, self.confidence, weights)
-        more = {name: getattr(self, name) for name in ("simultaneous", "fresh", "purpose") if name in type(self).model_fields}
+        more = {
+            name: getattr(self, name) for name in ("simultaneous", "fresh", "purpose") if name in type(self).model_fields
+        }
         return Question(self.table, self.query, target, **more)
 
 

@@ -106,7 +106,8 @@ def to_response(error: Exception) -> Response:
 def _list_errors(error: RequestValidationError) -> list[dict[str, str]]:
     """Return which fields are wrong and why, without the values: they may be a token or a query."""
     return [
-        {"field": ".".join(map(str, each.get("loc", ()))), "reason": str(each.get("msg", ""))} for each in error.errors()[:20]
+        {"field": ".".join(map(str, each.get("loc", ()))), "reason": str(each.get("msg", ""))}
+        for each in error.errors()[:20]
     ]
 
 

@@ -46,10 +46,9 @@ from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.oidc import Provider
-from discreet.serve.web.problems import Refusal, not_found
+from discreet.serve.web.problems import not_found
 from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
-
 
 NO_RULES = Rules(fresh=True)
 MAX_KEY = 150

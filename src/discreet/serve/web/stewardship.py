@@ -1,8 +1,8 @@
 """What stewards do, and what people do with their own tokens: people, grants, tokens, requests, publications, the trail.
 
 Each action is a line of the audit trail, written in the same transaction; analysts read the lines about themselves. Nothing
-here opens an account or changes a budget: it puts a job into the queue, and a worker does it. A grant is always a place under
-the root account of a population, so no grant adds to what is promised to the people in the data.
+here opens an account or changes a budget: it puts a job into the queue, and a worker does it. A grant is always a place
+under the root account of a population, so no grant adds to what is promised to the people in the data.
 
 A token cannot make a token that may do more than itself, or that has no ration where it has one.
 """
