@@ -31,20 +31,22 @@ def _write_ndjson(answer: Answer) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def _write_arrow(answer: Answer) -> bytes:
+def write_arrow(table: Any) -> bytes:
+    """Return an Arrow table as a stream."""
     import pyarrow as pa
 
-    table, out = answer.to_arrow(), BytesIO()
+    out = BytesIO()
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
     return out.getvalue()
 
 
-def _write_parquet(answer: Answer) -> bytes:
+def write_parquet(table: Any) -> bytes:
+    """Return an Arrow table as Parquet."""
     import pyarrow.parquet as pq
 
     out = BytesIO()
-    pq.write_table(answer.to_arrow(), out)
+    pq.write_table(table, out)
     return out.getvalue()
 
 
@@ -75,8 +77,8 @@ FORMATS: dict[str, Format] = {
     "ndjson": Format("application/x-ndjson", "ndjson", _write_ndjson),
     "csv": Format("text/csv; charset=utf-8", "csv", lambda answer: answer.to_csv().encode()),
     "spreadsheet": Format("text/csv; charset=utf-8", "csv", lambda answer: answer.to_csv(spreadsheet=True).encode()),
-    "arrow": Format("application/vnd.apache.arrow.stream", "arrows", _write_arrow),
-    "parquet": Format("application/vnd.apache.parquet", "parquet", _write_parquet),
+    "arrow": Format("application/vnd.apache.arrow.stream", "arrows", lambda answer: write_arrow(answer.to_arrow())),
+    "parquet": Format("application/vnd.apache.parquet", "parquet", lambda answer: write_parquet(answer.to_arrow())),
     "svg": Format("image/svg+xml", "svg", _draw(lambda chart: chart.to_svg().encode()), False),
     "png": Format("image/png", "png", _draw(lambda chart: chart.to_png()), False),
     "vega": Format("application/vnd.vegalite.v6+json", "vl.json", _draw(lambda chart: chart.to_json().encode()), False),

@@ -13,8 +13,10 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope
-from discreet.serve.web.answers import FORMATS, choose_format, write_answer
+from discreet.formats import to_arrow, to_csv, to_json_value
+from discreet.remote.invented import invent_columns
+from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
+from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_parquet
 from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
 from discreet.serve.web.problems import Refusal, respond
 from discreet.serve.web.service import Web
@@ -87,6 +89,7 @@ def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
     ) -> Response:
         caller.require(Scope.READ)
         entry, _ = web.find_table(caller, table)
+        web.quote_limit.take(caller.limit_key)
         return write_invented(web, entry, rows, seed, format or choose_format(None, accept))
 
 
@@ -146,6 +149,24 @@ def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> R
     return StreamingResponse(produce(ask, last), headers=headers, media_type="text/event-stream")
 
 
-def write_invented(web: Web, entry: Any, rows: int, seed: int, name: str) -> Response:
+def write_invented(web: Web, entry: TableEntry, rows: int, seed: int, name: str) -> Response:
     """Return invented rows in a format. They come from the policy and the seed, and from no row of the table."""
-    raise NotImplementedError
+    columns = {each: column.to_list() for each, column in invent_columns(web.quoter.read_table(entry), rows, seed).items()}
+    header, records = tuple(columns), list(zip(*columns.values(), strict=True))
+    match name:
+        case "csv" | "spreadsheet":
+            body = to_csv(header, records, spreadsheet=name == "spreadsheet").encode()
+        case "ndjson":
+            lines = [dict(zip(header, map(to_json_value, record), strict=True)) for record in records]
+            body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        case "arrow":
+            body = write_arrow(to_arrow(header, records))
+        case "parquet":
+            body = write_parquet(to_arrow(header, records))
+        case _:
+            name, plain = "json", {each: [*map(to_json_value, values)] for each, values in columns.items()}
+            body = msgspec.json.encode({"invented": True, "rows": rows, "seed": seed, "columns": plain})
+    headers = {"X-Invented": "policy", "Cache-Control": "private, max-age=3600", "Vary": "Accept, Authorization"}
+    if FORMATS[name].is_download:
+        headers["Content-Disposition"] = f'attachment; filename="invented.{FORMATS[name].suffix}"'
+    return Response(body, 200, headers, FORMATS[name].media)
