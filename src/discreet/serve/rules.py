@@ -151,6 +151,7 @@ _RESERVED = frozenset(
     }
 )  # fmt: skip
 """Words that are never the name of a column, so their case says nothing."""
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
@@ -199,7 +200,8 @@ def parse_template(template: str) -> "tuple[_Hole | tuple[TokenType, str], ...]"
     while words:
         word = words.pop(0)
         if word[0] is TokenType.L_BRACE:
-            if len(words) < 2 or words[1][0] is not TokenType.R_BRACE or not _NAME.fullmatch(words[0][1]):
+            is_named = len(words) > 1 and words[0][0] not in _QUOTED and _NAME.fullmatch(words[0][1])
+            if not is_named or words[1][0] is not TokenType.R_BRACE:
                 raise _template_error(template, "a hole has no name")
             parts.append(_Hole(words[0][1]))
             del words[:2]

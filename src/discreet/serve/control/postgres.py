@@ -78,7 +78,11 @@ class PostgresDatabase:
         self._listener: _Listener | None = None
         self._listener_lock = threading.Lock()
         self._sender = secrets.token_hex(8)
-        self._migrate(create)
+        try:
+            self._migrate(create)
+        except BaseException:
+            self._pool.close()
+            raise
 
     @contextmanager
     def transaction(

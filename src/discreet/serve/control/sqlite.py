@@ -69,7 +69,11 @@ class SqliteDatabase:
         elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
             raise missing_error(self.location)
         self._pool = Pool(self._connect, _disconnect, lambda connection: not connection.in_transaction, MAX_CONNECTIONS)
-        self._migrate(create)
+        try:
+            self._migrate(create)
+        except BaseException:
+            self._pool.close()
+            raise
 
     @property
     def _hub(self) -> Hub:
