@@ -263,6 +263,7 @@ class RequestState(StrEnum):
     APPROVED = "approved"
     DECLINED = "declined"
     RETURNED = "returned"  # the steward asked back
+    WITHDRAWN = "withdrawn"  # with its ask
 
 
 class Request(_Value, frozen=True, kw_only=True):
