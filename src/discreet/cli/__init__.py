@@ -15,6 +15,7 @@ from discreet.cli import demo  # isort: skip
 from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
 from discreet.cli import publish  # isort: skip
+from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
 from discreet.cli import ledger  # isort: skip
@@ -29,7 +30,7 @@ from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "main", "plan", "policy",
-    "publish", "quote", "source", "verify",
+    "publish", "quote", "serve", "source", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

@@ -348,6 +348,11 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
     return find_noise(open_plan(workload))
 
 
+def plan_for_session(workload: Workload, session: Session) -> WorkloadPlan:
+    """Find the noise of a workload on a session that is open. The workload's own source and account are not looked at."""
+    return find_noise(_bound_queries(workload, session, ""))
+
+
 def read_plan(path: "str | PathLike[str]", *, assume_account: bool = False) -> WorkloadPlan:
     """Read a plan.toml and open its source and its account; its noise is still to be found, by `find_noise`.
 
