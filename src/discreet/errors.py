@@ -258,10 +258,10 @@ class PlanRefused(DiscreetError, ValueError):
 
     see = "docs/publishing.md#the-plan-file"
 
-    def __init__(self, problems: Sequence[DiscreetError]) -> None:
+    def __init__(self, problems: Sequence[DiscreetError], what: str = "The plan") -> None:
         self.problems = tuple(problems)
         lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
-        super().__init__(f"The plan has {len(problems)} problems:", *lines)
+        super().__init__(f"{what} has {len(problems)} problems:", *lines)
 
 
 class MissingDeclarations(QueryRefused, BadParameter):

@@ -16,6 +16,7 @@ from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
 from discreet.cli import login  # isort: skip
 from discreet.cli import publish  # isort: skip
+from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
 from discreet.cli import ledger  # isort: skip
@@ -30,7 +31,7 @@ from discreet.cli import help  # isort: skip
 
 __all__ = [
     "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "login", "main", "plan",
-    "policy", "publish", "quote", "source", "verify",
+    "policy", "publish", "quote", "serve", "source", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

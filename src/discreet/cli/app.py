@@ -55,6 +55,7 @@ PAGES = {
     "plan": "docs/planning.md#what-can-be-planned",
     "policy": "docs/asking.md#the-policy-file",
     "publish": "docs/publishing.md#the-plan-file",
+    "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
     "verify": "docs/ledger.md#certificates",
 }
