@@ -56,7 +56,7 @@ def make_certificate(
     """Sign the answer that is recorded for a debit.
 
     Args:
-        account: the account that was charged.
+        account: the account that was charged, or another of its family; the certificate is of the one that was charged.
         entry: the number of the debit.
         measurement: what was hashed for `reserve`: query, unit, neighbours, policy, bounds, grid, mechanisms, scales. Its
             "after" are the hashes of the measurements whose answers decided it.
@@ -72,6 +72,7 @@ def make_certificate(
     if tainted:
         raise BadParameter("answer", "tainted", "its noise was seeded and can be repeated", "ask without a seed")
     check_signing_key(account.store, key)
+    account = account.find_payer(entry)
     opened, debit, recorded = _load_debit(account, entry)
     earlier = [_load_debit(account, number)[1] for number in depends_on]
     if not is_based_on(measurement, debit, earlier):

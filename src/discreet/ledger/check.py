@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import assert_never
 
+from msgspec import UNSET
+
 from discreet import codec
 from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded, LedgerCorrupted
 from discreet.ledger.account import AccountState
@@ -101,6 +103,7 @@ class Replay:
         linked = entry.previous == self.last_hash.hex() and entry.number == number
         self._require(linked, number, "is not linked to the entry before it")
         self._require(stored.keys in (None, EntryKeys.of(entry)), number, "differs from the columns beside it")
+        self._require(number == 1 or entry.identity is UNSET, number, "states an identity, which only the first entry does")
         self.last_number, self.last_hash = number, stored.hash
         self._apply(entry)
 
@@ -113,6 +116,8 @@ class Replay:
                 raise Inconsistency(f"the totals of account {name!r} are not the sums of its entries")
             if transaction.read_event_counts(name) != self.event_counts.get(name, {}):
                 raise Inconsistency(f"the events counted for account {name!r} are not those of its entries")
+            if transaction.read_root(name) != self.state_of(name).lineage[-1].name:
+                raise Inconsistency(f"account {name!r} is not listed under the root of its parents")
         if transaction.list_failures() != self.failures:
             raise Inconsistency("the failures counted for the sources are not those of the entries")
 

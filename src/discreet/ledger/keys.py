@@ -23,7 +23,7 @@ from discreet.errors import BadParameter, LedgerUnavailable
 from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import KeyRotated, to_canonical_json
 from discreet.ledger.sqlite import sync_folder
-from discreet.ledger.store import Store, Transaction, decode_stored
+from discreet.ledger.store import Store, Transaction, append_entry, decode_stored
 from discreet.paths import describe_exposure, exists, is_postgres, resolve
 
 ROTATION_FORMAT = "discreet key rotation 1"
@@ -201,7 +201,7 @@ def rotate_key(ledger: Ledger, path: str | os.PathLike[str]) -> Rotation:
                 number=head.number + 1, previous=head.hash.hex(), old=old.public, new=new.public,
                 signature=old.sign(statement), confirmation=new.sign(statement),
             )  # fmt: skip
-            transaction.append(entry)
+            append_entry(transaction, entry)
     with suppress(FileNotFoundError):  # another process that continued the same rotation was first
         os.replace(draft, file)
     sync_folder(file.parent)

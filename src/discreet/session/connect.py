@@ -91,8 +91,11 @@ def connect(
     return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
 
 
-def open_session(options: SourceOptions, account: Account, delta: Fraction) -> Session:
+def open_session(options: SourceOptions, account: Account, delta: Fraction, *, identity: str | None = None) -> Session:
     """Open a source for an account whose budget guarantees an ε at δ.
+
+    `identity` is what measurements call the source, such as "serve:people", instead of where it is: recorded answers are
+    then found wherever the owner moves the data.
 
     Raises:
         SourceRefused: the source cannot be opened, is quarantined, or has cells that cannot be read.
@@ -100,7 +103,7 @@ def open_session(options: SourceOptions, account: Account, delta: Fraction) -> S
     relation = options.neighbours
     if not isinstance(relation, Neighbours):
         relation = Neighbours.parse(relation)
-    return Session.of(open_source(options), account, delta, relation, options.label)
+    return Session.of(open_source(options), account, delta, relation, options.label, identity)
 
 
 def open_account(

@@ -222,8 +222,7 @@ class ChargeTerms:
         if budget.currency.counts_epsilon:
             return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
         limit = budget.currency.amount(epsilon, session.delta)
-        selection_delta = budget.delta_limit * min(Fraction(1), limit / budget.limit)
-        return cls(budget.currency, session.delta, Fraction(0), limit, selection_delta)
+        return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit))
 
     def compute_charge(self, event: Composition) -> Fraction | float:
         """Return what a plan costs."""

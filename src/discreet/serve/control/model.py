@@ -181,6 +181,7 @@ class Snapshot(_Value, frozen=True, kw_only=True):
     delta_spent: str
     debits: int = 0
     privacy_unit: str = ""
+    own_split: bool = False  # as in `AccountState`
 
     @property
     def budget(self) -> Filter:
@@ -198,12 +199,14 @@ class Snapshot(_Value, frozen=True, kw_only=True):
             account=state.name, parent=state.parent.name if state.parent else None, root=state.lineage[-1].name,
             currency=budget.currency.name, limit=str(budget.limit), delta_limit=str(budget.delta_limit),
             delta=str(state.delta), spent=str(budget.spent), delta_spent=str(budget.delta_spent), debits=state.debits,
-            privacy_unit=state.privacy_unit,
+            privacy_unit=state.privacy_unit, own_split=state.own_split,
         )  # fmt: skip
 
     def to_account(self, parent: AccountState | None) -> AccountState:
         """Return the account as it was when the snapshot was taken."""
-        return AccountState(self.account, self.budget, Fraction(self.delta), parent, self.debits, self.privacy_unit)
+        return AccountState(
+            self.account, self.budget, Fraction(self.delta), parent, self.debits, self.privacy_unit, self.own_split
+        )
 
 
 class AskOptions(_Value, frozen=True, kw_only=True):
