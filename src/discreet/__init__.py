@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from discreet.auditor import Finding, audit
     from discreet.errors import (
+        AskPending,
         BadEventEncoding,
         BadExpression,
         BadParameter,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
         EngineFailed,
         LedgerCorrupted,
         LedgerUnavailable,
+        NotFound,
+        NotSignedIn,
         QueryRefused,
+        ServiceChanged,
+        ServiceUnavailable,
         SourceQuarantined,
         SourceRefused,
         TheoremNotApplicable,
@@ -79,8 +84,9 @@ _HOMES = {
     ),
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
-        "BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "LedgerCorrupted LedgerUnavailable QueryRefused SourceQuarantined SourceRefused TheoremNotApplicable"
+        "AskPending BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
+        "LedgerCorrupted LedgerUnavailable NotFound NotSignedIn QueryRefused ServiceChanged ServiceUnavailable "
+        "SourceQuarantined SourceRefused TheoremNotApplicable"
     ),
     "discreet.events": "Event compose group parallel repeat subsample",
     "discreet.mechanisms": (
@@ -117,6 +123,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "AskPending",
     "BadEventEncoding",
     "BadExpression",
     "BadParameter",
@@ -139,6 +146,8 @@ __all__ = [
     "LedgerUnavailable",
     "Mean",
     "Neighbours",
+    "NotFound",
+    "NotSignedIn",
     "OptimalPartitionSelection",
     "Plan",
     "Proportion",
@@ -147,6 +156,8 @@ __all__ = [
     "RunningTotal",
     "SelectionRule",
     "Sensitivity",
+    "ServiceChanged",
+    "ServiceUnavailable",
     "SourceQuarantined",
     "SourceRefused",
     "SparseVector",

@@ -36,7 +36,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]See the textbook live[/bold] discreet lab list
 
 Every command has --help with examples, and --json for programs. discreet help lists the pages of the documentation.
-Exit codes: 0 done, 1 a check failed, 2 usage or a refused query, 3 budget, 4 source, engine or ledger."""
+Exit codes: 0 done, 1 a check failed, 2 usage or a refused query, 3 budget, 4 source, engine, ledger or service."""
 
 
 PAGES = {

@@ -197,7 +197,12 @@ class Quoter:
                 calibrated = self._calibrated.put(kept, self._calibrate(entry, calibrator, query, target))
         cost = calibrator.cost_of(calibrated.measurement.event)
         said = cost.explain_epsilon(calibrated.epsilon)
-        notes = (*(() if said is None else (said,)), *entry.notes, *calibrated.notes, *explain_view(calibrated.bounded.query))
+        notes = (
+            *(() if said is None else (said,)),
+            *entry.notes,
+            *calibrated.notes,
+            *explain_view(calibrated.bounded.query),
+        )
         quoted = quote(
             calibrated.measurement, cost, query_text=query, confidence=target.confidence, size=target.size, notes=notes
         )

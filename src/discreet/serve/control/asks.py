@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from discreet.errors import BadParameter
-from discreet.serve.control.base import DEFAULT_PAGE, Page, Part, encode, new_id
+from discreet.serve.control.base import DEFAULT_PAGE, Page, Part, encode, find_rows, new_id
 from discreet.serve.control.database import Transaction
 from discreet.serve.control.errors import DayLimitReached, KeyTaken, StateChanged, TooManyWaiting
 from discreet.serve.control.model import TRANSITIONS, Ask, AskState, Job, JobState, Request, RequestState
@@ -23,6 +23,8 @@ MAX_KEY = 200
 _CHANGEABLE = frozenset(
     {"reason", "release_at", "class_seconds", "answered_at", "answer", "problem", "overruns", "accepted_at", "cost"}
 )
+FIRST_STATES = frozenset({AskState.WAITING, AskState.APPROVAL, AskState.ANSWERED})
+"""In which state an ask may begin."""
 _UNSPENT = (AskState.REFUSED, AskState.DECLINED, AskState.WITHDRAWN)
 
 
@@ -38,32 +40,38 @@ class Asks(Part):
         epsilon_per_day: str | None = None,
         by: str | None = None,
     ) -> Ask:
-        """Add an ask, with its job if it is `waiting`, or with the request for its approval. One that is `answered` shows
-        again what was recorded before.
+        """Add an ask, with its job if it is `waiting`, or with the request for its approval.
+
+        It may be `answered` already, if its family has an answer to the same measurement, which is then repeated.
 
         If the person used its key before for the same measurement, the earlier ask is returned and nothing is added.
-        `waiting_limit` and `epsilon_per_day` are checked in the same transaction, so parallel asks do not pass them together.
+        `waiting_limit` and `epsilon_per_day` are checked in the same transaction: parallel asks do not pass them together.
 
         Raises:
             KeyTaken: if the person used the key for another measurement.
             TooManyWaiting: if the person has `waiting_limit` asks on the way.
             DayLimitReached: if the ask, unless it needs approval anyway, exceeds ε per day.
+            StateChanged: if it is `answered` and its family has no such answer.
         """
         if not 0 < len(ask.key) <= MAX_KEY:
             raise BadParameter("id", repr(ask.key[:40]), f"must have 1 to {MAX_KEY} characters", "choose another id")
-        is_repeated = ask.state is AskState.ANSWERED and ask.answer is not None  # of what was recorded before: free
-        if ask.state not in (AskState.WAITING, AskState.APPROVAL) and not is_repeated:
+        if ask.state not in FIRST_STATES:
             raise StateChanged("A new ask", "new", ask.state)
-        with self._write(durable=not is_repeated) as transaction:
+        # one that repeats an answer is free, so losing it in a crash loses nothing, and it waits for no disk
+        with self._write(durable=ask.state is not AskState.ANSWERED) as transaction:
             transaction.lock(f"asks of {ask.person}")
             earlier = _find_ask(transaction, "person = ? AND key = ?", ask.person, ask.key)
             if earlier is not None:
                 if (earlier.measurement, earlier.table) != (ask.measurement, ask.table):
                     raise KeyTaken(ask.key, earlier.id)
                 return earlier
+            if ask.state is AskState.ANSWERED and (
+                ask.answer is None or _find_answered(transaction, ask.root, ask.measurement) is None
+            ):
+                raise StateChanged("A new ask", "not answered in its family", ask.state)
             if waiting_limit is not None and _count_waiting(transaction, ask.person) >= waiting_limit:
                 raise TooManyWaiting(waiting_limit)
-            if epsilon_per_day is not None and ask.state is AskState.WAITING:
+            if epsilon_per_day is not None and ask.state is not AskState.APPROVAL:
                 spent = _spent_today(transaction, ask.person, ask.table, ask.accepted_at)
                 if spent + Fraction(ask.epsilon) > Fraction(epsilon_per_day):
                     raise DayLimitReached(epsilon_per_day, str(spent))
@@ -97,8 +105,7 @@ class Asks(Part):
     def find_answered(self, root: str, measurement: str) -> Ask | None:
         """Return an ask in the family of a root account that answered this measurement: the latest, with its answer."""
         with self._read() as transaction:
-            sql = "root = ? AND measurement = ? AND state = ? AND answer IS NOT NULL ORDER BY number DESC LIMIT 1"
-            return _find_ask(transaction, sql, root, measurement, AskState.ANSWERED)
+            return _find_answered(transaction, root, measurement)
 
     def list_asks(
         self,
@@ -152,8 +159,10 @@ class Asks(Part):
 
     def _close(self, transaction: Transaction, ask: Ask) -> None:
         """Remove the job that nobody has claimed, and close the request that nobody has decided."""
-        sql = "DELETE FROM control_jobs WHERE subject = ? AND kind = 'ask' AND state = ?"
-        transaction.run(sql, ask.id, JobState.QUEUED)
+        # A job that is locked is being claimed; its claim waits for this ask and then sees that it has ended.
+        sql = "SELECT id FROM control_jobs WHERE subject = ? AND kind = 'ask' AND state = ?{skip}"
+        for row in transaction.run(sql, ask.id, JobState.QUEUED).fetchall():
+            transaction.run("DELETE FROM control_jobs WHERE id = ?", row[0])
         if ask.state is AskState.WITHDRAWN:
             row = transaction.run("SELECT body FROM control_requests WHERE ask = ?{lock}", ask.id).fetchone()
             request = None if row is None else msgspec.json.decode(row[0], type=Request)
@@ -221,11 +230,13 @@ def _join(body: str, answer: str | None) -> Ask:
 
 
 def _find_ask(transaction: Transaction, where: str, *values: Any) -> Ask | None:
-    try:
-        row = transaction.run(f"SELECT body, answer FROM control_asks WHERE {where}", *values).fetchone()
-    except BadParameter:  # no such text is stored
-        return None
-    return None if row is None else _join(*row)
+    rows = find_rows(transaction, f"SELECT body, answer FROM control_asks WHERE {where}", *values)
+    return _join(*rows[0]) if rows else None
+
+
+def _find_answered(transaction: Transaction, root: str, measurement: str) -> Ask | None:
+    where = "root = ? AND measurement = ? AND state = ? AND answer IS NOT NULL ORDER BY number DESC LIMIT 1"
+    return _find_ask(transaction, where, root, measurement, AskState.ANSWERED)
 
 
 def _enqueue_ask(transaction: Transaction, ask: Ask, now: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from discreet.errors import BadParameter
-from discreet.serve.control.database import Database, Transaction
+from discreet.serve.control.database import Database, Transaction, UnstorableText
 from discreet.serve.control.trail import Line, append_lines
 
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -44,6 +44,10 @@ class Part:
         """
         with self._write(durable=durable):
             yield
+
+    @property
+    def _is_writing(self) -> bool:
+        return getattr(self._local, "transaction", None) is not None
 
     @contextmanager
     def _write(self, *, durable: bool = True) -> Iterator[Transaction]:
@@ -81,7 +85,7 @@ class Part:
 
     def _list(self, kind: type[Value], sql: str, *values: Any) -> tuple[Value, ...]:
         with self._read() as transaction:
-            return tuple(decode(kind, row[0]) for row in transaction.run(sql, *values).fetchall())
+            return tuple(decode(kind, row[0]) for row in find_rows(transaction, sql, *values))
 
     def _page(
         self,
@@ -103,23 +107,36 @@ class Part:
         where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
         with self._read() as transaction:
             sql = f"SELECT number, {columns} FROM {table}{where} ORDER BY number DESC LIMIT {limit + 1}"
-            rows = transaction.run(sql, *values).fetchall()
+            rows = find_rows(transaction, sql, *values)
         items = tuple(decode(kind, row[1]) if read is None else read(*row[1:]) for row in rows[:limit])
         return Page(items, write_cursor(rows[limit - 1][0]) if len(rows) > limit else None)
 
 
 def find(transaction: Transaction, kind: type[Value], sql: str, *values: Any) -> Value | None:
-    """Return the value of the one row, or None. A text that cannot be stored is nowhere."""
+    """Return the value of the one row, or None."""
+    rows = find_rows(transaction, sql, *values)
+    return decode(kind, rows[0][0]) if rows else None
+
+
+def find_rows(transaction: Transaction, sql: str, *values: Any) -> list[Any]:
+    """Return the rows of a SELECT. A text that cannot be stored is in none."""
     try:
-        row = transaction.run(sql, *values).fetchone()
-    except BadParameter:
-        return None
-    return None if row is None else decode(kind, row[0])
+        return list(transaction.run(sql, *values).fetchall())
+    except UnstorableText:
+        return []
 
 
 def encode(value: msgspec.Struct | dict[str, Any]) -> str:
-    """Write a value as JSON."""
-    return msgspec.json.encode(value).decode()
+    """Write a value as JSON.
+
+    Raises:
+        UnstorableText: if a text in it is not Unicode.
+    """
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError as error:
+        text = ascii(error.object[error.start : error.end])
+        raise UnstorableText("text", text, "holds a character that cannot be stored", "leave it out") from None
 
 
 def decode(kind: type[Value], text: str) -> Value:
@@ -136,7 +153,7 @@ def digest_secret(secret: str) -> str:
     """Return what is stored of a secret. A secret has 256 random bits, so its SHA-256 needs no salt.
 
     >>> digest_secret("dsc_example")[:16]
-    '8e3bb3f74f2d9d1e'
+    '618f4b96101f083c'
     """
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
@@ -157,9 +174,9 @@ def read_cursor(cursor: str) -> int:
         BadParameter: if it is no cursor.
     """
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        if text[:1] != "n" or len(text) > 19:
-            raise ValueError(text)
-        return int(text[1:])
+        number = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))[1:])
+        if not 0 <= number < 1 << 63 or write_cursor(number) != cursor:
+            raise ValueError(cursor)
     except ValueError:
         raise BadParameter("cursor", ascii(cursor[:40]), "is no cursor", "use the cursor of the page before") from None
+    return number

@@ -143,15 +143,19 @@ def missing_error(location: str) -> ControlUnavailable:
     return ControlUnavailable(location, "there is no control database here", "check the address, or start the service once")
 
 
+class UnstorableText(BadParameter):
+    """A text that the databases cannot hold: PostgreSQL has no NUL, and neither of them lone surrogates."""
+
+
 def check_texts(values: tuple[Any, ...]) -> None:
-    """Refuse texts that the databases cannot hold: PostgreSQL has no NUL, and neither has lone surrogates.
+    """Check that the databases can hold these values.
 
     Raises:
-        BadParameter: if there is one.
+        UnstorableText: if there is one that they cannot.
     """
     for value in values:
         if isinstance(value, str) and ("\0" in value or not _is_unicode(value)):
-            raise BadParameter("text", ascii(value), "holds a character that cannot be stored", "leave it out")
+            raise UnstorableText("text", ascii(value), "holds a character that cannot be stored", "leave it out")
 
 
 def _is_unicode(text: str) -> bool:
@@ -165,8 +169,14 @@ def _is_unicode(text: str) -> bool:
 class Pool(Generic[Connection]):
     """Open connections. Each serves one thread at a time, at most `limit` at once, and none is carried across a fork."""
 
-    def __init__(self, connect: Callable[[], Connection], disconnect: Callable[[Connection], None], limit: int) -> None:
-        self._connect, self._disconnect, self._limit = connect, disconnect, limit
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        disconnect: Callable[[Connection], None],
+        is_usable: Callable[[Connection], bool],
+        limit: int,
+    ) -> None:
+        self._connect, self._disconnect, self._is_usable, self._limit = connect, disconnect, is_usable, limit
         self._reset()
 
     def _reset(self) -> None:
@@ -174,32 +184,37 @@ class Pool(Generic[Connection]):
         self._slots, self._is_closed = threading.BoundedSemaphore(self._limit), False
 
     @contextmanager
-    def lend(self) -> Iterator[Connection]:
-        """Lend a connection. One that was used when an exception left the block is kept only if `is_usable` says so."""
+    def lend(self, begin: Callable[[Connection], None] | None = None) -> Iterator[Connection]:
+        """Lend a connection on which `begin` has run. A connection on which that fails, because the server was started
+        anew since it was used, is replaced by another; only a new one may fail."""
         if self._process != os.getpid():
             _INHERITED.append(self._free)  # closing them here would disturb the parent process
             self._reset()
         with self._slots:
-            with self._lock:
-                connection = self._free.pop() if self._free else None
-            connection = self._connect() if connection is None else connection
+            connection = self._take(begin)
             try:
                 yield connection
-            except BaseException:
-                if not self.is_usable(connection):
-                    self._disconnect(connection)
-                    raise
+            finally:
                 self._give_back(connection)
-                raise
-            self._give_back(connection)
 
-    def is_usable(self, connection: Connection) -> bool:
-        """Whether no transaction is open on it and it is connected."""
-        return not getattr(connection, "closed", False) and not getattr(connection, "in_transaction", False)
+    def _take(self, begin: Callable[[Connection], None] | None) -> Connection:
+        while True:
+            with self._lock:
+                used = self._free.pop() if self._free else None
+            connection = self._connect() if used is None else used
+            try:
+                if begin is not None:
+                    begin(connection)
+            except BaseException as error:
+                self._disconnect(connection)
+                if used is None or not isinstance(error, Exception):
+                    raise
+            else:
+                return connection
 
     def _give_back(self, connection: Connection) -> None:
         with self._lock:
-            if not self._is_closed:
+            if not self._is_closed and self._is_usable(connection):
                 self._free.append(connection)
                 return
         self._disconnect(connection)

@@ -1,9 +1,9 @@
 """The queue of jobs, with leases.
 
 A worker claims the oldest job that is free: queued, or leased to a worker whose lease has ended. It renews the lease while
-it works, and finishes the job. A worker that was killed loses its jobs when their leases end; the worker that claims one again
-may run it a second time, which is free because the ledger continues a debit by its id. A worker whose lease was taken over
-cannot finish, fail, renew or release the job: those return False, and nothing is changed.
+it works, and finishes the job. A worker that was killed loses its jobs when their leases end; the worker that claims one
+again may run it a second time, which is free because the ledger continues a debit by its id. A worker whose lease was
+taken over cannot finish, fail, renew or release the job: those return False, and nothing is changed.
 
 An ask runs while its job is leased: claiming moves it from `waiting` to `running`, finishing moves it to its final state, in
 the same transaction. One person has at most `per_person` asks running, so nobody holds the queue of the others up.

@@ -186,6 +186,7 @@ class Records(Part):
     def set_setting(self, name: str, value: str, *, by: str | None = None) -> None:
         """Save a setting, such as the service's public key."""
         with self._write() as transaction:
+            transaction.lock(f"setting {name}")
             transaction.run(
                 "INSERT INTO control_settings (name, value) VALUES (?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -194,8 +195,10 @@ class Records(Part):
             self._record(transaction, by, "set", name)
 
     def find_setting(self, name: str) -> str | None:
-        """Return a setting."""
+        """Return a setting. Inside `transaction()` no other transaction can set it before the end of this one."""
         with self._read() as transaction:
+            if self._is_writing:
+                transaction.lock(f"setting {name}")
             row = transaction.run("SELECT value FROM control_settings WHERE name = ?", name).fetchone()
         return None if row is None else str(row[0])
 

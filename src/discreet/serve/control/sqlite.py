@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from discreet.errors import BadParameter
 from discreet.paths import exists, resolve
 from discreet.serve.control.database import LATEST_VERSION, Pool, check_texts, check_version, migrate, missing_error
 from discreet.serve.control.errors import ControlUnavailable
@@ -67,8 +68,12 @@ class SqliteDatabase:
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
             raise missing_error(self.location)
-        self._pool = Pool(self._connect, _disconnect, MAX_CONNECTIONS)
-        self._migrate(create)
+        self._pool = Pool(self._connect, _disconnect, lambda connection: not connection.in_transaction, MAX_CONNECTIONS)
+        try:
+            self._migrate(create)
+        except BaseException:
+            self._pool.close()
+            raise
 
     @property
     def _hub(self) -> Hub:
@@ -158,8 +163,8 @@ class SqliteDatabase:
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.IntegrityError:
-            raise
+        except sqlite3.IntegrityError as error:
+            raise BadParameter("id", "taken", "there is such a value already", "choose another id") from error
         except sqlite3.Error as error:
             code = int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
             reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from discreet.serve.control.base import Part, encode, find
+from discreet.serve.control.base import Part, encode, find, find_rows
 from discreet.serve.control.model import Grant, HeadSeen, Population, Snapshot, TableEntry
 
 Trouble = Literal["overrun", "failure"]
@@ -163,8 +163,7 @@ class Tables(Part):
         if not 0 <= number < 1 << 63:
             return False
         with self._read() as transaction:
-            sql = "SELECT 1 FROM control_heads WHERE number = ? AND hash = ?"
-            return transaction.run(sql, number, hash).fetchone() is not None
+            return bool(find_rows(transaction, "SELECT 1 FROM control_heads WHERE number = ? AND hash = ?", number, hash))
 
     def last_head(self) -> HeadSeen | None:
         """Return the head with the highest number."""

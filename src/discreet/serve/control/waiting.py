@@ -33,7 +33,6 @@ class Hub:
         self.condition = threading.Condition()
         self._all = 0
         self._topics: dict[str, int] = {}
-        self._watchers: dict[int, Callable[[str | None], None]] = {}
 
     def notify(self, topic: str | None = None) -> None:
         """Report a change of a topic; None: of an unknown one, which wakes every waiter."""
@@ -43,10 +42,7 @@ class Hub:
                 self._topics = dict.fromkeys(self._topics, self._all)
             elif topic in self._topics:
                 self._topics[topic] = self._all
-            watchers = list(self._watchers.values())
             self.condition.notify_all()
-        for watcher in watchers:
-            watcher(topic)
 
     def count(self, topic: str | None) -> int:
         """Return the number of the last change of a topic; the caller holds `condition`."""
@@ -65,12 +61,6 @@ class Hub:
             if topic is not None and topic != JOBS:
                 self._topics.pop(topic, None)
                 self.condition.notify_all()
-
-    def watch(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        """Call `callback` after every change, in the thread that reports it. Returns the function that ends it."""
-        with self.condition:
-            self._watchers[id(callback)] = callback
-        return lambda: self._watchers.pop(id(callback), None) and None
 
 
 class Subscription:

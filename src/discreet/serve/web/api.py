@@ -4,76 +4,33 @@ Every route takes a bearer token and ignores cookies; all answers are JSON unles
 of RFC 9457. Handlers run in threads, because the control database is synchronous; waiting for an answer holds none.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from discreet import __version__
 from discreet.serve.control.model import Ask, AskState, Grant, Scope, TableEntry
+from discreet.serve.web import api_outcomes, api_stewards
+from discreet.serve.web.api_common import (
+    BASE,
+    OBJECT,
+    PAGE,
+    Cursor,
+    Id,
+    Limit,
+    Name,
+    describe_json,
+    json,
+    make_caller,
+    make_page,
+)
 from discreet.serve.web.bodies import AskBody, QuoteBody, read_wait
-from discreet.serve.web.problems import PROBLEM, Refusal, make_problem, respond
+from discreet.serve.web.problems import make_problem, respond
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
-
-BASE = "/api/v1"
-BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token, as `Authorization: Bearer dsc_…`.")
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "error": {"type": "string"},
-        "fields": {"type": "object"},
-        "see": {"type": "string"},
-    },
-}
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "default": {"description": "A problem of RFC 9457.", "content": {PROBLEM: {"schema": PROBLEM_SCHEMA}}}
-}
-OBJECT: dict[str, Any] = {"type": "object"}
-PAGE = {
-    "type": "object",
-    "required": ["items", "cursor"],
-    "properties": {"items": {"type": "array", "items": OBJECT}, "cursor": {"type": ["string", "null"]}},
-}
-Name = Annotated[str, Path(min_length=1, max_length=200)]
-Id = Annotated[str, Path(min_length=1, max_length=100)]
-Cursor = Annotated[str | None, Query(max_length=100)]
-Limit = Annotated[int, Query(ge=1, le=200)]
-
-
-def json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return plain values as JSON."""
-    return Response(msgspec.json.encode(value), status, dict(headers or {}), "application/json")
-
-
-def describe_json(schema: Mapping[str, Any] = OBJECT, *statuses: int, text: str = "") -> dict[int | str, dict[str, Any]]:
-    """Return how OpenAPI describes a route that answers with JSON or with a problem."""
-    shown = {"description": text or "The answer.", "content": {"application/json": {"schema": schema}}}
-    return {**{status: shown for status in statuses or (200,)}, **PROBLEMS}
-
-
-def make_page(items: list[Any], cursor: str | None, request: Request) -> Response:
-    """Return a page of a list, with the address of the next one."""
-    link = {} if cursor is None else {"Link": f'<{request.url.path}?cursor={cursor}>; rel="next"'}
-    return json({"items": items, "cursor": cursor}, headers=link)
-
-
-def make_caller(web: Web) -> Any:
-    """Return the dependency that recognises who asks."""
-
-    def find_caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Caller:
-        return web.signing.authenticate(None if given is None else f"{given.scheme} {given.credentials}")
-
-    return find_caller
 
 
 def make_router(web: Web) -> APIRouter:
@@ -83,6 +40,10 @@ def make_router(web: Web) -> APIRouter:
     add_service(router, web)
     add_tables(router, web, find_caller)
     add_asks(router, web, find_caller)
+    api_outcomes.add_outcomes(router, web, find_caller)
+    api_stewards.add_people(router, web, find_caller)
+    api_stewards.add_requests(router, web, find_caller)
+    api_stewards.add_records(router, web, find_caller)
     return router
 
 
@@ -94,7 +55,7 @@ def add_service(router: APIRouter, web: Web) -> None:
         settings = web.control.list_settings()
         return json(
             {
-                "name": settings.get("service_name", web.settings.name),
+                "name": settings.get("name", web.settings.name),
                 "version": __version__,
                 "api": "v1",
                 "address": web.settings.address,
@@ -255,6 +216,3 @@ def describe(app: FastAPI) -> dict[str, Any]:
             title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
         )
     return app.openapi_schema
-
-
-__all__ = ["BASE", "Refusal", "describe", "make_router"]

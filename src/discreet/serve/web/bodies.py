@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from discreet._numbers import parse_rational
 from discreet.query.parser import MAX_CHARACTERS
+from discreet.serve.control.model import Role, Scope
 from discreet.serve.quoting import Target
 from discreet.serve.web.service import Question
 
@@ -34,7 +36,7 @@ Text = Annotated[str, Field(max_length=5_000)]
 class Body(BaseModel):
     """A body of JSON."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, str_max_length=100_000)
+    model_config = ConfigDict(extra="forbid", strict=True, str_max_length=200_000)
 
 
 class QuoteBody(Body):
@@ -50,9 +52,13 @@ class QuoteBody(Body):
 
     def to_question(self) -> Question:
         """Return the question."""
-        weights = None if self.weights is None else tuple(sorted(self.weights.items()))
-        target = Target(self.epsilon, self.error, self.size, self.confidence, weights)
-        more = {name: getattr(self, name) for name in ("simultaneous", "fresh", "purpose") if name in type(self).model_fields}
+        epsilon = None if self.epsilon is None else str(parse_rational(self.epsilon, "epsilon"))
+        given = None if self.weights is None else sorted(self.weights.items())
+        weights = None if given is None else tuple((name, str(parse_rational(each, "weights"))) for name, each in given)
+        target = Target(epsilon, self.error, self.size, self.confidence, weights)
+        more = {
+            name: getattr(self, name) for name in ("simultaneous", "fresh", "purpose") if name in type(self).model_fields
+        }
         return Question(self.table, self.query, target, **more)
 
 
@@ -62,6 +68,86 @@ class AskBody(QuoteBody):
     simultaneous: bool = False
     fresh: bool = False
     purpose: Text = ""
+
+
+class TokenBody(Body):
+    """A token of one's own. `epsilon` gives it a budget of its own under one's account."""
+
+    label: Name
+    scopes: Annotated[list[Annotated[Scope, Field(strict=False)]], Field(max_length=10)] = [Scope.ASK, Scope.READ]
+    tables: list[Name] | None = None
+    days: Annotated[float, Field(gt=0, le=3650)] = 90.0
+    epsilon: NumberText | None = None
+
+
+class PersonBody(Body):
+    """A person."""
+
+    id: Name
+    name: Name
+    role: Annotated[Role, Field(strict=False)]
+    email: Annotated[str, Field(max_length=200, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+
+
+class PersonChange(Body):
+    """What changes about a person."""
+
+    role: Annotated[Role, Field(strict=False)] | None = None
+    disabled: bool | None = None
+
+
+class GrantBody(Body):
+    """A person may ask of a table. `epsilon` is the budget of the person's account; left out: the whole of the root."""
+
+    person: Name
+    table: Name
+    epsilon: NumberText | None = None
+
+
+class PauseBody(Body):
+    """Why no asks are taken."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ApprovalBody(Body):
+    """An approval holds for one measurement: the one that the steward saw."""
+
+    measurement: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    comment: Text = ""
+
+
+class CommentBody(Body):
+    """What a steward or an analyst says about a request."""
+
+    comment: Text = ""
+
+
+class PublicationBody(Body):
+    """A workload that is published as a folder. `plan` is a plan.toml without source, ledger and account."""
+
+    title: Name
+    table: Name
+    plan: Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class PublicBody(Body):
+    """Whether a publication is shown to everybody."""
+
+    is_public: bool
+
+
+class PolicyBody(Body):
+    """A policy, as TOML without the salt."""
+
+    policy: Annotated[str, Field(min_length=1, max_length=200_000)]
+
+
+class VerifyBody(Body):
+    """A certificate, and the public key of who should have signed it, if it is known."""
+
+    certificate: dict[str, Any]
+    public_key: Annotated[str, Field(max_length=200)] | None = None
 
 
 def read_wait(prefer: str | None) -> float | None:

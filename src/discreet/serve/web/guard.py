@@ -134,4 +134,3 @@ class Guard:
             await send(message)
 
         return guarded, started
-

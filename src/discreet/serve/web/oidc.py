@@ -63,7 +63,8 @@ class Provider:
     def __init__(self, settings: OidcSettings, redirect: str, client: httpx.Client | None = None) -> None:
         self.settings, self.redirect = settings, redirect
         self._client = client or httpx.Client(timeout=TIMEOUT, follow_redirects=False)
-        self._lock, self._metadata, self._keys, self._read_at = threading.Lock(), dict[str, Any](), None, 0.0
+        self._lock, self._metadata, self._read_at = threading.Lock(), dict[str, Any](), 0.0
+        self._keys: dict[str, Any] | None = None
 
     def begin(self, next_page: str) -> tuple[str, Pending]:
         """Return where the browser is sent, and what it keeps."""

@@ -15,6 +15,8 @@ from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
 from discreet.remote.wire import to_problem
+from discreet.serve.control.errors import ControlUnavailable, KeyTaken, StateChanged, TooManyWaiting, TrailBroken
+from discreet.serve.rules import NoSuchTable, NotAllowed
 
 log = logging.getLogger("discreet.serve.web")
 PROBLEM = "application/problem+json"
@@ -36,6 +38,11 @@ TITLES = {
     500: ("internal-error", "The service failed"),
     503: ("service-unavailable", "The service is busy"),
 }
+STATUSES: dict[type[DiscreetError], int] = {
+    NotAllowed: 403, KeyTaken: 422, StateChanged: 409, TooManyWaiting: 429, TrailBroken: 503,
+}  # fmt: skip
+"""Errors of the service that clients know by their status alone."""
+UNAVAILABLE = "The service cannot reach its database. Try again in a minute."
 NOT_FOUND = "There is nothing here that you may see. Check the name, or ask a steward for a grant."
 INTERNAL = "The service failed. Nothing about the reason is shown; the operator finds it in the log of the service."
 
@@ -79,8 +86,14 @@ def to_response(error: Exception) -> Response:
     match error:
         case Refusal():
             return respond(make_problem(error.status, error.detail, **error.fields), error.headers)
+        case NoSuchTable():
+            return respond(make_problem(404, NOT_FOUND))
+        case ControlUnavailable():  # its text says where the database is
+            log.error("the control database is unavailable")
+            return respond(make_problem(503, UNAVAILABLE))
         case DiscreetError():
-            return respond(to_problem(error))
+            status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), None)
+            return respond(to_problem(error) if status is None else make_problem(status, str(error)))
         case RequestValidationError():
             return respond(make_problem(422, _describe(error), errors=_list_errors(error)))
         case HTTPException():
@@ -93,7 +106,8 @@ def to_response(error: Exception) -> Response:
 def _list_errors(error: RequestValidationError) -> list[dict[str, str]]:
     """Return which fields are wrong and why, without the values: they may be a token or a query."""
     return [
-        {"field": ".".join(map(str, each.get("loc", ()))), "reason": str(each.get("msg", ""))} for each in error.errors()[:20]
+        {"field": ".".join(map(str, each.get("loc", ()))), "reason": str(each.get("msg", ""))}
+        for each in error.errors()[:20]
     ]
 
 

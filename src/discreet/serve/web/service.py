@@ -19,7 +19,7 @@ import msgspec
 from fastapi import Request, Response
 
 from discreet.accounting.cost import Budget, Remaining
-from discreet.errors import BadParameter, ServiceUnavailable
+from discreet.errors import BadParameter, DiscreetError, ServiceUnavailable
 from discreet.ledger.account import id_taken_error
 from discreet.remote.wire import budget_to_wire, cost_to_wire, quote_to_wire, remaining_to_wire
 from discreet.serve.control.base import new_id
@@ -31,6 +31,7 @@ from discreet.serve.control.model import (
     Grant,
     RequestState,
     Role,
+    Rules,
     Scope,
     Snapshot,
     TableEntry,
@@ -40,15 +41,16 @@ from discreet.serve.control.model import (
 )
 from discreet.serve.control.store import Control
 from discreet.serve.quoting import Priced, Quoter, Target
+from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, decide
 from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
 from discreet.serve.web.oidc import Provider
-from discreet.serve.web.problems import Refusal, not_found
+from discreet.serve.web.problems import not_found
 from discreet.serve.web.settings import WebSettings
 from discreet.serve.web.signing_in import Caller, SigningIn, render_plain
 
-
+NO_RULES = Rules(fresh=True)
 MAX_KEY = 150
 """The longest idempotency key: with the person's id it is an id of the ledger, which has at most 200 characters."""
 
@@ -86,6 +88,7 @@ class Quoted:
     priced: Priced
     recorded: Ask | None  # the ask that was answered with the same measurement
     approval: str | None  # why a steward must approve it
+    refusal: DiscreetError | None  # why no approval helps
     class_seconds: float | None  # after which the answer leaves; None: when it is ready
 
 
@@ -99,7 +102,7 @@ class Web:
         per_second, per_hour = settings.quotes_per_second, settings.asks_per_hour
         self.quote_limit = RateLimit(per_second, max(per_second or 1, 1) * 2, "quotes")
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
-        self.verify_limit = RateLimit(1.0, 5, "certificates")
+        self.streams: dict[str, int] = {}  # events that people read now; touched by the event loop alone
         self.render: Callable[[Request, str, dict[str, Any]], Response] = render_plain  # pages draw their own
 
     def close(self) -> None:
@@ -135,9 +138,13 @@ class Web:
         return found if not name else []
 
     def choose_account(self, caller: Caller, entry: TableEntry, grant: Grant) -> str:
-        """Return what an ask is charged to: the token's own account where it has one."""
-        own = caller.token.accounts.get(entry.population) if caller.token else None
-        return own or grant.account
+        """Return what an ask is charged to: the token's own account where it has one. A token that has a ration in one
+        population asks of no other: it would escape its ration there."""
+        if caller.token is None or not caller.token.accounts:
+            return grant.account
+        if entry.population not in caller.token.accounts:
+            raise not_found()
+        return caller.token.accounts[entry.population]
 
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
@@ -197,8 +204,11 @@ class Web:
         priced = self.quoter.price(entry, lineage, question.query, question.target)
         root = lineage[-1].account
         recorded = None if question.fresh else self.control.find_answered(root, priced.hash)
+        decision = self._decide(caller, entry, grant, question, priced, recorded)
         return Quoted(
-            entry, grant, account, root, priced, recorded, self._find_approval(caller, entry, question, priced),
+            entry, grant, account, root, priced, recorded,
+            decision.reason if isinstance(decision, NeedsApproval) else None,
+            decision.error if isinstance(decision, Refused) else None,
             choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded),
         )  # fmt: skip
 
@@ -215,20 +225,26 @@ class Web:
             "arrives_in": None if quoted.recorded is not None else quoted.class_seconds,
             "recorded": quoted.recorded is not None,
             "needs_approval": quoted.approval,
+            "refused": None if quoted.refusal is None else str(quoted.refusal),
             "share": float(priced.amount / left.amount) if left.amount > 0 else None,
             "remaining": remaining_to_wire(left),
         }
 
-    def _find_approval(self, caller: Caller, entry: TableEntry, question: Question, priced: Priced) -> str | None:
-        """Return why a steward must approve a question; None if the rules allow it."""
-        rules = entry.rules
-        if rules.epsilon_per_ask is not None and priced.epsilon > Fraction(rules.epsilon_per_ask):
-            return f"It asks for more than ε = {rules.epsilon_per_ask}"
-        if rules.declared_keys_only and priced.calibrated.discovers_keys:
-            return "Its group keys are not declared"
-        if question.fresh and not rules.fresh:
-            return "It asks for new noise"
-        return "It follows no template" if rules.templates else None
+    def _decide(
+        self, caller: Caller, entry: TableEntry, grant: Grant, question: Question, priced: Priced, recorded: Ask | None
+    ) -> Decision:
+        """Ask the rules. What the person has been answered already needs no second approval."""
+        if recorded is not None and recorded.person == caller.person.id:
+            entry = msgspec.structs.replace(entry, rules=NO_RULES)
+        facts = QuoteFacts(
+            question.query, priced.epsilon, needs_undeclared_keys=priced.calibrated.discovers_keys, fresh=question.fresh,
+            spent_today=(
+                Fraction(0)
+                if entry.rules.epsilon_per_day is None
+                else self.control.spent_today(caller.person.id, entry.name, self.clock.now())
+            ),
+        )  # fmt: skip
+        return decide(caller.person, caller.token, grant, entry, facts, recorded is not None)
 
     # Asks
 
@@ -249,10 +265,8 @@ class Web:
             raise id_taken_error(key)
         self.ask_limit.take(caller.limit_key)
         quoted = self.quote(caller, question)
-        if not quoted.entry.is_open:
-            raise Refusal(409, "The table takes no asks at present. Ask a steward.")
-        if quoted.grant.paused is not None:
-            raise Refusal(409, "Your account is paused: a steward must resume it before you can ask.")
+        if quoted.refusal is not None:
+            raise quoted.refusal
         ask = self._make_ask(caller, question, quoted, key)
         try:
             return self._add(ask, question, quoted)

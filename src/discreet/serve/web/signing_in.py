@@ -193,9 +193,7 @@ class SigningIn:
         base = re.sub(r"[^a-z0-9-]+", "-", identity.login.lower()).strip("-")[:40] or "person"
         for number in range(1, 1000):
             name = base if number == 1 else f"{base}-{number}"
-            person = Person(
-                id=name, name=identity.name, email=identity.email, subject=identity.subject, role=identity.role
-            )
+            person = Person(id=name, name=identity.name, email=identity.email, subject=identity.subject, role=identity.role)
             if self.control.find_person(name) is None:
                 try:
                     return self.control.add_person(person, by="oidc")
