@@ -103,8 +103,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "session",
-    "testing", "units", "workload",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "remote",
+    "session", "testing", "units", "workload",
 }  # fmt: skip
 
 
@@ -116,6 +116,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(import_module(_HOME[name]), name)
     return globals()[name]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Load the magics of notebooks: `%load_ext discreet`, then `%discreet SOURCE` and `%%ask`."""
+    import_module(f"{__name__}.magic").load(shell)
 
 
 def __dir__() -> list[str]:

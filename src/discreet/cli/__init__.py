@@ -14,6 +14,7 @@ from discreet.cli.app import app, print_error
 from discreet.cli import demo  # isort: skip
 from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
+from discreet.cli import login  # isort: skip
 from discreet.cli import publish  # isort: skip
 from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
@@ -29,8 +30,8 @@ from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
 
 __all__ = [
-    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "main", "plan", "policy",
-    "publish", "quote", "serve", "source", "verify",
+    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "login", "main", "plan",
+    "policy", "publish", "quote", "serve", "source", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000

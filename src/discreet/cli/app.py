@@ -48,6 +48,8 @@ PAGES = {
     "help": "docs/index.md#where-to-go-next",
     "lab": "docs/lab.md",
     "ledger": "docs/ledger.md#accounts",
+    "login": "docs/serve.md#signing-in",
+    "logout": "docs/serve.md#signing-in",
     "ledger check": "docs/ledger.md#what-a-check-finds",
     "ledger rotate-key": "docs/ledger.md#upgrades-key-rotation-and-labels",
     "plan": "docs/planning.md#what-can-be-planned",

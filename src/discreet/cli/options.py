@@ -83,6 +83,12 @@ LedgerOption: TypeAlias = Annotated[
         completer=complete_ledgers,
     ),
 ]
+Token: TypeAlias = Annotated[
+    str | None,
+    make_option(
+        LEDGER_PANEL, "Your token for a service; DISCREET_TOKEN or that of discreet login, unless given.", "--token"
+    ),
+]
 AccountName: TypeAlias = Annotated[
     str | None,
     make_option(
