@@ -23,9 +23,7 @@ def measure(service: Service, table: str, asks: int, parallel: int = 4) -> list[
     """Return the seconds from acceptance to arrival, of asks that are made in small groups."""
     latencies: list[float] = []
     for start in range(0, asks, parallel):
-        group = [
-            service.ask(f"p{table}{start + i}", table=table, epsilon=f"0.0{start + i + 10}") for i in range(parallel)
-        ]
+        group = [service.ask(f"p{table}{start + i}", table=table, epsilon=f"0.0{start + i + 10}") for i in range(parallel)]
         open_asks = dict(enumerate(group))
         while open_asks:
             for number, ask in list(open_asks.items()):
