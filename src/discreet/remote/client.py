@@ -287,7 +287,7 @@ class RemoteSession:
 
         Nothing is charged to your account, and no answer is about anybody.
         """
-        from discreet.remote.invented import invent_session
+        from discreet.remote.dummy import invent_session
 
         budget = self.budget
         share = Fraction(1) if budget.currency.counts_epsilon else budget.currency.reserved_delta_share
