@@ -45,6 +45,7 @@ from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, d
 from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
+from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
 from discreet.serve.web.problems import not_found
 from discreet.serve.web.settings import WebSettings
@@ -102,6 +103,7 @@ class Web:
         per_second, per_hour = settings.quotes_per_second, settings.asks_per_hour
         self.quote_limit = RateLimit(per_second, max(per_second or 1, 1) * 2, "quotes")
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
+        self.metrics = Metrics(control)
         self.streams: dict[str, int] = {}  # events that people read now; touched by the event loop alone
         self.render: Callable[[Request, str, dict[str, Any]], Response] = render_plain  # pages draw their own
 
