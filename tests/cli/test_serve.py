@@ -14,14 +14,16 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import httpx
 import pytest
 
-from discreet import connect
+from discreet.remote.client import open_remote
 from discreet.serve.config import read_folder
 from discreet.serve.control.store import open_control
 
 COMMAND = (sys.executable, "-m", "discreet", "serve")
 START_SECONDS = 60
+SQL = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
 
 
 @pytest.fixture
@@ -73,8 +75,8 @@ def test_the_first_remote_answer(folder: Path) -> None:
         token, address = find(r'token="(dsc_[\w-]+)"', printed), find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
         assert "census.csv has no policy" in printed
         assert re.search(rf"{address}/in\?once=[\w-]+", printed)
-        people = connect(f"{address}/people", token=token)
-        answer = people.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=0.1)
+        with httpx.Client() as http:
+            answer = open_remote(f"{address}/people", token, http).ask(SQL, epsilon=0.1)
         assert time.monotonic() - start < START_SECONDS
         assert [row[0] for row in answer.records] == ["sales", "research", "legal"]
         assert status(f"{address}/api/v1/tables") in (401, 403)
@@ -84,8 +86,9 @@ def test_the_first_remote_answer(folder: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) in (0, -signal.SIGTERM)
     with serve(folder) as (printed, _):  # the budget and the answers are kept
-        people = connect(find(r'connect\("([^"]+)"', printed), token=find(r'token="(dsc_[\w-]+)"', printed))
-        again = people.ask("SELECT dept, COUNT(*) AS n FROM people GROUP BY dept", epsilon=0.1)
+        place, token = find(r'connect\("([^"]+)"', printed), find(r'token="(dsc_[\w-]+)"', printed)
+        with httpx.Client() as http:
+            again = open_remote(place, token, http).ask(SQL, epsilon=0.1)
         assert again.records == answer.records
         assert not again.charged
 
