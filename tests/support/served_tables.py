@@ -1,7 +1,6 @@
 """A service without a web process: a folder with tables, its control database, and a worker whose engines can be made slow
 or fail. Asks are made as the web makes them."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +61,6 @@ class Service:
         self.config, self.clock, self.quoter = config, JumpFreeClock(), Quoter()
         self.control: Control = open_control(config.control, clock=self.clock.now)
         self.worker = Worker(config, self.control, self.clock, settings)
-        self._keys = itertools.count()
 
     def add_person(self, person: str, table: str = "people") -> None:
         """Add a person with a grant and an account; the worker must have started."""
@@ -90,7 +88,7 @@ class Service:
         priced = self.quoter.price(entry, lineage, query, Target(epsilon=epsilon))
         seconds, now = choose_class(entry.classes, entry.seconds_per_pass, priced.calibrated.bounded), self.clock.now()
         return Ask(
-            id=new_id(), key=key or f"key {next(self._keys)}", person=person, table=table, account=grant.account,
+            id=new_id(), key=key or new_id(), person=person, table=table, account=grant.account,
             root=lineage[-1].account, query=query, options=AskOptions(**options), epsilon=str(priced.epsilon),
             measurement=priced.hash, cost=cost_to_wire(priced.quote.cost), state=AskState.WAITING, accepted_at=now,
             class_seconds=seconds, release_at=None if seconds is None else now + seconds,

@@ -204,7 +204,8 @@ def test_a_grant_that_was_taken_away_while_an_ask_waited_is_respected(service: S
 def test_analysts_together_never_pass_the_root(tmp_path: Path) -> None:
     write_table(tmp_path / "data")
     with start_service(configure(tmp_path / "data", classes=(), epsilon=0.5), "ada", "bob", "eve") as service:
-        asks = [service.ask(person, epsilon=f"0.1{i}") for i in range(9) for person in ("ada", "bob", "eve")]
+        people = ("ada", "bob", "eve")  # each asks something else, so nothing is free
+        asks = [service.ask(person, epsilon=f"0.2{i}{j}") for i in range(9) for j, person in enumerate(people)]
         ended = [service.wait(ask) for ask in asks]
         assert {each.state for each in ended} == {AskState.ANSWERED, AskState.REFUSED}
         root = service.worker.tables.ledger.get_account("data").state.budget

@@ -48,7 +48,6 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
-from discreet.query.record import measurement_spec
 from discreet.remote.wire import answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, AskState, Job, PublicationState
@@ -229,7 +228,7 @@ class Jobs:
 
     def _check_measurement(self, session: Session, ask: Ask) -> None:
         measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
-        if hash_measurement(measurement_spec(measurement, session.engine.identity, session.label)) != ask.measurement:
+        if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
 
     # -- moments ----------------------------------------------------------------------------------------------------------
