@@ -291,7 +291,7 @@ def test_events_need_a_token_and_a_grant(service: Service) -> None:
     headers = {"Cookie": f"discreet={sign_in(service)['discreet']}"}
     assert service.client().get(f"/api/v1/asks/{ask}/events", headers=headers).status_code == 401
     assert service.client("bob").get(f"/api/v1/asks/{ask}/events").status_code == 404
-    assert "token" not in service.client("ada").get(f"/api/v1/asks/{ask}/events?token=x").text
+    assert service.client("ada").get(f"/api/v1/asks/{ask}/events?token=x").status_code == 422
 
 
 @pytest.mark.parametrize("method", ["PUT", "TRACE", "PATCH", "CONNECT", "FOO", "DELETE"])

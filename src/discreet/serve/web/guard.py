@@ -6,7 +6,7 @@
 - **Size**: a body of more than 1 MB is refused, also one that does not announce its length.
 - **Headers**: no script, frame, style or picture from elsewhere; no sniffing, no framing, no referrer, no window shared with
   another site; and no answer in a cache that is not immutable.
-- **Failures**: an exception that nobody expected becomes a constant text.
+- **Failures**: an unexpected exception becomes a constant text.
 """
 
 from urllib.parse import parse_qsl, urlsplit

@@ -58,7 +58,7 @@ MAX_KEY = 150
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody asks of a table."""
+    """What a person asks of a table."""
 
     table: str
     query: str
