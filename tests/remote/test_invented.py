@@ -15,7 +15,8 @@ import pytest
 from discreet.errors import BadParameter, QueryRefused
 from discreet.query.policy import read_policy
 from discreet.query.schema import Kind, Table
-from discreet.remote.invented import INVENTED_NOTE, invent_columns, invent_session, to_rows
+from discreet.remote.dummy import INVENTED_NOTE, invent_session
+from discreet.remote.invented import invent_columns, to_rows
 from tests.support import random_tables
 
 POLICY = """

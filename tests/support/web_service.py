@@ -92,7 +92,8 @@ class Client:
 
 
 class Service:
-    """A control database with Ada (an analyst), Bob (an analyst without a grant) and Sam (a steward), and its application."""
+    """A control database with Ada (an analyst), Bob (one without a grant), Sam (a steward) and Rea (a reader), and its
+    application."""
 
     def __init__(self, control: Control, settings: WebSettings = OPEN, **given: Any) -> None:
         self.control, self.settings = control, settings

@@ -6,7 +6,7 @@ import typer
 
 from discreet.cli.app import ASKING, App, Group, app
 from discreet.cli.options import Json
-from discreet.cli.output import print_json, print_line
+from discreet.cli.output import parse_number, print_json, print_line
 from discreet.errors import BadParameter
 
 
@@ -58,7 +58,8 @@ def serve_run(
     from discreet.serve.config import read_config
     from discreet.serve.embedded import run
 
-    config = read_config(target, port=port, epsilon=epsilon, behind_proxy=behind_proxy)
+    amount = None if epsilon is None else parse_number(epsilon, "epsilon")
+    config = read_config(target, port=port, epsilon=amount, behind_proxy=behind_proxy)
     if config.embedded and web != worker:
         given = "--web" if web else "--worker"
         raise BadParameter(given, "given", "a folder is served by one process", "write a serve.toml")

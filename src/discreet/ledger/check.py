@@ -6,14 +6,13 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import UNSET
 
 from discreet import codec
 from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded, LedgerCorrupted
 from discreet.ledger.account import AccountState
-from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import (
     GENESIS,
     AccountOpened,
@@ -27,9 +26,12 @@ from discreet.ledger.entries import (
     compute_hash,
     decode,
 )
-from discreet.ledger.keys import is_signed
 from discreet.ledger.quarantine import FailureCounts
+from discreet.ledger.signatures import is_signed
 from discreet.ledger.store import StoredEntry, Transaction, read_account
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Ledger
 
 COST_TOLERANCE = Fraction(1, 1 << 40)
 """Another version, or another machine, may compute a cost that is this much larger, relatively."""
@@ -52,7 +54,7 @@ class Report:
         return self.problem is None
 
 
-def check_ledger(ledger: Ledger) -> Report:
+def check_ledger(ledger: "Ledger") -> Report:
     """Read the whole ledger and add it up again."""
     replay, problem = Replay(), None
     try:

@@ -166,7 +166,7 @@ class RemoteSession:
             AskPending: if a steward must approve it, or no answer came within `patience`; ask again with its id.
         """
         if bits is not None:
-            reason = "a service draws its own noise: whoever chooses the bits knows the noise"
+            reason = "a service draws its own noise: a person who chooses the bits knows the noise"
             raise BadParameter("bits", repr(bits), reason, "leave it out; seeded bits work with invented rows, dummy()")
         if pilot is not None:
             raise QueryRefused("A service runs no pilots", "give size=, or ask for the count yourself")
@@ -287,7 +287,7 @@ class RemoteSession:
 
         Nothing is charged to your account, and no answer is about anybody.
         """
-        from discreet.remote.invented import invent_session
+        from discreet.remote.dummy import invent_session
 
         budget = self.budget
         share = Fraction(1) if budget.currency.counts_epsilon else budget.currency.reserved_delta_share

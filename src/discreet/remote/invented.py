@@ -1,13 +1,13 @@
 """Invented rows: a table made from its policy alone and a seed, to try queries on for nothing.
 
-The rows have the declared kinds, bounds, keys and contribution bounds, and depend on no row of any table: whoever has the
-policy can make the same ones. So answers over them are about nobody, may be seen without noise, and say how a query works
-and how long it runs, not what it would return.
+The rows have the declared kinds, bounds, keys and contribution bounds, and depend on no row of any table: everybody who
+has the policy can make the same ones. So answers over them are about nobody, may be seen without noise, and say how a query
+works and how long it runs, not what it would return.
 
 Values are drawn evenly within their bounds. Every declared key occurs, if there are enough rows. A unit has rows in at most
 `max_groups` combinations of declared keys, and at most `max_rows` in each, so that bounding drops none of them where a query
 groups by declared keys. One value in fifty is NULL. The same policy, number of rows and seed give the same rows in every
-process with the same NumPy.
+process with the same NumPy. `remote.dummy` makes a session of them; here is no engine, so the web process may use it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,27 +16,21 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._numbers import check_int
-from discreet.accounting.currencies import Filter, create_budget
 from discreet.errors import BadParameter
 from discreet.query.record import policy_hash
 from discreet.query.schema import DEFAULT_SALT, Column, Kind, Table
-
-if TYPE_CHECKING:
-    from discreet.session.session import Session
 
 MAX_ROWS = 10_000_000
 MAX_ROWS_PER_UNIT = 20
 INVENTED_KEYS = 12
 """How many different texts a column without declared keys has."""
 NULL_SHARE = 0.02
-INVENTED_NOTE = "The rows are invented from the policy and a seed: this is about nobody."
-DEFAULT_BUDGET = create_budget(1000, Fraction(1, 10**6))
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -76,42 +70,6 @@ def invent_columns(table: Table, rows: int = 1000, seed: int = 0) -> dict[str, I
         else _invent_values(name, column, units, groups, rng)
         for name, column in table.columns.items()
     }
-
-
-def invent_session(
-    table: Table, rows: int = 1000, seed: int = 0, *, budget: Filter = DEFAULT_BUDGET, delta: Fraction = Fraction(1, 10**6),
-    neighbours: Any = "add-remove",
-) -> "Session":  # fmt: skip
-    """Return a local session over invented rows, whose answers say so. Its budget lives as long as the session.
-
-    Public tables cannot be joined to: their rows are not part of the policy.
-    """
-    import duckdb
-
-    from discreet.ledger.memory import MemoryAccount
-    from discreet.session.connect import open_session
-    from discreet.session.options import SourceOptions
-
-    alone, connection = replace(table, public={}), duckdb.connect()
-    given: dict[str, NDArray[Any]] = {}
-    selected = []
-    for i, (name, column) in enumerate(invent_columns(alone, rows, seed).items()):
-        given |= {f"v{i}": column.values, f"n{i}": column.is_null}
-        quoted = '"' + name.replace('"', '""') + '"'
-        selected.append(f"CASE WHEN NOT n{i} THEN {_SQL[column.kind].format(f'v{i}')} END AS {quoted}")
-    place = '"' + table.name.replace('"', '""') + '"'
-    connection.register("given", given)
-    connection.execute(f"CREATE TABLE {place} AS SELECT {', '.join(selected)} FROM given")
-    connection.unregister("given")
-    options = SourceOptions(source=connection, policy=alone, table=table.name, neighbours=neighbours)
-    session = open_session(options, MemoryAccount(budget), delta)
-    return replace(session, notes=(INVENTED_NOTE, *session.notes))
-
-
-_SQL = {
-    Kind.INTEGER: "{}::BIGINT", Kind.REAL: "{}::DOUBLE", Kind.BOOLEAN: "{}::BOOLEAN", Kind.TEXT: "{}::VARCHAR",
-    Kind.DATE: "DATE '1970-01-01' + {}::INTEGER", Kind.TIMESTAMP: "make_timestamp({}::BIGINT)",
-}  # fmt: skip
 
 
 def _draw_units(table: Table, rows: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -8,7 +8,7 @@ line uses (`MissingDeclarations.details`).
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from discreet import errors
 from discreet.errors import DiscreetError, ServiceUnavailable
@@ -173,9 +173,13 @@ def _guess_error(given: Mapping[str, Any], status: int | None) -> DiscreetError:
     """Return the error of an answer that is no problem of discreet: a proxy's page, or a later version's class."""
     detail = given.get("detail") or given.get("title")
     text = to_shown_text(detail) if isinstance(detail, str) else ""
-    if status in _BY_STATUS:
-        hint = "sign in: discreet login" if status in (401, 403) else "compare it with the list of tables of the service"
-        return _BY_STATUS[status](text or f"The service answered {status}", hint)
-    if status is not None and (status >= 500 or status == 429):
-        return ServiceUnavailable(text or f"The service answered {status}", "try again later")
+    kind: Any = _BY_STATUS.get(status or 0)
+    if kind is None and status is not None and (status >= 500 or status == 429):
+        kind = ServiceUnavailable
+    if kind is not None and text:  # it says what to do itself
+        more = {"retry_after": None} if kind is ServiceUnavailable else {}
+        return errors.restore_error(kind, (text,), {"reason": text, "hint": "", **more})
+    if kind is not None:
+        hint = "sign in: discreet login" if kind is errors.NotSignedIn else "check the address, and try again later"
+        return cast(DiscreetError, kind(f"The service answered {status}", hint))
     return DiscreetError(*(text or f"The service answered {status}").split("\n"))

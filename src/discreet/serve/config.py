@@ -216,8 +216,9 @@ def read_folder(folder: Path, *, port: int | None = None, epsilon: Any = None, b
     problems.raise_all()
     digest = sha256(str(folder.resolve()).encode()).hexdigest()[:8]
     state = default_state_folder() / "serve" / f"{name}-{digest}"
+    taken = DEFAULT_PORT if port is None else port
     return ServiceConfig(
-        name=name, address=f"http://127.0.0.1:{port or DEFAULT_PORT}", listen=("127.0.0.1", port or DEFAULT_PORT),
+        name=name, address=f"http://127.0.0.1:{taken}", listen=("127.0.0.1", taken),
         control=str(state / "control.sqlite"), ledger=str(state / "serve.ledger"), key=state / "serve.ledger.key",
         state=state, populations={name: budget}, tables=tables, embedded=True, skipped=skipped, behind_proxy=behind_proxy,
     )  # fmt: skip
@@ -512,7 +513,8 @@ def _read_address(value: Any, key: str) -> str:
     """Read an http or https address without a password."""
     parts = urlsplit(_text(value, key))
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise BadParameter(key, repr(value), "not a web address", 'write "https://dp.example.org"')
+        shown = "an address with a name or password" if "@" in str(value) else repr(value)
+        raise BadParameter(key, shown, "not a web address", 'write "https://dp.example.org"')
     return str(value).rstrip("/")
 
 

@@ -187,10 +187,10 @@ class Quoter:
         if found is not None:
             return found
         account = build_account(lineage)
-        root = account.lineage[-1]
-        calibrator = Calibrator(account.budget, account.delta)
-        kept = (*inputs, account.budget.currency, account.budget.limit, account.budget.delta_limit, account.delta,
-                root.budget.limit, root.budget.delta_limit)  # fmt: skip
+        calibrator = Calibrator(account.budget, account.delta, account.family_budget)
+        own, family = account.budget, account.family_budget
+        limits = own.currency, own.limit, own.delta_limit, account.delta, family.limit, family.delta_limit
+        kept = (*inputs, *limits)
         calibrated = self._calibrated.get(kept)
         if calibrated is None:
             with self._take_place():

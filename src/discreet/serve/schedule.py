@@ -116,19 +116,6 @@ def find_next_class(classes: Sequence[float], seconds: float) -> float | None:
     return next((each for each in classes if each > seconds), None)
 
 
-def find_release(accepted_at: float, class_seconds: float | None, classes: Sequence[float], now: float) -> float | None:
-    """Return the first moment of an ask that is not past: that of its class, or of a longer one. None if the last is past,
-    or if it has no class.
-
-    >>> find_release(100.0, 1.0, (1.0, 5.0), 100.5), find_release(100.0, 1.0, (1.0, 5.0), 102.0)
-    (101.0, 105.0)
-    >>> find_release(100.0, 1.0, (1.0, 5.0), 106.0)
-    """
-    if class_seconds is None:
-        return None
-    return next((accepted_at + each for each in classes if each >= class_seconds and accepted_at + each > now), None)
-
-
 def makes_moment(class_seconds: float | None, ahead: Iterable[float], slots: int) -> bool:
     """Return whether an ask that is taken now would be answered at its moment: what is running and waiting before it, each
     at the whole length of its class divided by `MARGIN`, fits into its class. An ask that would not is refused before it

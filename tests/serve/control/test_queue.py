@@ -4,7 +4,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from discreet.serve.control.model import AskState, JobState
+import psycopg
+
+from discreet.serve.control.model import AskState, Job, JobState
 from discreet.serve.control.queue import job_topic
 from discreet.serve.control.store import Control, open_control
 from discreet.serve.control.waiting import JOBS, ask_topic
@@ -138,6 +140,45 @@ def test_parallel_claims_lease_each_job_once_and_one_per_person(sql_location: st
                 assert sorted(ask.person for ask in asks if ask) == [f"p{number}" for number in range(people)]
                 assert all(control.finish(job, to=AskState.ANSWERED) for job in claimed)
         assert control.count_jobs() == {JobState.DONE: people * each}
+
+
+def test_parallel_claims_lease_a_job_of_nobody_once(sql_location: str) -> None:
+    with open_control(sql_location) as control, ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            jobs = {control.enqueue("certificate", f"{number}").id for number in range(8)}
+            together = threading.Barrier(8)
+
+            def claim(worker: int, together: threading.Barrier = together) -> Job | None:
+                together.wait()
+                return control.claim(str(worker))
+
+            claimed = [job for job in pool.map(claim, range(8)) if job]
+            while (job := control.claim("last")) is not None:
+                claimed.append(job)
+            assert sorted(job.id for job in claimed) == sorted(jobs)
+            assert all(control.finish(job) for job in claimed)
+
+
+def test_a_worker_passes_over_a_job_that_another_is_claiming(database: str) -> None:
+    with open_control(database) as control:
+        first, second = (control.enqueue("certificate", name) for name in "ab")
+        with psycopg.connect(database) as other:
+            other.execute("SELECT 1 FROM control_jobs WHERE id = %s FOR UPDATE", (first.id,))
+            claimed = control.claim("w")
+            assert claimed is not None
+            assert claimed.id == second.id
+
+
+def test_withdrawing_does_not_wait_for_a_claim_that_waits_for_the_ask(database: str) -> None:
+    with open_control(database) as control:
+        ask = control.add_ask(make_ask())
+        with psycopg.connect(database) as claiming:
+            claiming.execute("SELECT 1 FROM control_jobs WHERE subject = %s FOR UPDATE", (ask.id,))
+            began = time.monotonic()
+            control.withdraw_ask(ask.id)
+            assert time.monotonic() - began < 10  # and not until a lock is given up after 30 s
+        assert control.claim("w") is None
+        assert control.count_jobs() == {JobState.DONE: 1}
 
 
 # Waiting

@@ -141,7 +141,9 @@ def test_a_request_is_sent_back_answered_and_declined(service: Service) -> None:
     assert steward.post(f"/api/v1/requests/{ask}/return", json={"comment": "why?"}).json()["state"] == "returned"
     assert client.post(f"/api/v1/requests/{ask}/reply", json={"comment": "so"}).json()["state"] == "open"
     assert steward.post(f"/api/v1/requests/{ask}/decline", json={"comment": "no"}).json()["state"] == "declined"
-    ended = client.post("/api/v1/asks", json=ASK, headers={"Idempotency-Key": client.get(f"/api/v1/asks/{ask}").json()["key"]})
+    ended = client.post(
+        "/api/v1/asks", json=ASK, headers={"Idempotency-Key": client.get(f"/api/v1/asks/{ask}").json()["key"]}
+    )
     assert (ended.status_code, "declined: no" in ended.json()["detail"]) == (409, True)
 
 
@@ -232,7 +234,7 @@ def test_what_remains_of_the_root_is_rounded_for_analysts(service: Service) -> N
     service.ask()
     from discreet.serve.control.model import Snapshot
 
-    root, own = service.accounts
+    _, own = service.accounts
     charged = own.charge_cost(Fraction(1, 997), Fraction(0))
     assert charged.parent is not None
     service.control.save_snapshots([Snapshot.of(charged), Snapshot.of(charged.parent)])

@@ -230,9 +230,7 @@ def test_a_token_signed_with_another_key_is_refused(with_provider: Service, prov
     assert client.get("/in/callback", params=sent).status_code == 403
 
 
-def test_an_answer_with_another_state_verifier_or_browser_is_refused(
-    with_provider: Service, provider: FakeProvider
-) -> None:
+def test_an_answer_with_another_state_verifier_or_browser_is_refused(with_provider: Service, provider: FakeProvider) -> None:
     client = with_provider.client()
     sent = provider.authorize(client.get("/in/oidc").headers["location"])
     assert client.get("/in/callback", params=sent | {"state": "other"}).status_code == 403

@@ -15,6 +15,7 @@ from discreet import __version__
 from discreet.serve.control.store import Control
 from discreet.serve.web import api, signing_in
 from discreet.serve.web.guard import Guard
+from discreet.serve.web.metrics import Measured
 from discreet.serve.web.oidc import Provider
 from discreet.serve.web.problems import add_handlers
 from discreet.serve.web.service import Web
@@ -47,6 +48,7 @@ def create_app(control: Control, settings: WebSettings, *, provider: Provider | 
     signing_in.add_routes(app.router, web)
     if settings.pages:
         _add_pages(app, web)
+    app.add_middleware(Measured, metrics=web.metrics)
     app.add_middleware(Guard, settings=settings)
     app.openapi = lambda: api.describe(app)  # type: ignore[method-assign]
     return app

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import OrderedDict
+from math import ceil
 
 from discreet.serve.web.problems import Refusal
 
@@ -43,5 +44,5 @@ class RateLimit:
             while len(self._buckets) > MAX_BUCKETS:
                 self._buckets.popitem(last=False)
         if not allowed:
-            seconds = max(1, round((1 - level) / self._rate + 0.5))
+            seconds = max(1, ceil((1 - level) / self._rate))
             raise Refusal(429, f"Too many {self._what}. Try again in {seconds} s.", {"Retry-After": str(seconds)})

@@ -45,6 +45,7 @@ from discreet.serve.rules import Decision, NeedsApproval, QuoteFacts, Refused, d
 from discreet.serve.schedule import JumpFreeClock, choose_class
 from discreet.serve.web.bell import Bell
 from discreet.serve.web.limits import RateLimit
+from discreet.serve.web.metrics import Metrics
 from discreet.serve.web.oidc import Provider
 from discreet.serve.web.problems import not_found
 from discreet.serve.web.settings import WebSettings
@@ -57,7 +58,7 @@ MAX_KEY = 150
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody asks of a table."""
+    """What a person asks of a table."""
 
     table: str
     query: str
@@ -102,6 +103,7 @@ class Web:
         per_second, per_hour = settings.quotes_per_second, settings.asks_per_hour
         self.quote_limit = RateLimit(per_second, max(per_second or 1, 1) * 2, "quotes")
         self.ask_limit = RateLimit(None if per_hour is None else per_hour / 3600, max(per_hour or 1, 1), "asks")
+        self.metrics = Metrics(control)
         self.streams: dict[str, int] = {}  # events that people read now; touched by the event loop alone
         self.render: Callable[[Request, str, dict[str, Any]], Response] = render_plain  # pages draw their own
 
@@ -149,13 +151,13 @@ class Web:
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
         lineage = self.find_lineage(account)
-        if not lineage:
-            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
         if caller.token is not None:
             mine |= set(caller.token.accounts.values())
-        if not caller.is_steward and account not in mine and not _is_above(lineage[0].account, mine):
+        if not _is_above(account, mine) and not (caller.is_steward and lineage):
             raise not_found()
+        if not lineage:
+            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         return {
             "account": account,
             "lineage": [self._describe_snapshot(each, each.account in mine or caller.is_steward) for each in lineage],

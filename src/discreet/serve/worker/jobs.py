@@ -48,12 +48,11 @@ from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit, hash_measurement
 from discreet.query.answer import Answer
-from discreet.query.record import measurement_spec
 from discreet.remote.wire import answer_to_wire, to_problem
 from discreet.serve.control.errors import ControlUnavailable, StateChanged
 from discreet.serve.control.model import Ask, AskState, Job, PublicationState
 from discreet.serve.control.store import Control
-from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, find_next_class, find_release
+from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, find_next_class
 from discreet.serve.worker.alerts import Alerts
 from discreet.serve.worker.holding import Held, HeldAccount, Moments
 from discreet.serve.worker.released import ReleasedTables
@@ -65,6 +64,9 @@ WORKER = "worker"
 """What the audit trail calls a worker."""
 
 RETRY_SECONDS = 1.0
+MAX_ATTEMPTS = 20
+"""An ask that this many workers took and did not end is one that ends workers; it fails."""
+
 CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its steward knows why; try again later")
 """What an analyst is told of a source that cannot be opened or is quarantined: no path, no reason."""
 
@@ -85,6 +87,7 @@ class RunningAsk:
     class_seconds: float | None
     accepted_at: float = 0.0  # from which its classes are counted
     deliver: Callable[[], None] | None = None  # once the outcome is known
+    is_held: bool = False  # whether it waits for its moment
     is_ended: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -173,6 +176,9 @@ class Jobs:
         if entry is None:
             raise CLOSED_TABLE
         running = RunningAsk(job, ask, entry.classes, ask.class_seconds if entry.classes else None)
+        if job.attempts > MAX_ATTEMPTS:
+            self._fail(running)
+            return
         self._check_grant(ask)
         try:
             session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
@@ -222,19 +228,34 @@ class Jobs:
 
     def _check_measurement(self, session: Session, ask: Ask) -> None:
         measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
-        if hash_measurement(measurement_spec(measurement, session.engine.identity, session.label)) != ask.measurement:
+        if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
             raise CHANGED
 
     # -- moments ----------------------------------------------------------------------------------------------------------
 
     def _schedule(self, running: RunningAsk) -> None:
-        """Wait for the moment of an ask, from before any row is read."""
+        """Wait for the moment of an ask, from before any row is read.
+
+        A moment that has passed before a worker took the ask is replaced by one that is as far away: the queue was long, or
+        workers were down. If a worker took it before and died, that may be because of the rows, and counts as an overrun.
+        """
         if running.class_seconds is None:
             return
-        due = running.ask.release_at
-        moment = self.clock.now() + running.class_seconds if due is None else due
-        running.accepted_at = moment - running.class_seconds
+        now, moment = self.clock.now(), running.ask.release_at
+        if moment is None or moment <= now:
+            is_overrun = moment is not None and running.job.attempts > 1
+            moment = now + running.class_seconds
+            if is_overrun:
+                self._count_overrun(running)
+            self._store_moment(running, moment, overruns=int(is_overrun))
+        running.accepted_at, running.is_held = moment - running.class_seconds, True
         self.moments.at(moment, lambda: self._at_moment(running))
+
+    def _store_moment(self, running: RunningAsk, moment: float, *, overruns: int) -> None:
+        try:
+            self.control.set_release(running.ask.id, moment, running.class_seconds, overruns=overruns)
+        except (StateChanged, ControlUnavailable):
+            log.warning("the new moment of an ask could not be stored")
 
     def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
         """Keep what is to be delivered until the moment; without a schedule, deliver it."""
@@ -248,7 +269,7 @@ class Jobs:
     def _forget(self, running: RunningAsk) -> None:
         """Let the moment pass."""
         with running.lock:
-            running.is_ended = True
+            running.is_ended, running.is_held = True, False
 
     def _at_moment(self, running: RunningAsk) -> None:
         """Deliver what is ready; what is not leaves at the moment of the next class, or fails after the last."""
@@ -270,14 +291,9 @@ class Jobs:
             self._deliver(running, lambda: self._fail(running, counts=False))
             return
         running.class_seconds = following
-        moment = find_release(running.accepted_at, following, running.classes, self.clock.now())
-        if moment is None:  # a worker took it over long after its last moment
-            moment = self.clock.now() + following
+        moment = running.accepted_at + following
         self.moments.at(moment, lambda: self._at_moment(running))
-        try:
-            self.control.set_release(running.ask.id, moment, following, overruns=1)
-        except (StateChanged, ControlUnavailable):
-            log.warning("the new moment of an ask could not be stored")
+        self._store_moment(running, moment, overruns=1)
 
     def _count_overrun(self, running: RunningAsk) -> None:
         try:
@@ -308,8 +324,8 @@ class Jobs:
             wire = answer_to_wire(answer)
         lineage = account.state.lineage
         self.tables.mirror(lineage)
-        job, now = running.job, self.clock.now()
-        self._end(job, lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=now))
+        job, moment = running.job, self._moment_of(running)
+        self._end(job, lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment))
         root = lineage[-1]
         for share in (95, 80):
             if root.budget.spent * 100 >= share * root.budget.limit:
@@ -320,15 +336,21 @@ class Jobs:
         job, ask = running.job, running.ask
         with_account = self.tables.ledger.get_account(ask.account)
         self.tables.mirror(with_account.state.lineage)
-        self._end(
-            job,
-            lambda: self.control.fail(
-                job, CONSTANT_FAILURE, to=AskState.FAILED, problem=CONSTANT_FAILURE, answered_at=self.clock.now()
-            ),
-        )
         if counts:
             self.control.count_trouble(ask.account, "failure")
             self.alerts.send("engine failed", ask.table)
+        moment = self._moment_of(running)
+        self._end(
+            job,
+            lambda: self.control.fail(
+                job, CONSTANT_FAILURE, to=AskState.FAILED, problem=CONSTANT_FAILURE, answered_at=moment
+            ),
+        )
+
+    def _moment_of(self, running: RunningAsk) -> float:
+        """When an ask ended, as is shown: the moment of its class, and the clock only where it has none."""
+        seconds = running.class_seconds if running.is_held else None
+        return self.clock.now() if seconds is None else running.accepted_at + seconds
 
     # -- other kinds ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ import os
 import secrets
 import threading
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -174,9 +173,7 @@ class Tables:
             raise make_policy_error(
                 "table", f"{source.table.name!r} is served as {name!r}", f'write table = "{name}", or serve it as that'
             )
-        engine: Any = copy(source.engine)
-        engine.identity = f"serve:{name}"
-        source = replace(source, engine=engine)
+        source = replace(source, options=SourceOptions(source=name))  # errors name the table, and never its path
         entry = self._make_entry(config, source, before)
         if entry != before:
             self.control.register_table(entry)
@@ -255,8 +252,9 @@ class Tables:
             if session is None:
                 paying = self.ledger.get_account(account)
                 held = HeldAccount(paying.store, paying.initial_state)
+                settings = opened.config
                 session = Session.of(
-                    opened.source, held, held.initial_state.delta, opened.config.neighbours, opened.config.label
+                    opened.source, held, held.initial_state.delta, settings.neighbours, settings.label, opened.entry.identity
                 )
                 opened.sessions[account] = session
         paying_account = session.account

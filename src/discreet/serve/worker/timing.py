@@ -4,7 +4,7 @@ import time
 from fractions import Fraction
 
 from discreet.query.schema import Table
-from discreet.remote.invented import invent_session
+from discreet.remote.dummy import invent_session
 from discreet.serve.schedule import count_passes
 
 MAX_TIMED_ROWS = 200_000
