@@ -26,7 +26,7 @@ from discreet.query.schema import Key, Table
 from discreet.remote.invented import invent_columns
 from discreet.serve.quoting import Priced
 
-MAX_ROWS, SEED, MAX_GROUPS = 2_000, 1, 60
+MAX_ROWS, SEED, MAX_GROUPS = 5_000, 1, 60
 Row = dict[str, Any]
 Evaluate = Callable[[Row], Any]
 
@@ -51,7 +51,7 @@ def invent_rows(policy: str, rows: int) -> tuple[Row, ...]:
 def preview(priced: Priced, policy: str, rows_at_most: int | None, confidence: float) -> Answer | None:
     """Return the answer that a query would have over invented rows; None if it is not tried here."""
     try:
-        return _preview(priced, _invent_rows(policy, min(rows_at_most or 1_000, MAX_ROWS)), confidence)
+        return _preview(priced, _invent_rows(policy, min(rows_at_most or MAX_ROWS, MAX_ROWS)), confidence)
     except (NoPreview, DiscreetError):
         return None
 
