@@ -132,7 +132,7 @@ class Pages:
     # Drawing
 
     def render(self, request: Request, name: str, values: Mapping[str, Any], status: int = 200) -> Response:
-        """Draw a page for whoever asks for it, signed in or not."""
+        """Draw a page for a person who is signed in, or for a stranger."""
         return self._draw(request, self.web.signing.find_caller(request), name, values, status)
 
     def show(self, visit: Visit, name: str, status: int = 200, **values: Any) -> Response:
