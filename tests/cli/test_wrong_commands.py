@@ -186,6 +186,18 @@ WRONG_COMMANDS: dict[str, list[tuple[str, int, str, str]]] = {
         (f"{ASK} {PAID} --error 5", 2, "--epsilon --error", "--epsilon or --error"),
         ("demo --epsilon 0", 2, "--epsilon 0", "above 0"),
     ],
+    "repeated flags": [
+        (f"{ASK} {PAID} --epsilon 2", 2, "--epsilon", "once"),
+        (f"{ASK} {PAID} --unit id", 2, "--unit", "once"),
+        (f"{ASK} {PAID} --weight n=2 --weight n=3", 2, "--weight `n`", "one of them"),
+        (f"{ASK} {PAID} --bounds pay=0:2 --bounds pay=0:3", 2, "--bounds `pay`", "one of them"),
+        ("lab exercise counties --check 90.5 --check 3", 2, "--check", "once"),
+        ("budget hr.ledger --account hr --account rh", 2, "--account", "once"),
+        ("ledger open new.ledger --account a --account b --epsilon 1", 2, "--account", "once"),
+        ("plan count --n 100 --n 200 --epsilon 1", 2, "--n", "once"),
+        ("publish plan.toml --to a --to b --yes", 2, "--to", "once"),
+        ("verify release.json --key a --key b", 2, "--key", "once"),
+    ],
 }  # fmt: skip
 ROWS = [pytest.param(*row, id=row[0]) for rows in WRONG_COMMANDS.values() for row in rows]
 

@@ -5,6 +5,7 @@ that the rest of discreet writes them once, for Python; it also knows the page t
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
@@ -83,6 +84,14 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """The parameters of the command, `--help` included."""
         return _read_without_pydantic(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse what was typed. A flag with one value that is given twice is refused: the last one would win silently."""
+        typed = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for each, times in Counter(typed).items():
+            if times > 1 and not each.multiple and not getattr(each, "is_flag", True):
+                ctx.fail(f"Option {each.opts[0]} takes one value, and is given {times} times. Give it once.")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

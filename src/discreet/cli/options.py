@@ -178,7 +178,7 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     for name, typed in texts.items():
         if WRITTEN_OPTIONS[name].kind is dict and typed is not None:
             parse = _PARSERS.get(name) or partial(_split_pair, flag=_flag(name))
-            parsed[name] = _collect_pairs(map(parse, typed), _flag(name))
+            parsed[name] = collect_pairs(map(parse, typed), _flag(name))
         elif WRITTEN_OPTIONS[name].kind is list and typed is not None:
             parsed[name] = parse_names(typed, _flag(name))
         else:
@@ -186,10 +186,10 @@ def parse_source_options(texts: Mapping[str, Any]) -> SourceOptions:
     return SourceOptions(**parsed)
 
 
-def _collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
+def collect_pairs(pairs: Iterable[tuple[str, Any]], flag: str) -> dict[str, Any]:
     """Return what was declared for each column; refuse a column that was declared twice, and differently.
 
-    >>> _collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
+    >>> collect_pairs([("age", (0, 30)), ("age", (17, 90))], "--bounds")
     Traceback (most recent call last):
     discreet.errors.BadParameter: --bounds is given twice for `age`: both cannot hold. Give one of them.
     """

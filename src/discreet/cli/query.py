@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.options import parse_weight
+from discreet.cli.options import collect_pairs, parse_weight
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter, DiscreetError
 from discreet.session.options import SourceOptions
@@ -35,7 +35,10 @@ class QueryArguments:
         if (self.epsilon is None) == (self.error is None):
             given = "missing" if self.epsilon is None else "given with --error"
             raise BadParameter("--epsilon", given, "a query has either a cost or an error", "give --epsilon or --error")
-        cost: dict[str, Any] = {"size": self.size, "weights": dict(map(parse_weight, self.weight)) if self.weight else None}
+        cost: dict[str, Any] = {
+            "size": self.size,
+            "weights": collect_pairs(map(parse_weight, self.weight), "--weight") if self.weight else None,
+        }
         cost["confidence"] = self.confidence
         if self.epsilon is not None:
             cost["epsilon"] = parse_number(self.epsilon, "epsilon")
