@@ -160,7 +160,7 @@ def test_upper_bounds_are_rounded_up(error: int) -> None:
 @pytest.mark.parametrize("value", [Fraction(1, 3), 0.1, 0.13261, 12_344.9, 2e-7, Fraction(10**9 + 1), 99.96, 1.0])
 @pytest.mark.parametrize("digits", [1, 3, 6])
 def test_digits_are_rounded_in_the_stated_direction(value: Fraction | float, digits: int) -> None:
-    up, down = float(format_up(value, digits)), float(format_down(value, digits))
+    up, down = (float(text.replace(",", "")) for text in (format_up(value, digits), format_down(value, digits)))
     assert down <= value <= up
     assert up - down <= 10.0 ** (1 - digits) * float(value) * 1.001
     assert format_up(up, digits) == format_up(value, digits)  # what has so few digits is unchanged
@@ -240,3 +240,27 @@ def test_the_page_names_the_unit(unit: Any, words: str) -> None:
     text = format_page(plan_workload(make_workload(COUNTS, epsilon=1, unit=unit)))
     assert f"for each {words} as a whole" in text
     assert (ROW_UNIT_NOTE in text) == (unit == "row")
+
+
+@pytest.mark.parametrize("delta", ["1e-6", "1e-5", "3e-7", "1e-9", "1.5e-8"])
+def test_the_account_has_the_delta_that_was_asked_for(tmp_path: Path, delta: str) -> None:
+    """No double is 1e-6. A certificate states the next one above; the page states the δ that the account was opened with."""
+    source = tmp_path / "people.parquet"
+    people().execute(f"COPY people TO '{source}'")
+    with open_ledger(tmp_path / "l", create=True) as ledger:
+        ledger.open_account("hr", 3, Fraction(delta), Zcdp())
+    count = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people")
+    plan = plan_workload(make_workload(count, source=str(source), epsilon=1, ledger=tmp_path / "l", account="hr"))
+    page = (publish(plan, tmp_path / "made").folder / "guarantee.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?<!and )(?<!is )δ = ([0-9.e-]+[0-9])", page)) == {delta}
+    assert f"and **δ = {delta}**" in page
+
+
+def test_the_page_speaks_of_clipping_only_where_values_are_clipped() -> None:
+    count = WorkloadQuery(name="all", sql="SELECT COUNT(*) AS n FROM people")
+    total = WorkloadQuery(name="cost", sql="SELECT SUM(pay) AS s FROM people")
+    assert "clip" not in format_page(plan_workload(make_workload(count, epsilon=1)))
+    for queries in ((total,), (count, total)):
+        page = format_page(plan_workload(make_workload(*queries, epsilon=1)))
+        assert "## Contribution bounding and clipping" in page
+        assert "error from clipping is not included" in page

@@ -399,7 +399,7 @@ class Filter:
         fractions. The exact sums are within the limits, so the rounded ones need not exceed them.
         """
         if amount > self.limit - self.spent:
-            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining)
+            raise BudgetExceeded(self.currency.symbol, cost=amount, remaining=self.remaining, limit=self.limit)
         if delta > self.delta_limit - self.delta_spent:
             raise BudgetExceeded(DELTA_CURRENCY, cost=delta, remaining=self.delta_remaining)
         spent, delta_spent = self.spent + to_rational(amount), self.delta_spent + delta

@@ -98,7 +98,7 @@ def ask(
         currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot,
     )  # fmt: skip
     session, cost = arguments.open_session(options)
-    for note in session.account_notes:
+    for note in (*session.account_notes, *(session.budget_warnings if csv else ())):  # CSV holds no notes
         print_warning(note)
     if consistent:
         _check_additive(session, sql)

@@ -171,14 +171,20 @@ class IntervalOptions:
                 hint = f"ask with {name}={found}, or pay again with fresh=True"
                 raise BadParameter(name, asked, f"this query was answered before, with {found}", hint)
 
-    def explain(self) -> str:
-        """Say it in words."""
-        which = "All intervals together contain their clipped statistics" if self.simultaneous else CLIPPED
+    def explain(self, *, clips: bool = True) -> str:
+        """Say it in words. `clips`: whether values are clipped to bounds, which counts have none of.
+
+        >>> IntervalOptions().explain(clips=False)
+        'Each interval contains the count within the limits with probability ≥ 95%.'
+        """
         share = format_down(100 * Fraction(repr(self.confidence)), 6)
-        return f"{which} with probability ≥ {share}%; error from clipping is not included."
+        each, all_of_them = (CLIPPED, "clipped statistics") if clips else (COUNTED, "counts within the limits")
+        which = f"All intervals together contain their {all_of_them}" if self.simultaneous else each
+        return f"{which} with probability ≥ {share}%{'; error from clipping is not included' if clips else ''}."
 
 
 CLIPPED = "Each interval contains the clipped statistic"
+COUNTED = "Each interval contains the count within the limits"
 JOINT_NOTE = (
     "Noisy values decided which rows are shown or come first, so the intervals hold together over all rows of the whole "
     "answer."
@@ -386,7 +392,7 @@ class Answer:
         """
         shares, confidence = postprocess.compute_shares(self, columns, total)
         intervals = IntervalOptions(confidence, simultaneous=True)
-        explanation = shares.explanation.replace(self.intervals.explain(), intervals.explain())
+        explanation = _restate_intervals(shares.explanation, self.intervals, intervals)
         return replace(self._with_result(shares), intervals=intervals, explanation=explanation)
 
     def apply_view(self, view: View) -> "Answer":
@@ -420,7 +426,7 @@ class Answer:
         if any(column.joint_margin is None for column in schema):
             return replace(self, rows=rows, schema=schema)
         intervals = replace(self.intervals, simultaneous=True)
-        explanation = self.explanation.replace(self.intervals.explain(), intervals.explain())
+        explanation = _restate_intervals(self.explanation, self.intervals, intervals)
         return replace(self, rows=rows, schema=schema, intervals=intervals, explanation=explanation)
 
     def _with_result(self, result: postprocess.PostprocessedAnswer) -> "Answer":
@@ -462,7 +468,7 @@ def release(
         rows=tuple(rows),
         intervals=intervals,
         event=measurement.event,
-        explanation=f"{explain_sensitivity(bounded)} {intervals.explain()}",
+        explanation=f"{explain_sensitivity(bounded)} {intervals.explain(clips=clips_values(bounded))}",
         tainted=source.tainted,
         keys_selected=bounded.keys is None,
     )
@@ -531,6 +537,18 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
     explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
+
+
+def clips_values(bounded: BoundedQuery) -> bool:
+    """Return whether the columns are computed from values that are clipped to bounds."""
+    return bool(_list_bounds(bounded))
+
+
+def _restate_intervals(explanation: str, old: IntervalOptions, new: IntervalOptions) -> str:
+    """Return the explanation of an answer with what its intervals promise now."""
+    for clips in (True, False):
+        explanation = explanation.replace(old.explain(clips=clips), new.explain(clips=clips))
+    return explanation
 
 
 def _list_bounds(bounded: BoundedQuery) -> list[str]:
