@@ -18,7 +18,7 @@ import pytest
 import discreet
 from discreet import connect
 from discreet.cli.help import find_topic
-from discreet.errors import PARAMETER_PAGES, DiscreetError
+from discreet.errors import PARAMETER_PAGES, BadParameter, DiscreetError
 from discreet.ledger import open_ledger, sqlite
 from tests.support.console import run
 from tests.support.people_csv import write_people
@@ -283,6 +283,8 @@ SECTIONS = {
     f"{ASK} {PAID} --ledger people.csv": "ledger#accounts",
     f"{ASK} {PAID} --policy wrong-kind.toml": "asking#the-policy-file",
     "publish plan.toml --yes --to folder": "publishing#what-is-written",
+    "plan mean --epsilon 1 --n 100": "planning#what-can-be-planned",
+    "policy init people.csv --unit id --out policy.toml": "asking#the-policy-file",
     "publish typo-plan.toml --dry-run": "publishing#the-plan-file",
 }
 """The section that explains what went wrong, by the command."""
@@ -292,6 +294,14 @@ SECTIONS = {
 @pytest.mark.parametrize(("line", "section"), SECTIONS.items())
 def test_an_error_names_the_section_that_explains_it(line: str, section: str) -> None:
     assert run(*shlex.split(line)).stderr.strip().splitlines()[-1] == f"See: discreet help {section}"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("questions.all.sql", "questions"), ("--max-rows", "max_rows"), ("max_rows", "max_rows"), ("epsilon", "epsilon")],
+)
+def test_a_parameter_is_explained_by_its_page_however_it_is_written(name: str, parameter: str) -> None:
+    assert BadParameter(name, "1", "wrong", "leave it out").see == PARAMETER_PAGES[parameter]
 
 
 def test_no_error_of_a_parameter_names_a_page_about_something_else() -> None:
