@@ -73,6 +73,13 @@ def test_a_column_that_has_bounds_and_is_grouped_by_its_values_is_not_clipped() 
     assert [round(row["n"]["value"]) for row in answer.to_dicts()] == [4, 1]
 
 
+def test_a_column_without_bounds_is_not_clipped() -> None:
+    rows = pd.DataFrame({"id": range(3), "day": [date(2020, 1, 1 + i) for i in range(3)]})
+    session = connect(rows, name="people", unit="id", unique=True, epsilon=10)
+    query = "SELECT MONTH(day) AS part, COUNT(*) AS n FROM people GROUP BY MONTH(day)"
+    assert "clipped to" not in session.quote(query, epsilon=1).explanation
+
+
 def test_a_plain_column_is_not_clipped_and_nothing_is_said() -> None:
     answer = open_people(keys={"sex": ("f", "m")}).ask("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex", epsilon=10)
     assert "outside" not in answer.explanation
