@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.events import DiscreteLaplaceEvent, GaussianEvent
+from discreet.ledger.account import Receipt
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
 from discreet.query.answer import ExactTotals, Keys, release
 from discreet.query.calibrate import Measurement
 from discreet.query.contribution import BoundedQuery
 from discreet.query.estimates import Noise
-from discreet.query.receipt import Receipt
 from discreet.query.statistics import Statistic
 from discreet.units import Sensitivity
 

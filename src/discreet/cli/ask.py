@@ -82,7 +82,7 @@ def ask(
     """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
     from json import dumps
 
-    from discreet.cli.query import QueryArguments
+    from discreet.cli.options import QueryArguments
 
     if json and csv:
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")

@@ -39,7 +39,7 @@ def quote(
     json: Json = False,
 ) -> None:
     """Show the cost of a query, in every currency, and the accuracy of its answer. No row is read, nothing is charged."""
-    from discreet.cli.query import QueryArguments
+    from discreet.cli.options import QueryArguments
 
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,

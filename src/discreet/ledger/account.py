@@ -24,7 +24,6 @@ from discreet.accounting.currencies import (
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
-from discreet.query.receipt import Receipt
 
 MAX_NAME_LENGTH = 200
 
@@ -201,6 +200,21 @@ class CachedAnswer:
     entry: int  # of its debit
     id: str
     answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a measurement was paid for. Only an account makes one, and `release` asks for it before it draws noise."""
+
+    entry: int
+    event: Composition
+    remaining: Fraction | None = None  # in the account's currency, right after this entry
+
+    def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
+        """Return one receipt for each measurement of a workload that was paid for as one."""
+        if compose(*events) != self.event:
+            raise AssertionError("this receipt is for another workload")
+        return tuple(replace(self, event=event) for event in events)
 
 
 class Account(Protocol):

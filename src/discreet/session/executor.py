@@ -26,7 +26,7 @@ import msgspec
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
-from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, steps_unpaid_error
+from discreet.ledger.account import Account, CachedAnswer, Receipt, state_in_epsilon, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
@@ -34,7 +34,6 @@ from discreet.query.answer import Answer, IntervalOptions, complete_answer, meas
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.receipt import Receipt
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
 from discreet.sql import histogram, totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
