@@ -484,13 +484,13 @@ def complete_answer(answer: Answer, measurement: Measurement) -> Answer:
     The noise decides the latter, for the columns whose one statistic is their estimate: counts, sums, cells of histograms.
     Both are not recorded, because the measurement is at hand whenever an answer is.
     """
-    bounded, confidence = measurement.bounded, answer.confidence
-    alone = measurement.statistic_noise(confidence)
+    bounded, intervals = measurement.bounded, answer.intervals
+    alone = measurement.statistic_noise(intervals.confidence)
     together = replace(alone, joint_intervals=_count_intervals(bounded, len(answer.rows)))
     margins: list[Fraction | None] = []
     for (name, aggregate), statistics in zip(bounded.query.aggregates, bounded.statistics_by_column, strict=True):
-        margin = Fraction(0) if answer.simultaneous else None
-        if not answer.simultaneous and not aggregate.depends_on_size:
+        margin = Fraction(0) if intervals.simultaneous else None
+        if not intervals.simultaneous and not aggregate.depends_on_size:
             [statistic] = statistics
             margin = (together.error(statistic) - alone.error(statistic)) * statistic.step_size(bounded.table)
         margins += [margin] * len(aggregate.columns(name, bounded.table, bounded.max_groups))
@@ -503,7 +503,7 @@ def measures_jointly(measurement: Measurement) -> bool:
     intervals of some shown column cannot be widened afterwards."""
     query = measurement.bounded.query
     shown = [aggregate for name, aggregate in query.aggregates if name not in query.view.hidden]
-    return query.selects_by_noise and any(aggregate.depends_on_size for aggregate in shown)
+    return any(aggregate.depends_on_size for aggregate in shown) and query.selects_by_noise
 
 
 def explain_threshold(selection: Threshold, confidence: float) -> str:

@@ -237,7 +237,8 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
         change = f"Replacing one {unit} can change {groups}, each of which loses at most {rows} and gains at most {rows}"
     else:
         change = f"Replacing one {unit} can remove {rows} and add {rows}"
-    clipped = _list_bounds(bounded)
+    values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
+    clipped = [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in values]
     kind = "bounds" if bounded.table.discovered else "declared bounds"
     change += f"; values are clipped to their {kind}: {', '.join(clipped)}." if clipped else "."
     outside = explain_outside(bounded)
@@ -246,12 +247,6 @@ def explain_sensitivity(bounded: BoundedQuery) -> str:
     limits.append(f"{rows} per {unit}{' and group' if bounded.query.groups else ''}")
     explained = f"{change} Limits: {', '.join(limits)}." if bounded.table.unit_columns else f"{change} {ROW_UNIT_NOTE}"
     return f"{explained} {ADJUSTED_POLICY_NOTE}" if bounded.table.adjusted_after_looking else explained
-
-
-def _list_bounds(bounded: BoundedQuery) -> list[str]:
-    """Return the expressions that the columns are computed from, each with the bounds that it is clipped to."""
-    values = dict.fromkeys(value for _, one in bounded.query.aggregates for value in one.values_with_bounds())
-    return [f"{shorten(format_value(value))} to {format_bounds(value, bounded)}" for value in values]
 
 
 def explain_outside(bounded: BoundedQuery) -> str:

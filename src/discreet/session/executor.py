@@ -202,8 +202,14 @@ class Executor:
         return self.execute(job, options, intervals)
 
     def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
-        """Reserve, run, record; or return what was recorded for the same job."""
-        self.check_source()
+        """Reserve, run, record; or return what was recorded for the same job.
+
+        A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
+        about them; asked again and again, bisection would find a person.
+        """
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
         try:
             paid = self.account.reserve(
                 job.event,
@@ -253,13 +259,6 @@ class Executor:
             self.account.check(compose(*(each.event for each in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
             raise self._suggest_epsilon(refused, unpaid[0]) from None
-
-    def check_source(self) -> None:
-        """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
-        about them; asked again and again, bisection would find a person."""
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         digest = hash_measurement(self._make_job(measurement, options, depends_on).spec)
