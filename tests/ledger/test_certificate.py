@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
-from discreet.ledger.account import Receipt
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.entries import encode_answer, hash_measurement
 from discreet.ledger.keys import default_key_path, load_key

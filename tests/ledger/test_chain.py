@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import codec
-from discreet.accounting.currencies import Pure
+from discreet.accounting.currencies import Pure, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable
 from discreet.events import Claim, GaussianEvent, compose, repeat
 from discreet.ledger import open_ledger
-from discreet.ledger.account import Account, CachedAnswer, Receipt
+from discreet.ledger.account import Account, CachedAnswer
 from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import Debit

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
-from discreet.ledger.account import Receipt
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
 from discreet.query.answer import Answer, ExactTotals, release

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from discreet import connect
+from discreet.accounting.currencies import Receipt
 from discreet.errors import QueryRefused
-from discreet.ledger.account import Receipt
 from discreet.query import ast, estimates
 from discreet.query.aggregates import Correlation, Covariance
 from discreet.query.answer import Answer, ExactTotals, release

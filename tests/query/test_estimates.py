@@ -14,7 +14,7 @@ import pytest
 
 from discreet import connect
 from discreet._numbers import MAX_CONFIDENCE, MIN_CONFIDENCE, check_confidence, read_decimal
-from discreet.ledger.account import Receipt
+from discreet.accounting.currencies import Receipt
 from discreet.query import estimates
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.estimates import Average, Estimate

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
-from discreet.ledger.account import Receipt
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.estimates import Estimate
 from discreet.query.postprocess import apportion, project_to_total

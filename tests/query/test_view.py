@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from discreet import col, connect, count, select
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter, QueryRefused
 from discreet.events import Composition
-from discreet.ledger.account import Receipt
 from discreet.ledger.keys import load_key
 from discreet.query import answer as answers
 from discreet.query import ast, parser, record

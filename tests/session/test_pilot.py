@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from discreet._numbers import Number, to_rational
-from discreet.accounting.currencies import Pure, Rdp, Zcdp
+from discreet.accounting.currencies import Pure, Rdp, Receipt, Zcdp
 from discreet.accounting.zcdp import zcdp
 from discreet.errors import BadParameter, BudgetExceeded, QueryRefused
 from discreet.events import Composition
-from discreet.ledger.account import Receipt
 from discreet.ledger.memory import MemoryAccount
 from discreet.session.session import Session
 from discreet.testing import seeded_bits

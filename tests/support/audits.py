@@ -22,10 +22,10 @@ from discreet import (
     audit,
     connect,
 )
+from discreet.accounting.currencies import Receipt
 from discreet.auditor import Finding
 from discreet.auditor.claims import Claim
 from discreet.auditor.targets import SampledMechanism, Target
-from discreet.ledger.account import Receipt
 from discreet.noise import SYSTEM, Bits, selection
 from discreet.query.answer import ExactTotals, release
 from discreet.session.session import Session

@@ -5,10 +5,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.accounting.currencies import Currency, Pure
+from discreet.accounting.currencies import Currency, Pure, Receipt
 from discreet.events import DiscreteLaplaceEvent, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.account import Receipt
 from discreet.ledger.certificate import make_certificate
 from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of, to_canonical_json

@@ -3,9 +3,9 @@
 from fractions import Fraction
 from pathlib import Path
 
+from discreet.accounting.currencies import Receipt
 from discreet.events import Claim, compose
 from discreet.ledger import open_ledger
-from discreet.ledger.account import Receipt
 from discreet.ledger.chain import Ledger
 from discreet.ledger.quarantine import FailureKind
 

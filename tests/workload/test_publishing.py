@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.engines.base import OutOfResources
 from discreet.errors import BadParameter, BudgetExceeded, EngineFailed
 from discreet.events import compose
 from discreet.ledger import open_ledger
-from discreet.ledger.account import Receipt
 from discreet.ledger.check import check_ledger
 from discreet.ledger.entries import AnswerRecorded, Debit
 from discreet.ledger.keys import default_key_path, load_key

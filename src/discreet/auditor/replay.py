@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.accounting.currencies import Receipt
 from discreet.events import DiscreteLaplaceEvent, GaussianEvent
-from discreet.ledger.account import Receipt
 from discreet.mechanisms import Gaussian, Laplace, Threshold
 from discreet.noise import Bits
 from discreet.query.answer import ExactTotals, Keys, release

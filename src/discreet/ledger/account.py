@@ -17,6 +17,7 @@ from discreet.accounting.currencies import (
     MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
+    Receipt,
     create_budget,
     round_up,
     smallest_epsilon,
@@ -200,21 +201,6 @@ class CachedAnswer:
     entry: int  # of its debit
     id: str
     answer: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Proof that a measurement was paid for. Only an account makes one, and `release` asks for it before it draws noise."""
-
-    entry: int
-    event: Composition
-    remaining: Fraction | None = None  # in the account's currency, right after this entry
-
-    def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
-        """Return one receipt for each measurement of a workload that was paid for as one."""
-        if compose(*events) != self.event:
-            raise AssertionError("this receipt is for another workload")
-        return tuple(replace(self, event=event) for event in events)
 
 
 class Account(Protocol):

@@ -15,10 +15,10 @@ import msgspec
 
 from discreet import codec
 from discreet._numbers import Number
-from discreet.accounting.currencies import Currency, Filter
+from discreet.accounting.currencies import Currency, Filter, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
-from discreet.ledger.account import AccountState, CachedAnswer, Receipt, id_taken_error, validate_name
+from discreet.ledger.account import AccountState, CachedAnswer, id_taken_error, validate_name
 from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, FailureRecorded, QuarantineLifted
 from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
 from discreet.ledger.store import Store, Transaction, decode_stored, read_account

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discreet import formats
 from discreet._numbers import Number, check_confidence, check_int, format_down
 from discreet.accounting.cost import Cost
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.events import Composition, ThresholdEvent
 from discreet.mechanisms import Threshold
@@ -36,9 +37,6 @@ from discreet.query.statistics import CellCounts
 from discreet.query.validate import INTERVAL_SUFFIXES
 from discreet.query.view import select_rows
 from discreet.vega import Chart
-
-if TYPE_CHECKING:
-    from discreet.ledger.account import Receipt
 
 Keys: TypeAlias = tuple[Key, ...]
 Ints: TypeAlias = NDArray[np.int64]
@@ -439,7 +437,7 @@ class Answer:
 def release(
     measurement: Measurement,
     exact: ExactTotals,
-    receipt: "Receipt",
+    receipt: Receipt,
     *,
     confidence: float = 0.95,
     simultaneous: bool = False,

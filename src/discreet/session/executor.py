@@ -23,10 +23,11 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from discreet.accounting.currencies import Receipt
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
-from discreet.ledger.account import Account, CachedAnswer, Receipt, state_in_epsilon, steps_unpaid_error
+from discreet.ledger.account import Account, CachedAnswer, state_in_epsilon, steps_unpaid_error
 from discreet.ledger.entries import encode_answer, hash_measurement, privacy_unit_of
 from discreet.ledger.quarantine import FailureKind, MemoryQuarantine, Quarantine
 from discreet.noise import SYSTEM, Bits
