@@ -78,7 +78,7 @@ PRINTED = (
     "half-width", "confidence", "simultaneous", "clipping", "clipped", "clipped statistic", "bounds", "privacy unit", "unit",
     "neighbours", "budget", "spent", "remaining", "account", "ledger", "entry", "cost", "debit", "charged", "certificate",
     "quote", "answer", "estimate", "group", "keys", "policy", "contribution bounds", "sensitivity", "post-processing",
-    "quarantine", "privacy loss",
+    "quarantine", "privacy loss", "privacy losses", "DP", "PLD", "alpha", "α",
 )  # fmt: skip
 """Words that answers, quotes, budgets and guarantees print, in the spellings that a reader types."""
 

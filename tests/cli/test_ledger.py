@@ -46,7 +46,12 @@ def test_exit_codes(folder: Path) -> None:
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "gold").returncode == 2
     assert run("ledger", "open", folder / "l", "--account", "x", "--epsilon", 1, "--currency", "zcdp").returncode == 2
     (folder / "text").write_text("no ledger\n" * 1000)
-    assert run("budget", folder / "text").returncode == 4
+    assert run("budget", folder / "text").returncode == 4, "a wrong name, and no ledger whose checks fail"
+    assert run("ledger", "check", folder / "text").returncode == 4
+    damaged = bytearray((folder / "l").read_bytes())
+    damaged[16:100] = bytes(84)  # what follows SQLite's signature
+    (folder / "damaged").write_bytes(damaged)
+    assert run("budget", folder / "damaged").returncode == 1, "it says that it is a ledger, and cannot be read"
     ledger = open_ledger(folder / "l")
     with ledger.store.write_transaction() as transaction:
         transaction.run("UPDATE discreet_accounts SET spent = '0'", ())

@@ -10,6 +10,7 @@ import pytest
 
 from discreet import connect
 from discreet.query import aggregates, ast
+from discreet.query.builder import col, count, select
 from discreet.query.contribution import BoundedQuery, bound_contributions
 from discreet.query.parser import parse_sql
 from discreet.query.schema import Column, Kind, Table
@@ -224,6 +225,29 @@ def test_a_histogram_names_the_range_that_it_counts() -> None:
     assert "A histogram of `age` counts what lies in [20, 49]; other rows are in no cell." in answer.explanation
     assert "in no cell" in answer.plot().spec["description"]
     assert [round(cell.value) for _, row in answer.rows for cell in row] == [1, 2]
+
+
+def test_keys_that_are_chosen_are_not_the_first_and_last_group() -> None:
+    query = select(n=count()).group_by(part=col("age") // 10, keys={"part": [2, 3]})
+    assert "the groups that these bounds fall into also hold" in open_people().quote(query, epsilon=1).explanation
+
+
+def test_two_groups_of_one_column_are_explained_once() -> None:
+    query = "SELECT COUNT(*) AS n FROM people GROUP BY age // 10, age // 20"
+    assert open_people().quote(query, epsilon=1).explanation.count("`age` is clipped") == 1
+
+
+def test_a_column_that_has_bounds_and_is_grouped_by_its_values_is_not_clipped() -> None:
+    answer = open_people(keys={"age": (5, 25)}).ask("SELECT age, COUNT(*) AS n FROM people GROUP BY age", epsilon=1000)
+    assert answer.outside_note == ""
+    assert [round(row["n"]["value"]) for row in answer.to_dicts()] == [4, 1]
+
+
+def test_a_column_without_bounds_is_not_clipped() -> None:
+    rows = pd.DataFrame({"id": range(3), "day": [date(2020, 1, 1 + i) for i in range(3)]})
+    session = connect(rows, name="people", unit="id", unique=True, epsilon=10)
+    query = "SELECT MONTH(day) AS part, COUNT(*) AS n FROM people GROUP BY MONTH(day)"
+    assert "clipped to" not in session.quote(query, epsilon=1).explanation
 
 
 def test_a_plain_column_is_not_clipped_and_nothing_is_said() -> None:

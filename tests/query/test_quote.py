@@ -47,8 +47,11 @@ def test_the_price_object_is_the_one_of_every_edge() -> None:
     asked = session(delta=1e-6)
     quoted, answered, budget = asked.quote(BY_DEPARTMENT, epsilon=1), asked.ask(BY_DEPARTMENT, epsilon=1), asked.budget
     assert answered.cost is not None
-    for price in (quoted.cost.to_dict(), answered.cost.to_dict(), budget.to_dict()):
-        assert list(price)[:5] == ["epsilon", "delta", "currency", "amount", "remaining"]
+    keys = ["epsilon", "delta", "currency", "amount", "remaining"]
+    assert list(budget.to_dict()) == [*keys, "limit"]
+    assert list(budget.to_dict()["limit"]) == ["epsilon", "amount"]
+    for price in (quoted.cost.to_dict(), answered.cost.to_dict(), {name: budget.to_dict()[name] for name in keys}):
+        assert list(price) == keys
         assert list(price["epsilon"]) == ["lower", "upper"]
     assert quoted.cost.to_dict() | {"remaining": 0} == answered.cost.to_dict() | {"remaining": 0}
     assert json.loads(quoted.to_json()) == quoted.to_dict()
