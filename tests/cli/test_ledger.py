@@ -8,7 +8,7 @@ import pytest
 
 from discreet.accounting.currencies import Zcdp
 from discreet.ledger import open_ledger
-from discreet.query.currency_advice import explain_currency
+from discreet.query.quote import explain_currency
 from tests.support import ledger_locations
 from tests.support.console import run
 from tests.support.small_ledger import make_small_ledger

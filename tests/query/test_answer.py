@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting.currencies import Receipt
 from discreet.errors import BadParameter
 from discreet.mechanisms import Laplace
 from discreet.noise import Bits
 from discreet.query.answer import Answer, ExactTotals, release
 from discreet.query.calibrate import Measurement
-from discreet.query.receipt import Receipt
 from discreet.testing import seeded_bits
 from tests.support.people import BY_DEPARTMENT, EVERYTHING, session
 

@@ -19,8 +19,8 @@ from discreet.mechanisms import Gaussian, Laplace
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.testing import seeded_bits
 from discreet.workload import WorkloadPlan, WorkloadQuery, plan_workload, publish
-from discreet.workload.execution import execute_plan
 from discreet.workload.guarantee import format_guarantee
+from discreet.workload.publishing import execute_plan
 from tests.support.people import people
 from tests.support.workloads import make_workload
 

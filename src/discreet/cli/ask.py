@@ -24,6 +24,7 @@ from discreet.cli.options import (
     NonNegative,
     Pilot,
     Plot,
+    QueryArguments,
     Simultaneous,
     Size,
     Spreadsheet,
@@ -81,8 +82,6 @@ def ask(
 ) -> None:
     """Run a query on a table about people and print a differentially private answer, with error bars and its cost."""
     from json import dumps
-
-    from discreet.cli.query import QueryArguments
 
     if json and csv:
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")

@@ -37,7 +37,7 @@ def ledger_open(
     from discreet.accounting.currencies import parse_currency
     from discreet.ledger import open_ledger
     from discreet.ledger.account import AccountState, warn_of_unrelated
-    from discreet.query.currency_advice import explain_currency
+    from discreet.query.quote import explain_currency
 
     kept = None if currency is None else parse_currency(currency)
     guarantee = parse_number(epsilon, "epsilon"), parse_number(delta, "delta")

@@ -17,6 +17,7 @@ from discreet.accounting.currencies import (
     MAX_DENOMINATOR_BITS,
     Currency,
     Filter,
+    Receipt,
     create_budget,
     round_up,
     smallest_epsilon,
@@ -24,7 +25,6 @@ from discreet.accounting.currencies import (
 from discreet.errors import DELTA_CURRENCY, BadParameter, BudgetExceeded
 from discreet.events import Composition, Event, compose
 from discreet.ledger.quarantine import Quarantine
-from discreet.query.receipt import Receipt
 
 MAX_NAME_LENGTH = 200
 

@@ -5,11 +5,10 @@ from typing import Any
 from uuid import uuid4
 
 from discreet._numbers import Number, read_decimal, to_rational
-from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, create_budget
+from discreet.accounting.currencies import MAX_DENOMINATOR_BITS, Filter, Receipt, create_budget
 from discreet.errors import BadParameter
 from discreet.events import Composition
 from discreet.ledger.account import CachedAnswer, IdTaken, compute_charge, require_same_unit
-from discreet.query.receipt import Receipt
 
 __all__ = ["MemoryAccount", "create_budget"]
 

@@ -236,6 +236,33 @@ def refuse_node(node: exp.Expr, hint: str) -> QueryRefused:
     return make_refusal(node, f"`{written}` is not supported", instead or hint)
 
 
+def refuse_value(node: exp.Expr) -> QueryRefused:
+    """Return the refusal of what stands where a number is expected: a date, an aggregate, or what is not supported."""
+    match node:
+        case exp.TimestampTrunc():
+            return make_refusal(
+                node,
+                f"`{quote_node(node)}` is a date, where a number is expected",
+                "group by it, count its distinct values, or compare it with a date",
+            )
+        case exp.Cast(this=exp.Literal()):
+            return make_refusal(node, f"`{quote_node(node)}` stands where a column or a number is expected", DATE_HINT)
+        case exp.AggFunc():
+            return make_refusal(
+                node,
+                f"The aggregate `{quote_node(node)}` stands inside of an expression",
+                "ask for the aggregate alone, and compute with the answer: post-processing is free",
+            )
+    return refuse_node(node, VALUES_HINT)
+
+
+def refuse_condition(node: exp.Expr) -> QueryRefused:
+    """Return the refusal of what stands where a condition is expected: a constant, or what is not supported."""
+    if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+        return make_refusal(node, f"`{quote_node(node)}` is not a condition", "compare a column with it: column = …")
+    return refuse_node(node, CONDITIONS_HINT)
+
+
 def quote_node(node: exp.Expr) -> str:
     """Return what was written: a name, a constant, the name of a function, or a sign."""
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):

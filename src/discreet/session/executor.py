@@ -26,7 +26,7 @@ import msgspec
 
 from discreet._numbers import format_up, to_rational
 from discreet.accounting.cost import SHOWN_DIGITS
-from discreet.accounting.currencies import smallest_epsilon
+from discreet.accounting.currencies import Receipt, smallest_epsilon
 from discreet.engines.base import Engine, OutOfResources, about, owner_log
 from discreet.errors import BadParameter, BudgetExceeded, DiscreetError, EngineFailed
 from discreet.events import Composition, compose
@@ -39,7 +39,6 @@ from discreet.query.answer import Answer, IntervalOptions, complete_answer, meas
 from discreet.query.ast import WHOLE_ANSWER
 from discreet.query.calibrate import Calibrator, Measurement
 from discreet.query.contribution import BoundedQuery
-from discreet.query.receipt import Receipt
 from discreet.query.record import LedgerReference, from_record, measurement_spec, to_record
 from discreet.query.schema import DEFAULT_SALT
 from discreet.sql import histogram, totals  # noqa: F401 - for engines: once a query is paid, nothing is imported
@@ -208,8 +207,14 @@ class Executor:
         return self.execute(job, options, intervals)
 
     def execute(self, job: Job, options: RunOptions, intervals: IntervalOptions) -> Execution:
-        """Reserve, run, record; or return what was recorded for the same job."""
-        self.check_source()
+        """Reserve, run, record; or return what was recorded for the same job.
+
+        A source on which a query failed is refused before anything is paid. A failure that came from the rows is one bit
+        about them; asked again and again, bisection would find a person.
+        """
+        for origin in self.engine.origins:
+            self.unrecorded.check(origin)
+            self.quarantine.check(origin)
         try:
             paid = self.account.reserve(
                 job.event,
@@ -261,13 +266,6 @@ class Executor:
             self.account.check(compose(*(each.event for each in (*unpaid, *([] if rest is None else [rest])))))
         except BudgetExceeded as refused:
             raise self._suggest_epsilon(refused, unpaid[0]) from None
-
-    def check_source(self) -> None:
-        """Refuse a source on which a query failed, before anything is paid. A failure that came from the rows is one bit
-        about them; asked again and again, bisection would find a person."""
-        for origin in self.engine.origins:
-            self.unrecorded.check(origin)
-            self.quarantine.check(origin)
 
     def _is_paid(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> bool:
         job = self._make_job(measurement, options, depends_on)

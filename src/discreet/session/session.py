@@ -140,7 +140,7 @@ class Session:
         return Remaining.of([(self.account.budget, self.delta)])
 
     def _list_lines(self) -> list[str]:
-        from discreet.query.currency_advice import explain_currency
+        from discreet.query.quote import explain_currency
 
         table, unit = self.table, self.table.unit
         groups, rows = count_things(table.max_groups, "group"), count_things(table.max_rows, "row")

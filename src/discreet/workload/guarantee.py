@@ -6,8 +6,10 @@ One figure for one thing: ε and δ are rounded up to three digits once, as ever
 is computed from these. So a reader who computes e^ε gets the number that is printed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet._numbers import ceil_digits, format_down, format_up, to_rational
 from discreet.accounting.basic import Point
@@ -15,15 +17,17 @@ from discreet.accounting.cost import SHOWN_DIGITS, format_at
 from discreet.accounting.elementary import exp_bounds
 from discreet.accounting.textbook import group_privacy
 from discreet.formats import format_interval
-from discreet.query.answer import clips_values, explain_sensitivity
 from discreet.query.ast import format_view, to_sql
 from discreet.query.calibrate import explain_raised_epsilon
+from discreet.query.contribution import clips_values, explain_sensitivity
 from discreet.query.schema import ROW_UNIT_NOTE
 from discreet.query.series import has_histogram
 from discreet.text import escape_markdown, format_markdown_code
 from discreet.units import Neighbours
-from discreet.workload.execution import WorkloadAnswers
 from discreet.workload.planning import WorkloadPlan
+
+if TYPE_CHECKING:
+    from discreet.workload.publishing import WorkloadAnswers
 
 MAX_SHOWN_EPSILON = 600
 """Above this ε the factor e^ε is not written out."""
