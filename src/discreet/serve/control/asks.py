@@ -49,7 +49,7 @@ class Asks(Part):
 
         Raises:
             KeyTaken: if the person used the key for another measurement.
-            TooManyWaiting: if the person has `waiting_limit` asks on the way.
+            TooManyWaiting: if the person has `waiting_limit` asks that wait for a worker, or for approval if this one does.
             DayLimitReached: if the ask, unless it needs approval anyway, exceeds ε per day.
             StateChanged: if it is `answered` and its family has no such answer.
         """
@@ -68,7 +68,11 @@ class Asks(Part):
                 ask.answer is None or _find_answered(transaction, ask.root, ask.measurement) is None
             ):
                 raise StateChanged("A new ask", "not answered in its family", ask.state)
-            if waiting_limit is not None and _count_waiting(transaction, ask.person) >= waiting_limit:
+            if (
+                waiting_limit is not None
+                and ask.state is not AskState.ANSWERED
+                and _count_waiting(transaction, ask.person, ask.state) >= waiting_limit
+            ):
                 raise TooManyWaiting(waiting_limit)
             if epsilon_per_day is not None and ask.state is not AskState.APPROVAL:
                 spent = _spent_today(transaction, ask.person, ask.table, ask.accepted_at)
@@ -253,9 +257,9 @@ def insert_job(transaction: Transaction, job: Job, person: str | None) -> None:
     transaction.topics.add(JOBS)
 
 
-def _count_waiting(transaction: Transaction, person: str) -> int:
+def _count_waiting(transaction: Transaction, person: str, state: AskState = AskState.WAITING) -> int:
     sql = "SELECT COUNT(*) FROM control_asks WHERE person = ? AND state = ?"
-    return int(transaction.run(sql, person, AskState.WAITING).fetchone()[0])
+    return int(transaction.run(sql, person, state).fetchone()[0])
 
 
 def _spent_today(transaction: Transaction, person: str, table: str, now: float) -> Fraction:
