@@ -161,7 +161,7 @@ class Asks(Part):
         return changed
 
     def _close(self, transaction: Transaction, ask: Ask) -> None:
-        """Remove the job that nobody has claimed, and close the request that nobody has decided."""
+        """Remove the job if no worker has claimed it, and close the request if no steward has decided it."""
         # A job that is locked is being claimed; its claim waits for this ask and then sees that it has ended.
         sql = "SELECT id FROM control_jobs WHERE subject = ? AND kind = 'ask' AND state = ?{skip}"
         for row in transaction.run(sql, ask.id, JobState.QUEUED).fetchall():

@@ -60,7 +60,7 @@ class Hub:
             return self.count(topic)
 
     def forget(self, topic: str | None) -> None:
-        """Stop counting a topic that nobody else counts."""
+        """Stop counting a topic, unless it has another waiter."""
         with self.condition:
             if topic is not None:
                 self._waiters[topic] -= 1
