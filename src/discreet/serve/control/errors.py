@@ -1,0 +1,66 @@
+"""What can go wrong with the control database. Each error says what is wrong and what to do."""
+
+from discreet.errors import DiscreetError
+
+
+class ControlUnavailable(DiscreetError):
+    """The control database cannot be opened, read or written. Nothing was changed."""
+
+    see = "docs/serve.md#the-control-database"
+
+    def __init__(self, where: str, reason: str, hint: str) -> None:
+        self.where, self.reason, self.hint = where, reason, hint
+        super().__init__(f"control database {where}: {reason}. {hint[:1].upper()}{hint[1:]}.")
+
+
+class KeyTaken(DiscreetError):
+    """The asker used this idempotency key for another measurement. Nothing was changed."""
+
+    see = "docs/asking.md#asking-again"
+
+    def __init__(self, key: str, ask: str) -> None:
+        self.key, self.ask = key, ask
+        super().__init__(f"The id {key!r} belongs to another query. Use a new id, or ask the same query again.")
+
+
+class StateChanged(DiscreetError):
+    """An ask is not in the state that a change starts from: another process was first, or the ask has ended."""
+
+    see = "docs/serve.md#states-of-an-ask"
+
+    def __init__(self, subject: str, found: str, wanted: str) -> None:
+        self.subject, self.found, self.wanted = subject, found, wanted
+        super().__init__(f"{subject} is {found!r} and cannot become {wanted!r}. Read its state again.")
+
+
+class TooManyWaiting(DiscreetError):
+    """A person has as many asks waiting as the service allows. Nothing was charged."""
+
+    see = "docs/serve.md#limits"
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(f"You have {limit} asks waiting, which is the limit. Wait for an answer, or withdraw an ask.")
+
+
+class DayLimitReached(DiscreetError):
+    """An ask would exceed the ε that may be asked in a day without approval. Nothing was charged."""
+
+    see = "docs/serve.md#rules"
+
+    def __init__(self, limit: str, spent: str) -> None:
+        self.limit, self.spent = limit, spent
+        super().__init__(
+            f"The rules allow ε = {limit} a day without approval, and ε = {spent} was asked today. Ask for less, or "
+            "request approval."
+        )
+
+
+class TrailBroken(DiscreetError):
+    """The audit trail was changed after it was written. `number` is the first line that is wrong."""
+
+    see = "docs/serve.md#the-audit-trail"
+
+    def __init__(self, number: int, problem: str) -> None:
+        self.number, self.problem = number, problem
+        super().__init__(f"Line {number} of the audit trail: {problem}. Restore the control database from a backup.")

@@ -1,0 +1,217 @@
+"""The queue of jobs, with leases.
+
+A worker claims the oldest job that is free: queued, or leased to a worker whose lease has ended. It renews the lease while
+it works, and finishes the job. A worker that was killed loses its jobs when their leases end; the worker that claims one
+again may run it a second time, which is free because the ledger continues a debit by its id. A worker whose lease was
+taken over cannot finish, fail, renew or release the job: those return False, and nothing is changed.
+
+An ask runs while its job is leased: claiming moves it from `waiting` to `running`, finishing moves it to its final state, in
+the same transaction. One person has at most `per_person` asks running, so no analyst holds the others up.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from discreet.serve.control.asks import Asks, _find_ask, insert_job
+from discreet.serve.control.base import decode, encode, new_id
+from discreet.serve.control.database import Transaction
+from discreet.serve.control.model import AskState, Job, JobState
+from discreet.serve.control.waiting import JOBS, Subscription, ask_topic
+
+LEASE_SECONDS = 30.0
+
+
+class Queue(Asks):
+    """The part of `Control` about jobs."""
+
+    def enqueue(
+        self,
+        kind: str,
+        subject: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        person: str | None = None,
+        by: str | None = None,
+    ) -> Job:
+        """Put a job into the queue. Asks are queued by `add_ask` and by approval."""
+        job = Job(
+            id=new_id(), kind=kind, subject=subject, payload=payload or {}, state=JobState.QUEUED, created=self._clock()
+        )
+        with self._write() as transaction:
+            insert_job(transaction, job, person)
+            self._record(transaction, by, f"enqueue {kind}", subject)
+        return job
+
+    def claim(
+        self,
+        worker: str,
+        now: float | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        kinds: Iterable[str] | None = None,
+        *,
+        per_person: int | None = 1,
+    ) -> Job | None:
+        """Lease the oldest free job to a worker; None if there is none.
+
+        `per_person` is how many asks of one person run at once; None sets no limit.
+        """
+        now = self._clock() if now is None else now
+        wanted = None if kinds is None else tuple(kinds)
+        with self._write(durable=False) as transaction:
+            passed_over: list[str] = []  # people who have enough running
+            while (found := _find_free(transaction, now, wanted, passed_over, per_person)) is not None:
+                job, person = found
+                if job.kind == "ask" and person is not None and per_person is not None:
+                    is_free = transaction.try_lock(f"running asks of {person}")
+                    if not is_free or _count_running(transaction, person, now) >= per_person:
+                        passed_over.append(person)
+                        continue
+                if job.kind == "ask" and not self._start(transaction, job):
+                    continue
+                leased = msgspec.structs.replace(
+                    job, state=JobState.LEASED, worker=worker, lease_until=now + lease_seconds, attempts=job.attempts + 1
+                )
+                _save(transaction, leased)
+                return leased
+        return None
+
+    def _start(self, transaction: Transaction, job: Job) -> bool:
+        """Move the ask of a job to `running`. A job whose ask has ended is done; returns False."""
+        ask = _find_ask(transaction, "id = ?{lock}", job.subject)
+        if ask is None or ask.state.is_final or ask.state is AskState.APPROVAL:
+            _save(transaction, msgspec.structs.replace(job, state=JobState.DONE, lease_until=None))
+            return False
+        if ask.state is AskState.RUNNING:  # its worker is gone
+            self._change_state(transaction, ask.id, AskState.RUNNING, AskState.WAITING)
+        self._change_state(transaction, ask.id, AskState.WAITING, AskState.RUNNING)
+        return True
+
+    def renew(self, job: Job, now: float | None = None, lease_seconds: float = LEASE_SECONDS) -> bool:
+        """Prolong a lease. Returns False if another worker has the job."""
+        now = self._clock() if now is None else now
+        with self._write(durable=False) as transaction:
+            held = _find_held(transaction, job)
+            if held is not None:
+                _save(transaction, msgspec.structs.replace(held, lease_until=now + lease_seconds))
+        return held is not None
+
+    def finish(
+        self,
+        job: Job,
+        result: dict[str, Any] | None = None,
+        *,
+        to: AskState | None = None,
+        by: str | None = None,
+        **fields: Any,
+    ) -> bool:
+        """End a job. For an ask, `to` is its final state and `fields` are set with it, in the same transaction.
+
+        Returns:
+            False if another worker has the job, or it has ended; nothing was changed.
+        """
+        return self._end(job, to, by, fields, state=JobState.DONE, result=result)
+
+    def fail(
+        self,
+        job: Job,
+        error: dict[str, Any] | None = None,
+        *,
+        to: AskState | None = None,
+        by: str | None = None,
+        **fields: Any,
+    ) -> bool:
+        """End a job that failed; as `finish`."""
+        return self._end(job, to, by, fields, state=JobState.FAILED, error=error)
+
+    def release(self, job: Job) -> bool:
+        """Put a job back into the queue, where it keeps its place; its ask waits again. Returns as `finish`."""
+        with self._write() as transaction:
+            held = _find_held(transaction, job)
+            if held is None:
+                return False
+            _save(transaction, msgspec.structs.replace(held, state=JobState.QUEUED, worker=None, lease_until=None))
+            if job.kind == "ask":
+                self._change_state(transaction, job.subject, AskState.RUNNING, AskState.WAITING)
+            transaction.topics.add(JOBS)
+        return True
+
+    def _end(self, job: Job, to: AskState | None, by: str | None, fields: dict[str, Any], **ended: Any) -> bool:
+        with self._write() as transaction:
+            held = _find_held(transaction, job)
+            if held is None:
+                return False
+            _save(transaction, msgspec.structs.replace(held, lease_until=None, **ended))
+            if to is not None:
+                self._change_state(transaction, job.subject, AskState.RUNNING, to, by=by, **fields)
+            transaction.topics |= {JOBS, ask_topic(job.subject), job_topic(job.id)}
+        return True
+
+    def find_job(self, job: str) -> Job | None:
+        """Return the job with this id."""
+        return self._find(Job, "SELECT body FROM control_jobs WHERE id = ?", job)
+
+    def list_jobs(self, *, subject: str | None = None, state: JobState | None = None, limit: int = 50) -> tuple[Job, ...]:
+        """Return the newest jobs."""
+        return self._page(Job, "control_jobs", {"subject": subject, "state": state}, None, limit).items
+
+    def count_jobs(self) -> dict[JobState, int]:
+        """Return how many jobs are in each state."""
+        with self._read() as transaction:
+            rows = transaction.run("SELECT state, COUNT(*) FROM control_jobs GROUP BY state").fetchall()
+        return {JobState(state): int(count) for state, count in rows}
+
+    def subscribe(self, topic: str | None = None) -> Subscription:
+        """Wait for changes: of the queue (`JOBS`), of one ask (`ask_topic(id)`), or of anything. Close it after use."""
+        return self._database.subscribe(topic)
+
+
+def job_topic(job: str) -> str:
+    """Return the topic of one job.
+
+    >>> job_topic("9f86d081")
+    'job:9f86d081'
+    """
+    return f"job:{job}"
+
+
+def _find_free(
+    transaction: Transaction, now: float, kinds: tuple[str, ...] | None, passed_over: list[str], per_person: int | None
+) -> tuple[Job, str | None] | None:
+    """Return the oldest job that is free and of none of the people who are passed over, locked, with its person."""
+    where, values = "(j.state = ? OR (j.state = ? AND j.lease_until <= ?))", [JobState.QUEUED, JobState.LEASED, now]
+    if kinds is not None:
+        where += f" AND j.kind IN ({', '.join('?' * len(kinds))})" if kinds else " AND 1 = 0"
+        values += kinds
+    if passed_over:
+        where += f" AND (j.kind <> 'ask' OR j.person IS NULL OR j.person NOT IN ({', '.join('?' * len(passed_over))}))"
+        values += passed_over
+    if per_person is not None:
+        where += (
+            " AND (j.kind <> 'ask' OR j.person IS NULL OR (SELECT COUNT(*) FROM control_jobs r WHERE r.person = j.person "
+            "AND r.kind = 'ask' AND r.state = ? AND r.lease_until > ?) < ?)"
+        )
+        values += [JobState.LEASED, now, per_person]
+    sql = f"SELECT j.body, j.person FROM control_jobs j WHERE j.state IN ('queued', 'leased') AND {where} ORDER BY j.number"
+    row = transaction.run(f"{sql} LIMIT 1{{skip}}", *values).fetchone()
+    return None if row is None else (decode(Job, row[0]), row[1])
+
+
+def _count_running(transaction: Transaction, person: str, now: float) -> int:
+    sql = "SELECT COUNT(*) FROM control_jobs WHERE person = ? AND kind = 'ask' AND state = ? AND lease_until > ?"
+    return int(transaction.run(sql, person, JobState.LEASED, now).fetchone()[0])
+
+
+def _find_held(transaction: Transaction, job: Job) -> Job | None:
+    """Return a job as it is now, locked, if it is still leased by this claim. `attempts` tells one claim from the next."""
+    row = transaction.run("SELECT body FROM control_jobs WHERE id = ?{lock}", job.id).fetchone()
+    held = None if row is None else decode(Job, row[0])
+    if held is None or held.state is not JobState.LEASED:
+        return None
+    return held if (held.worker, held.attempts) == (job.worker, job.attempts) else None
+
+
+def _save(transaction: Transaction, job: Job) -> None:
+    sql = "UPDATE control_jobs SET state = ?, lease_until = ?, body = ? WHERE id = ?"
+    transaction.run(sql, job.state, job.lease_until, encode(job), job.id)

@@ -1,0 +1,208 @@
+"""Requests for approval, publications, proposals of policies, settings."""
+
+from typing import Any
+
+import msgspec
+
+from discreet.errors import BadParameter
+from discreet.serve.control.asks import Asks, _find_ask
+from discreet.serve.control.base import DEFAULT_PAGE, Page, Part, encode, find
+from discreet.serve.control.errors import StateChanged
+from discreet.serve.control.model import (
+    AskState,
+    Comment,
+    Proposal,
+    Publication,
+    PublicationState,
+    Request,
+    RequestState,
+)
+
+_UNDECIDED = (RequestState.OPEN, RequestState.RETURNED)
+
+
+class Requests(Asks):
+    """The part of `Control` about approval."""
+
+    def find_request(self, ask: str) -> Request | None:
+        """Return the request for the approval of an ask."""
+        return self._find(Request, "SELECT body FROM control_requests WHERE ask = ?", ask)
+
+    def list_requests(
+        self,
+        *,
+        state: RequestState | None = None,
+        person: str | None = None,
+        table: str | None = None,
+        cursor: str | None = None,
+        limit: int = DEFAULT_PAGE,
+    ) -> Page[Request]:
+        """Return the newest requests, those before the cursor."""
+        filters = {"state": state, "person": person, "table_name": table}
+        return self._page(Request, "control_requests", filters, cursor, limit)
+
+    def comment_request(self, ask: str, by: str, text: str, *, state: RequestState | None = None) -> Request:
+        """Add a comment. `state` `RETURNED` asks the analyst back, and `OPEN` answers that.
+
+        Raises:
+            StateChanged: if it was decided.
+        """
+        if state not in (None, *_UNDECIDED):
+            raise StateChanged(f"The request {ask}", "undecided", str(state))
+        with self._write() as transaction:
+            return self._change_request(transaction, ask, state, by, text)
+
+    def approve_request(self, ask: str, measurement: str, by: str, *, comment: str = "", **fields: Any) -> Request:
+        """Approve an ask: it waits for a worker from now on. `fields` of the ask are set with it, such as `release_at`.
+
+        The approval holds for the measurement that the steward saw: its hash contains the policy, so a policy that was
+        widened meanwhile does not slip in under an older approval.
+
+        Raises:
+            StateChanged: if it was decided or withdrawn, or the measurement is another.
+        """
+        with self._write() as transaction:
+            found = _find_ask(transaction, "id = ?{lock}", ask)
+            if found is None or found.measurement != measurement:
+                raise StateChanged(f"The request {ask}", "about another measurement", RequestState.APPROVED)
+            self._change_state(transaction, ask, AskState.APPROVAL, AskState.WAITING, **fields)
+            return self._change_request(transaction, ask, RequestState.APPROVED, by, comment)
+
+    def decline_request(self, ask: str, by: str, *, comment: str = "") -> Request:
+        """Decline an ask.
+
+        Raises:
+            StateChanged: if it was decided or withdrawn.
+        """
+        with self._write() as transaction:
+            self._change_state(transaction, ask, AskState.APPROVAL, AskState.DECLINED, reason=comment or None)
+            return self._change_request(transaction, ask, RequestState.DECLINED, by, comment)
+
+    def _change_request(self, transaction: Any, ask: str, state: RequestState | None, by: str, text: str) -> Request:
+        request = find(transaction, Request, "SELECT body FROM control_requests WHERE ask = ?{lock}", ask)
+        if request is None or request.state not in _UNDECIDED:
+            raise StateChanged(f"The request {ask}", "missing" if request is None else request.state, str(state))
+        comments = (*request.comments, Comment(by=by, at=self._clock(), text=text)) if text else request.comments
+        decided = by if state in (RequestState.APPROVED, RequestState.DECLINED) else request.decided_by
+        changed = msgspec.structs.replace(request, state=state or request.state, comments=comments, decided_by=decided)
+        sql = "UPDATE control_requests SET state = ?, body = ? WHERE ask = ?"
+        transaction.run(sql, changed.state, encode(changed), ask)
+        details = {"person": request.person, "table": request.table, "measurement": request.measurement}
+        self._record(transaction, by, f"request {state or 'comment'}", ask, **details)
+        return changed
+
+
+class Records(Part):
+    """The part of `Control` about publications, proposals and settings."""
+
+    def add_publication(self, publication: Publication, *, by: str | None = None) -> None:
+        """Add a publication."""
+        with self._write() as transaction:
+            transaction.run(
+                "INSERT INTO control_publications (id, table_name, state, body) VALUES (?, ?, ?, ?)",
+                publication.id, publication.table, publication.state, encode(publication),
+            )  # fmt: skip
+            self._record(transaction, by, "add publication", publication.id, table=publication.table)
+
+    def change_publication(
+        self, publication: str, from_state: PublicationState, to: PublicationState, *, by: str | None = None, **fields: Any
+    ) -> Publication:
+        """Move a publication from one state to another, or keep its state, and set fields of it.
+
+        Raises:
+            StateChanged: if it is in another state.
+        """
+        with self._write() as transaction:
+            sql = "SELECT body FROM control_publications WHERE id = ?{lock}"
+            found = find(transaction, Publication, sql, publication)
+            if found is None or found.state is not from_state:
+                raise StateChanged(f"The publication {publication}", "missing" if found is None else found.state, to)
+            changed = msgspec.structs.replace(found, state=to, **fields)
+            sql = "UPDATE control_publications SET state = ?, body = ? WHERE id = ?"
+            transaction.run(sql, to, encode(changed), publication)
+            self._record(transaction, by, "change publication", publication, before=from_state, after=to)
+        return changed
+
+    def find_publication(self, publication: str) -> Publication | None:
+        """Return the publication with this id."""
+        return self._find(Publication, "SELECT body FROM control_publications WHERE id = ?", publication)
+
+    def list_publications(
+        self,
+        *,
+        table: str | None = None,
+        state: PublicationState | None = None,
+        cursor: str | None = None,
+        limit: int = DEFAULT_PAGE,
+    ) -> Page[Publication]:
+        """Return the newest publications, those before the cursor."""
+        return self._page(Publication, "control_publications", {"table_name": table, "state": state}, cursor, limit)
+
+    def add_proposal(self, table: str, policy: str, by: str) -> Proposal:
+        """Propose a policy. Its version is one more than that of the last proposal and of the policy in force."""
+        with self._write() as transaction:
+            transaction.lock(f"proposals of {table}")
+            row = transaction.run("SELECT MAX(version) FROM control_proposals WHERE table_name = ?", table).fetchone()
+            entry = transaction.run("SELECT body FROM control_tables WHERE name = ?", table).fetchone()
+            if entry is None:
+                raise BadParameter("table", repr(table), "there is no such table", "check its name")
+            version = max(int(row[0] or 0), int(msgspec.json.decode(entry[0])["policy_version"])) + 1
+            proposal = Proposal(table=table, version=version, policy=policy, by=by, at=self._clock())
+            transaction.run(
+                "INSERT INTO control_proposals (table_name, version, state, body) VALUES (?, ?, ?, ?)",
+                table, version, proposal.state, encode(proposal),
+            )  # fmt: skip
+            self._record(transaction, by, "propose policy", table, version=version)
+        return proposal
+
+    def find_proposal(self, table: str, version: int) -> Proposal | None:
+        """Return a proposal."""
+        sql = "SELECT body FROM control_proposals WHERE table_name = ? AND version = ?"
+        return self._find(Proposal, sql, table, version)
+
+    def list_proposals(self, table: str | None = None, state: str | None = None) -> tuple[Proposal, ...]:
+        """Return the newest proposals."""
+        return self._page(Proposal, "control_proposals", {"table_name": table, "state": state}, None, 200).items
+
+    def decide_proposal(self, table: str, version: int, state: str, *, by: str) -> Proposal:
+        """Accept or decline a proposal.
+
+        Raises:
+            StateChanged: if it is not open.
+        """
+        if state not in ("accepted", "declined"):
+            raise BadParameter("state", repr(state), "is no decision", 'give "accepted" or "declined"')
+        with self._write() as transaction:
+            sql = "SELECT body FROM control_proposals WHERE table_name = ? AND version = ?{lock}"
+            found = find(transaction, Proposal, sql, table, version)
+            if found is None or found.state != "open":
+                raise StateChanged(f"The proposal {version} of {table}", "missing" if found is None else found.state, state)
+            changed = msgspec.structs.replace(found, state=state)
+            sql = "UPDATE control_proposals SET state = ?, body = ? WHERE table_name = ? AND version = ?"
+            transaction.run(sql, state, encode(changed), table, version)
+            self._record(transaction, by, f"policy {state}", table, version=version)
+        return changed
+
+    def set_setting(self, name: str, value: str, *, by: str | None = None) -> None:
+        """Save a setting, such as the service's public key."""
+        with self._write() as transaction:
+            transaction.lock(f"setting {name}")
+            transaction.run(
+                "INSERT INTO control_settings (name, value) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                name, value,
+            )  # fmt: skip
+            self._record(transaction, by, "set", name)
+
+    def find_setting(self, name: str) -> str | None:
+        """Return a setting. Inside `transaction()` no other transaction can set it before the end of this one."""
+        with self._read() as transaction:
+            if self._is_writing:
+                transaction.lock(f"setting {name}")
+            row = transaction.run("SELECT value FROM control_settings WHERE name = ?", name).fetchone()
+        return None if row is None else str(row[0])
+
+    def list_settings(self) -> dict[str, str]:
+        """Return all settings."""
+        with self._read() as transaction:
+            return dict(transaction.run("SELECT name, value FROM control_settings").fetchall())

@@ -1,0 +1,205 @@
+"""The control database in one SQLite file: for one machine, any number of processes and threads.
+
+Write-ahead log and immediate transactions: writers queue, readers never wait. The file is for its owner alone (mode 0600).
+Commits are synced to the disk, except those that may be lost in a power cut without harm (a lease, a mirror).
+"""
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.paths import exists, resolve
+from discreet.serve.control.database import LATEST_VERSION, Pool, check_texts, check_version, migrate, missing_error
+from discreet.serve.control.errors import ControlUnavailable
+from discreet.serve.control.waiting import Hub, Subscription
+
+BUSY_SECONDS = 30.0
+"""How long a writer waits for others."""
+MAX_CONNECTIONS = 64
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
+    sqlite3.SQLITE_IOERR: ("the disk failed", "check the disk"),
+    sqlite3.SQLITE_READONLY: ("it may not be written", "allow writing to the file and its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "name a file in a folder that may be written"),
+    sqlite3.SQLITE_NOTADB: ("this file is not a control database", "name another file"),
+    sqlite3.SQLITE_CORRUPT: ("the file is damaged", "restore it from a backup"),
+    sqlite3.SQLITE_BUSY: ("another process holds it", "end that process, then try again"),
+}
+
+_HUBS: "weakref.WeakValueDictionary[tuple[int, str], Hub]" = weakref.WeakValueDictionary()
+_HUBS_LOCK = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _HUBS_LOCK
+    _HUBS_LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # another thread may have held it
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+class SqliteTransaction:
+    """As in `Transaction`. There is one writer at a time, so no lock is needed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.topics: set[str] = set()
+        self.lines: list[Any] = []
+
+    def run(self, sql: str, *values: Any) -> Any:
+        """As in `Transaction`."""
+        check_texts(values)
+        return self._connection.execute(sql.replace("{lock}", "").replace("{skip}", ""), values)
+
+    def lock(self, name: str) -> None:
+        """As in `Transaction`."""
+
+    def try_lock(self, name: str) -> bool:
+        """As in `Transaction`."""
+        return True
+
+
+class SqliteDatabase:
+    """The file."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.path = resolve(path, lambda reason: ControlUnavailable(str(path), reason, "name another file"))
+        self.location = str(self.path)
+        if create:
+            with self._translate_errors():
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        elif not exists(self.path, lambda reason: ControlUnavailable(self.location, reason, "name another file")):
+            raise missing_error(self.location)
+        self._pool = Pool(self._connect, _disconnect, lambda connection: not connection.in_transaction, MAX_CONNECTIONS)
+        try:
+            self._migrate(create)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    @property
+    def _hub(self) -> Hub:
+        """The hub of this file in this process. All `SqliteDatabase`s of one file share it."""
+        key = (os.getpid(), self.location)
+        with _HUBS_LOCK:
+            hub = _HUBS.get(key)
+            if hub is None:
+                hub = _HUBS[key] = Hub()
+            self._held_hub = hub
+            return hub
+
+    @contextmanager
+    def transaction(
+        self, *, write: bool, durable: bool = True, before_commit: Callable[[Any], None] | None = None
+    ) -> Iterator[SqliteTransaction]:
+        """As in `Database`."""
+        with self._queue_writers(write), self._translate_errors(), self._pool.lend() as connection:
+            if write:
+                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                check_version(connection.execute("SELECT version FROM control_schema").fetchone(), self.location)
+                transaction = SqliteTransaction(connection)
+                yield transaction
+                if before_commit is not None:
+                    before_commit(transaction)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+        for topic in transaction.topics:
+            self._hub.notify(topic)
+
+    @contextmanager
+    def _queue_writers(self, write: bool) -> Iterator[None]:
+        """Let the threads of this process write one after another. SQLite would have them sleep and try again."""
+        if not write:
+            yield
+            return
+        writer = self._hub.writer
+        if not writer.acquire(timeout=BUSY_SECONDS):
+            raise ControlUnavailable(self.location, *_REASONS[sqlite3.SQLITE_BUSY])
+        try:
+            yield
+        finally:
+            writer.release()
+
+    def subscribe(self, topic: str | None) -> Subscription:
+        """As in `Database`. A connection of its own tells whether another process has committed."""
+        with self._translate_errors():
+            connection = self._connect()
+        seen = _data_version(connection)
+
+        def look() -> bool:
+            nonlocal seen
+            with suppress(sqlite3.Error):
+                found = _data_version(connection)
+                if found != seen:
+                    seen = found
+                    return True
+            return False
+
+        return Subscription(self._hub, topic, look, lambda: _disconnect(connection))
+
+    def close(self) -> None:
+        """As in `Database`."""
+        self._pool.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
+                raise ControlUnavailable(
+                    self.location, "SQLite has no write-ahead log here", "put it on a local disk, or use PostgreSQL"
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self, create: bool) -> None:
+        with self._translate_errors(), self._pool.lend() as connection:
+            found = 0
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'control_schema'").fetchone():
+                found = check_version(connection.execute("SELECT version FROM control_schema").fetchone(), self.location)
+            if found == LATEST_VERSION:
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                migrate(connection.execute, self.location, key="INTEGER PRIMARY KEY AUTOINCREMENT", create=create)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise BadParameter("id", "taken", "there is such a value already", "choose another id") from error
+        except sqlite3.Error as error:
+            code = int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+            reason, hint = _REASONS.get(code, (f"SQLite reports: {error}", "check the file"))
+            raise ControlUnavailable(self.location, reason, hint) from error
+        except OSError as error:
+            raise ControlUnavailable(self.location, f"the system refused it ({error.strerror})", "check the disk") from error
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _disconnect(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):
+        connection.close()
