@@ -9,7 +9,7 @@ At start it refuses to serve
 - a second ledger file while another worker serves the same control database from the first.
 
 Tables are registered in the control database with their policy, and without the salt: the salt decides which rows of a
-person count, and an analyst who knew it could aim at them. A policy without a salt of its own gets one, in a file that only the
+person count, and an analyst who knew it could aim. A policy without a salt of its own gets one, in a file that only the
 owner can read. Measurements call a table `serve:people`, so that moving its file forgets no answer.
 """
 
