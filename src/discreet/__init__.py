@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from discreet.auditor import Finding, audit
     from discreet.errors import (
+        AskPending,
         BadEventEncoding,
         BadExpression,
         BadParameter,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
         EngineFailed,
         LedgerCorrupted,
         LedgerUnavailable,
+        NotFound,
+        NotSignedIn,
         QueryRefused,
+        ServiceChanged,
+        ServiceUnavailable,
         SourceQuarantined,
         SourceRefused,
         TheoremNotApplicable,
@@ -79,8 +84,9 @@ _HOMES = {
     ),
     "discreet.auditor": "Finding audit",
     "discreet.errors": (
-        "BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
-        "LedgerCorrupted LedgerUnavailable QueryRefused SourceQuarantined SourceRefused TheoremNotApplicable"
+        "AskPending BadEventEncoding BadExpression BadParameter BadValues BudgetExceeded DiscreetError EngineFailed "
+        "LedgerCorrupted LedgerUnavailable NotFound NotSignedIn QueryRefused ServiceChanged ServiceUnavailable "
+        "SourceQuarantined SourceRefused TheoremNotApplicable"
     ),
     "discreet.events": "Event compose group parallel repeat subsample",
     "discreet.mechanisms": (
@@ -97,8 +103,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _PARTS = {
-    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "session",
-    "testing", "units", "workload",
+    "accounting", "auditor", "codec", "errors", "events", "lab", "ledger", "mechanisms", "noise", "planner", "remote",
+    "session", "testing", "units", "workload",
 }  # fmt: skip
 
 
@@ -112,11 +118,17 @@ def __getattr__(name: str) -> Any:
     return globals()[name]
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Load the magics of notebooks: `%load_ext discreet`, then `%discreet SOURCE` and `%%ask`."""
+    import_module(f"{__name__}.magic").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME, *_PARTS})
 
 
 __all__ = [
+    "AskPending",
     "BadEventEncoding",
     "BadExpression",
     "BadParameter",
@@ -139,6 +151,8 @@ __all__ = [
     "LedgerUnavailable",
     "Mean",
     "Neighbours",
+    "NotFound",
+    "NotSignedIn",
     "OptimalPartitionSelection",
     "Plan",
     "Proportion",
@@ -147,6 +161,8 @@ __all__ = [
     "RunningTotal",
     "SelectionRule",
     "Sensitivity",
+    "ServiceChanged",
+    "ServiceUnavailable",
     "SourceQuarantined",
     "SourceRefused",
     "SparseVector",

@@ -14,7 +14,12 @@ DiscreetError
 │   └── SourceQuarantined a source on which a query failed; only its owner can lift that
 ├── EngineFailed          the engine raised; the message is always the same
 ├── LedgerUnavailable     a ledger that cannot be opened, read or written; nothing is shown
-└── LedgerCorrupted       a ledger whose chain, sums or file are inconsistent
+├── LedgerCorrupted       a ledger whose chain, sums or file are inconsistent
+├── NotSignedIn           a service does not know who asks, or the token may not do this
+├── NotFound              a service has no such thing, or the person who asks has no grant for it
+├── AskPending            a query that a service took and has not answered yet; its id fetches the answer
+├── ServiceUnavailable    a service that cannot be reached, is full, or answers what is no answer
+└── ServiceChanged        a service that is not the one of before: another key, or a ledger that was set back
 
 The parts of a message are fields too: `name`, `value`, `reason`, `hint` and so on.
 """
@@ -54,6 +59,7 @@ _PAGES = {
     "docs/publishing.md#the-plan-file": "plan questions workload",
     "docs/publishing.md#how-the-noise-is-found": "weight",
     "docs/publishing.md#what-is-written": "folder",
+    "docs/serve.md#from-python": "token service rows seed",
     "docs/auditing.md#any-function": "claim function mechanism pairs domain seconds limit workers samples report",
     "docs/planning.md#what-can-be-planned": "n rmse cells whole queries question",
     "docs/accounting.md#calibrate-noise-to-a-target": "times rate",
@@ -71,10 +77,10 @@ class DiscreetError(Exception):
         super().__init__("\n".join(map(to_printable, lines)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore_error, (type(self), self.args, vars(self))
+        return restore_error, (type(self), self.args, vars(self))
 
 
-def _restore_error(kind: type[DiscreetError], args: tuple[object, ...], fields: dict[str, object]) -> DiscreetError:
+def restore_error(kind: type[DiscreetError], args: tuple[object, ...], fields: dict[str, object]) -> DiscreetError:
     """Return a copy of an error, from its message and its fields."""
     copied = kind.__new__(kind, *args)
     copied.args = args
@@ -263,10 +269,10 @@ class PlanRefused(DiscreetError, ValueError):
 
     see = "docs/publishing.md#the-plan-file"
 
-    def __init__(self, problems: Sequence[DiscreetError]) -> None:
+    def __init__(self, problems: Sequence[DiscreetError], what: str = "The plan") -> None:
         self.problems = tuple(problems)
         lines = (f"  {line}" for problem in problems for line in str(problem).split("\n"))
-        super().__init__(f"The plan has {len(problems)} problems:", *lines)
+        super().__init__(f"{what} has {len(problems)} problems:", *lines)
 
 
 class MissingDeclarations(QueryRefused, BadParameter):
@@ -354,3 +360,68 @@ class LedgerCorrupted(DiscreetError):
     def __init__(self, where: str, problem: str, hint: str = "restore it, and compare it with a signed head") -> None:
         self.where, self.problem, self.hint = where, problem, hint
         super().__init__(_to_sentences(f"ledger {where}: {problem}", hint))
+
+
+class NotSignedIn(DiscreetError):
+    """A service does not know who asks, or the token may not do this.
+
+    >>> raise NotSignedIn("https://data.example/people: no token", "sign in: discreet login https://data.example/people")
+    Traceback (most recent call last):
+    discreet.errors.NotSignedIn: https://data.example/people: no token. Sign in: discreet login https://data.example/people
+    """
+
+    see = "docs/serve.md#signing-in"
+
+    def __init__(self, reason: str, hint: str) -> None:
+        self.reason, self.hint = reason, hint
+        super().__init__(_to_sentences(reason, hint))
+
+
+class NotFound(DiscreetError, LookupError):
+    """A service has no such table, ask or account; or it has, and the person who asks has no grant for it. The message is
+    the same for both."""
+
+    see = "docs/serve.md#what-a-service-refuses"
+
+    def __init__(self, reason: str, hint: str) -> None:
+        self.reason, self.hint = reason, hint
+        super().__init__(_to_sentences(reason, hint))
+
+
+class AskPending(DiscreetError):
+    """A service took a query and has not answered it yet: its moment has not come, or a steward must approve it.
+
+    Asking again with `id` fetches the answer and charges nothing twice. `state` is where the ask is.
+    """
+
+    see = "docs/serve.md#what-a-service-refuses"
+
+    def __init__(self, id: str, state: str, hint: str = "") -> None:
+        self.id, self.state, self.hint = id, state, hint or f"ask again later with id={id!r}, which is not charged twice"
+        super().__init__(_to_sentences(f"The query has no answer yet: it is {state}", self.hint))
+
+
+class ServiceUnavailable(DiscreetError):
+    """A service cannot be reached, is full, or answers what is no answer. `retry_after` are the seconds to wait, if it said.
+
+    >>> raise ServiceUnavailable("https://data.example: the connection was lost", "try again later")
+    Traceback (most recent call last):
+    discreet.errors.ServiceUnavailable: https://data.example: the connection was lost. Try again later.
+    """
+
+    see = "docs/serve.md#what-a-service-refuses"
+
+    def __init__(self, reason: str, hint: str, *, retry_after: float | None = None) -> None:
+        self.reason, self.hint, self.retry_after = reason, hint, retry_after
+        super().__init__(_to_sentences(reason, hint))
+
+
+class ServiceChanged(DiscreetError):
+    """A service is not the one of before: it has another key or ledger, or its ledger was set back, so that debits are
+    forgotten. Nothing that it sent is shown."""
+
+    see = "docs/serve.md#pinned-services"
+
+    def __init__(self, service: str, reason: str, hint: str) -> None:
+        self.service, self.reason, self.hint = service, reason, hint
+        super().__init__(_to_sentences(f"{service}: {reason}", hint))

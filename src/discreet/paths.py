@@ -100,6 +100,18 @@ def describe_exposure(handle: int, path: Path) -> tuple[str, str] | None:
     return None
 
 
+# Addresses of services
+
+
+def is_service(source: object) -> bool:
+    """Say whether a source is the address of a table on a service.
+
+    >>> is_service("https://data.example/people"), is_service("HTTP://127.0.0.1:8000/people"), is_service("people.csv")
+    (True, True, False)
+    """
+    return isinstance(source, str) and source.lower().startswith(("https://", "http://"))
+
+
 # Addresses of databases
 
 SCHEMES = ("postgresql://", "postgres://")

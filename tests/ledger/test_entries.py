@@ -7,15 +7,17 @@ code of a statistic or relation and no text of a measurement has changed. tests/
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet import publish
+from discreet.errors import BadEventEncoding
 from discreet.ledger import open_ledger
 from discreet.ledger.check import check_ledger
-from discreet.ledger.entries import Entry
+from discreet.ledger.entries import AccountOpened, Entry, decode, encode
 from discreet.ledger.keys import load_key
 from discreet.ledger.verify import find_divergence, verify
 from tests.support.certificates import list_false_claims
@@ -61,6 +63,44 @@ def test_every_answer_is_found_again_for_free(golden: str, name: str) -> None:
     assert answer.reference.measurement == read(name)["measurement"]
     assert answer.reference.record == read(name)["release"]
     assert session.account.budget.spent == spent
+
+
+def test_the_family_of_an_older_ledger_shares_its_answers(golden: str) -> None:
+    query, key = HISTORY["statistics"], load_key(f"{golden}.key")
+    child = open_session(replace(query, account="child"), golden)
+    spent = child.account.budget.spent
+    answer = child.ask(query.sql, **query.options)
+    assert answer.reference is not None
+    assert answer.reference.record == read("statistics")["release"]
+    assert (answer.charged, child.account.budget.spent) == (False, spent)
+    certificate = child.certify(answer, key)
+    assert certificate["entry"] == read("statistics")["entry"]
+    assert verify(certificate, public=key.public, ledger=open_ledger(golden)).is_valid
+
+
+def test_an_older_ledger_has_no_identity_and_gets_none(golden: str) -> None:
+    ledger = open_ledger(golden)
+    ledger.open_account("new", 1, parent="pure")
+    assert ledger.identity is None
+    assert check_ledger(ledger).is_valid
+    assert [account.own_split for account in ledger.list_accounts()] == [False] * 4 + [True, False, False]
+
+
+OPENING = (
+    b'{"kind":"open","number":1,"previous":"00","identity":"c0ffee","account":"ada","currency":"pure","limit":"1/2",'
+    b'"leak_limit":"0/1","delta":"0/1","parent":"all","split":"root"}'
+)
+
+
+def test_the_fields_that_later_entries_have_are_written_so() -> None:
+    entry = decode(OPENING)
+    assert isinstance(entry, AccountOpened)
+    assert (entry.identity, entry.split, encode(entry)) == ("c0ffee", "root", OPENING)
+    older = OPENING.replace(b'"identity":"c0ffee",', b"").replace(b',"split":"root"', b"")
+    assert encode(decode(older)) == older
+    for wrong in (OPENING.replace(b'"root"', b'"parent"'), OPENING.replace(b'"c0ffee"', b"null")):
+        with pytest.raises(BadEventEncoding):
+            decode(wrong)
 
 
 def test_the_publication_is_found_again_for_free(golden: str, folder: Path) -> None:

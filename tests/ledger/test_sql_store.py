@@ -34,6 +34,7 @@ def test_a_schema_of_version_1_is_upgraded(sql_location: str) -> None:
     with ledger.store.write_transaction() as transaction:
         transaction.run("ALTER TABLE discreet_accounts DROP COLUMN debits", ())
         transaction.run("ALTER TABLE discreet_accounts DROP COLUMN whose", ())
+        transaction.run("ALTER TABLE discreet_accounts DROP COLUMN root", ())
         transaction.run("DROP TABLE discreet_facts", ())
         transaction.run("DROP TABLE discreet_sources", ())
         transaction.run("DELETE FROM discreet_entries WHERE kind IN ('failure', 'lift')", ())  # the last ones

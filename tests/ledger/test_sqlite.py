@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -131,6 +132,7 @@ def list_bodies(location: Path) -> list[bytes]:
 
 
 def test_clocks_that_jump_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.ledger.store.uuid4", lambda: UUID(int=7))  # the identity of both
     steady = list_bodies(folder / "steady")
     jumps = iter([1e9, 0.0, 4e9, -1e6] * 1000)
     for clock in ("time", "monotonic", "perf_counter"):

@@ -191,6 +191,10 @@ def main(kind: str, every: str, seed: str, queries: str, *more: str) -> None:
     """Give each scenario a file of its own, in memory where there is one; or, in a database, accounts of its own."""
     hasty, address = "hasty" in more, next((word for word in more if "://" in word), None)
     prefix = f"{SCHEME}://" if SCHEME in more else ""
+    if (
+        address
+    ):  # its tables are made once: the child whose boundaries are counted must find them, as those that are killed do
+        open_ledger(address, create=True).close()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         scenarios = (
             Scenario(int(seed), int(queries), address, (f"all {i}", f"hr {i}"), hasty)

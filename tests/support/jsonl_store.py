@@ -30,7 +30,7 @@ from discreet.ledger.entries import (
     encode,
 )
 from discreet.ledger.quarantine import FailureCounts
-from discreet.ledger.store import Head, StoredEntry
+from discreet.ledger.store import Head, StoredEntry, read_account
 
 SCHEME = "jsonl"
 
@@ -82,10 +82,16 @@ class JsonLinesTransaction:
         """As in `Transaction`."""
         return next((debit for debit in self._debits(account) if debit.id == id), None)
 
-    def find_debit_by_measurement(self, account: str, measurement: str) -> Debit | None:
+    def find_debit_by_measurement(self, account: str, measurement: str, *, in_family: bool = False) -> Debit | None:
         """As in `Transaction`."""
-        found = [debit for debit in self._debits(account) if debit.measurement == measurement]
-        return min(found, key=lambda debit: self.find_answer(debit.number) is None, default=None)
+        root = self.read_root(account)
+        names = [name for name in self.list_account_names() if self.read_root(name) == root] if in_family else [account]
+        found = [debit for name in names for debit in self._debits(name) if debit.measurement == measurement]
+
+        def rank(debit: Debit) -> tuple[bool, bool, int]:
+            return self.find_answer(debit.number) is None, debit.account != account, debit.number
+
+        return min(found, key=rank, default=None)
 
     def find_answer(self, debit: int) -> bytes | None:
         """As in `Transaction`."""
@@ -102,6 +108,18 @@ class JsonLinesTransaction:
     def list_account_names(self) -> tuple[str, ...]:
         """As in `Transaction`."""
         return tuple(entry.account for entry in self.entries if isinstance(entry, AccountOpened))
+
+    def read_accounts(self) -> tuple[AccountState, ...]:
+        """As in `Transaction`."""
+        found = [read_account(self, name) for name in self.list_account_names()]
+        return tuple(account for account in found if account is not None)
+
+    def read_root(self, account: str) -> str | None:
+        """As in `Transaction`."""
+        opening = self.read_opening(account)
+        if opening is None or opening.parent is None:
+            return None if opening is None else account
+        return self.read_root(opening.parent) or account
 
     def read_opening(self, account: str) -> AccountOpened | None:
         """As in `Transaction`."""

@@ -436,6 +436,7 @@ class Receipt:
     entry: int
     event: Composition
     remaining: Fraction | None = None  # in the account's currency, right after this entry
+    paid_by: str | None = None  # the other account of the family whose debit this continues; None: the account's own
 
     def split(self, events: Sequence[Composition]) -> "tuple[Receipt, ...]":
         """Return one receipt for each measurement of a workload that was paid for as one."""

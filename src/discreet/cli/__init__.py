@@ -14,7 +14,9 @@ from discreet.cli.app import app, print_error
 from discreet.cli import demo  # isort: skip
 from discreet.cli import ask  # isort: skip
 from discreet.cli import quote  # isort: skip
+from discreet.cli import login  # isort: skip
 from discreet.cli import publish  # isort: skip
+from discreet.cli import serve  # isort: skip
 from discreet.cli import policy  # isort: skip
 from discreet.cli import budget  # isort: skip
 from discreet.cli import ledger  # isort: skip
@@ -28,8 +30,8 @@ from discreet.cli import lab  # isort: skip
 from discreet.cli import help  # isort: skip
 
 __all__ = [
-    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "main", "plan", "policy",
-    "publish", "quote", "source", "verify",
+    "app", "ask", "audit", "budget", "calibrate", "demo", "epsilon", "help", "lab", "ledger", "login", "main", "plan",
+    "policy", "publish", "quote", "serve", "source", "verify",
 ]  # fmt: skip
 
 ALLOCATIONS_PER_COLLECTION = 100_000
@@ -39,15 +41,20 @@ ALLOCATIONS_PER_COLLECTION = 100_000
 def main() -> None:
     """Run the console script. An error of discreet is one line on stderr and an exit code.
 
-    1 a check failed, 2 usage or query, 3 budget, 4 source, engine or ledger. The engine's own messages, which may quote
-    values, go to the file that DISCREET_OWNER_LOG names, and nowhere without it.
+    1 a check failed, 2 usage or query, 3 budget, 4 source, engine, ledger or service. The engine's own messages, which may
+    quote values, go to the file that DISCREET_OWNER_LOG names, and nowhere without it.
     """
     from discreet.errors import (
+        AskPending,
         BudgetExceeded,
         DiscreetError,
         EngineFailed,
         LedgerCorrupted,
         LedgerUnavailable,
+        NotFound,
+        NotSignedIn,
+        ServiceChanged,
+        ServiceUnavailable,
         SourceRefused,
     )
 
@@ -61,8 +68,9 @@ def main() -> None:
         app()
     except DiscreetError as mistake:
         print_error(str(mistake), f"discreet help {help.to_topic(mistake.see)}")
-        codes = ((1, LedgerCorrupted), (3, BudgetExceeded), (4, SourceRefused), (4, EngineFailed), (4, LedgerUnavailable))
-        raise SystemExit(next((code for code, kind in codes if isinstance(mistake, kind)), 2)) from None
+        places = SourceRefused, EngineFailed, LedgerUnavailable, NotSignedIn, NotFound, ServiceUnavailable, ServiceChanged
+        codes = (1, LedgerCorrupted), (3, BudgetExceeded), (4, (*places, AskPending))
+        raise SystemExit(next((code for code, kinds in codes if isinstance(mistake, kinds)), 2)) from None
 
 
 def _escape_unencodable() -> None:

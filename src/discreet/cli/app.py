@@ -52,7 +52,7 @@ OVERVIEW = """[bold]discreet[/bold] runs differentially private SQL over data ab
   [bold]See the textbook live[/bold] discreet lab list
 
 Every command has --help with examples, and --json for programs. discreet help lists the pages of the documentation.
-Exit codes: 0 done, 1 a check failed, 2 usage or a refused query, 3 budget, 4 source, engine or ledger."""
+Exit codes: 0 done, 1 a check failed, 2 usage or a refused query, 3 budget, 4 source, engine, ledger or service."""
 
 
 PAGES = {
@@ -64,11 +64,14 @@ PAGES = {
     "help": "docs/index.md#where-to-go-next",
     "lab": "docs/lab.md",
     "ledger": "docs/ledger.md#accounts",
+    "login": "docs/serve.md#signing-in",
+    "logout": "docs/serve.md#signing-in",
     "ledger check": "docs/ledger.md#what-a-check-finds",
     "ledger rotate-key": "docs/ledger.md#upgrades-key-rotation-and-labels",
     "plan": "docs/planning.md#what-can-be-planned",
     "policy": "docs/asking.md#the-policy-file",
     "publish": "docs/publishing.md#the-plan-file",
+    "serve": "docs/serve.md",
     "source": "docs/ledger.md#quarantine",
     "verify": "docs/ledger.md#certificates",
 }

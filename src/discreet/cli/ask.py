@@ -29,11 +29,13 @@ from discreet.cli.options import (
     Size,
     Spreadsheet,
     Sql,
+    Token,
     Weight,
     takes_source,
 )
 from discreet.cli.output import print_chart, print_data, print_styled, print_warning, show_progress
 from discreet.errors import BadParameter
+from discreet.paths import is_service
 from discreet.session.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def ask(
     confidence: Confidence = 0.95,
     ledger: LedgerOption = None,
     account: AccountName = None,
+    token: Token = None,
     id: AnswerId = None,
     fresh: Fresh = False,
     release: CertificateFile = None,
@@ -87,28 +90,29 @@ def ask(
         raise BadParameter("--csv", "given with --json", "only one format is printed", "take one of the two")
     if spreadsheet and not csv:
         raise BadParameter("--spreadsheet", "given", "only CSV is written for spreadsheets", "give --csv too")
-    if id is not None and ledger is None:
+    remote = is_service(options.source)
+    if id is not None and ledger is None and not remote:
         reason = "only a ledger remembers what was charged under an id"
         raise BadParameter("--id", id, reason, "give --ledger too, or leave --id out")
     if plot is not None:
         _check_plot(plot, printed_alone=json or csv)
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
-        currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot,
+        currency=currency, ledger=ledger, account=account, budget=budget, pilot=pilot, token=token,
     )  # fmt: skip
     session, cost = arguments.open_session(options)
     for note in (*session.account_notes, *(session.budget_warnings if csv else ())):  # CSV holds no notes
         print_warning(note)
     if consistent:
         _check_additive(session, sql)
-    certificate = _open_certificate(release, ledger, key)
+    certificate = _open_remote_certificate(release, key) if remote else _open_certificate(release, ledger, key)
     try:
         with show_progress("asking …") as on_progress:
             answer = session.ask(sql, simultaneous=simultaneous, progress=on_progress, id=id, fresh=fresh, **cost)
         if certificate is not None:
             file, signing_key = certificate
             with file:
-                file.write(dumps(session.certify(answer, signing_key), ensure_ascii=False, indent=1) + "\n")
+                file.write(dumps(session.certify(answer, signing_key), ensure_ascii=False, indent=1) + "\n")  # type: ignore[arg-type]
     except BaseException:  # leave no half-written file; an answer that was recorded is free when it is asked again
         if certificate is not None:
             certificate[0].close()
@@ -174,8 +178,20 @@ def _open_certificate(path: str | None, ledger: str | None, key: str | None) -> 
 
     signing_key = load_key(resolve_key_path(ledger, key, "--key"))
     check_signing_key(open_ledger(ledger).store, signing_key)
+    return _open_new(path), signing_key
+
+
+def _open_remote_certificate(path: str | None, key: str | None) -> "tuple[IO[str], None] | None":
+    """Open the file for the certificate, which the service signs."""
+    if key is not None:
+        raise BadParameter("--key", key, "the service signs with its own key", "leave it out")
+    return None if path is None else (_open_new(path), None)
+
+
+def _open_new(path: str) -> "IO[str]":
+    """Open a file that does not exist yet."""
     try:
-        return Path(path).open("x", encoding="utf-8"), signing_key
+        return Path(path).open("x", encoding="utf-8")
     except FileExistsError:
         raise BadParameter("--release", path, "the file exists already", "name another") from None
     except OSError as error:

@@ -7,8 +7,10 @@ import typer
 
 from discreet.cli.app import BUDGETING, app
 from discreet.cli.completion import complete_accounts
-from discreet.cli.options import Json, LedgerArgument
+from discreet.cli.options import Json, LedgerArgument, Token
 from discreet.cli.output import print_json, print_line, print_styled
+from discreet.errors import BadParameter
+from discreet.paths import is_service
 
 if TYPE_CHECKING:
     from discreet.accounting.cost import Cost
@@ -25,9 +27,17 @@ def budget(
     account: Annotated[
         str | None, typer.Option(help="One account; all of them, unless given.", autocompletion=complete_accounts)
     ] = None,
+    token: Token = None,
     json: Json = False,
 ) -> None:
-    """Show what each account has spent and what remains, and the certified ε of what was spent, as a report."""
+    """Show what each account has spent and what remains, and the certified ε of what was spent, as a report.
+
+    Of a table on a service, https://…/people: your budget, and what remains for everybody together."""
+    if is_service(place):
+        _show_service(place, account, token, json)
+        return
+    if token is not None:
+        raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")
     from discreet.ledger import open_ledger
 
     ledger = open_ledger(place)
@@ -42,6 +52,21 @@ def budget(
             print_styled(f"  {line}", "")
     if not shown:
         print_line("No account is open. Open one with: discreet ledger open")
+
+
+def _show_service(address: str, account: str | None, token: str | None, json: bool) -> None:
+    """Show the budget of a table on a service."""
+    from discreet.session.connect import connect
+
+    if account is not None:
+        raise BadParameter("account", account, "a service knows your account by your token", "leave it out")
+    session = connect(address, token=token)
+    mine, together = session.budget, session.remaining
+    if json:
+        print_json({"budget": mine.to_dict(), "remaining": together.to_dict()})
+        return
+    print_styled(str(mine), "")
+    print_styled(f"Together with everybody: {str(together)[0].lower()}{str(together)[1:]}", "")
 
 
 def compute_spending(ledger: "Ledger", account: "AccountState") -> "Cost":

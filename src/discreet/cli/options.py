@@ -24,6 +24,7 @@ from discreet.cli.completion import (
 )
 from discreet.cli.output import parse_number
 from discreet.errors import BadParameter, DiscreetError
+from discreet.paths import is_service
 from discreet.query.schema import about_column
 from discreet.session.options import AUTO, WRITTEN_OPTIONS, KeyText, OptionSpec, SourceOptions
 
@@ -84,6 +85,12 @@ LedgerOption: TypeAlias = Annotated[
         "The ledger that pays: a file, or postgresql://user@host/database.",
         "--ledger",
         completer=complete_ledgers,
+    ),
+]
+Token: TypeAlias = Annotated[
+    str | None,
+    make_option(
+        LEDGER_PANEL, "Your token for a service; DISCREET_TOKEN or that of discreet login, unless given.", "--token"
     ),
 ]
 AccountName: TypeAlias = Annotated[
@@ -360,6 +367,7 @@ class QueryArguments:
     account: str | None
     budget: str | None = None
     pilot: str | None = None
+    token: str | None = None
 
     def parse_cost(self) -> dict[str, Any]:
         """What `Session.ask` and `Session.quote` take: ε, or an error and what it is relative to."""
@@ -382,10 +390,27 @@ class QueryArguments:
 
         The budget is that of the ledger's account, or --budget, or exactly the cost of the query. Where the unit or the ε is
         missing, all that is missing is listed."""
+        if is_service(options.source):
+            return self._open_service(options), self.parse_cost()
+        if self.token is not None:
+            raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")
         try:
             return self._open_session(options)
         except BadParameter as refused:
             raise self._list_missing(options, refused) from None
+
+    def _open_service(self, options: SourceOptions) -> "Session":
+        """Return the session on a service; refuse the flags of what its owner declares."""
+        from discreet.session.connect import connect
+
+        own = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "source"}
+        given = {
+            name: each for name, each in own.items() if each is not None and (name, each) != ("neighbours", "add-remove")
+        }
+        delta = parse_number(self.delta, "delta")
+        paid = {"ledger": self.ledger, "account": self.account, "currency": self.currency, "epsilon": self.budget}
+        given |= {name: each for name, each in paid.items() if each is not None} | ({"delta": delta} if delta else {})
+        return connect(options.source, token=self.token, **given)
 
     def _list_missing(self, options: SourceOptions, refused: BadParameter) -> BadParameter:
         """Return what is missing besides the unit or the ε; what was refused, if it is neither of them."""

@@ -13,6 +13,7 @@ from discreet.cli.options import (
     QueryArguments,
     Size,
     Sql,
+    Token,
     Weight,
     takes_source,
 )
@@ -37,12 +38,13 @@ def quote(
     confidence: Confidence = 0.95,
     ledger: LedgerOption = None,
     account: AccountName = None,
+    token: Token = None,
     json: Json = False,
 ) -> None:
     """Show the cost of a query, in every currency, and the accuracy of its answer. No row is read, nothing is charged."""
     arguments = QueryArguments(
         sql=sql, epsilon=epsilon, error=error, size=size, weight=weight, confidence=confidence, delta=delta,
-        currency=currency, ledger=ledger, account=account,
+        currency=currency, ledger=ledger, account=account, token=token,
     )  # fmt: skip
     session, cost = arguments.open_session(options)
     quoted = session.quote(sql, **cost)

@@ -2,6 +2,9 @@
 
 An account is opened once, with a budget in one currency; neither can be changed. A parent of the same currency caps the sum
 of its children: a debit of a child is a debit of all its parents, or of none.
+
+All accounts under one root are a *family*. What is guaranteed is the root's budget, over everything that any of them was
+shown, so an answer that one of them paid for may be shown to the others for free.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,6 +52,7 @@ class AccountState:
     parent: "AccountState | None" = None
     debits: int = 0  # its own, not those of its children
     privacy_unit: str = ""  # of its debits and its children's, with the neighbouring relation; "" until one states it
+    own_split: bool = False  # whether its own limits, not its root's, divide δ: so it is in children of earlier versions
 
     @classmethod
     def open(
@@ -118,6 +122,12 @@ class AccountState:
     def lineage(self) -> "tuple[AccountState, ...]":
         """The account, its parent, the parent of that, and so on."""
         return (self,) if self.parent is None else (self, *self.parent.lineage)
+
+    @property
+    def family_budget(self) -> Filter:
+        """The budget whose limits divide δ over queries: the root's, so that the same query has the same threshold, and is
+        the same measurement, in every account of a family."""
+        return self.budget if self.own_split else self.lineage[-1].budget
 
 
 MAX_LISTED_ACCOUNTS = 5
@@ -206,7 +216,7 @@ class CachedAnswer:
     """The answer that is recorded for a measurement: it is shown again for free."""
 
     entry: int  # of its debit
-    id: str
+    id: str  # of its debit; empty if another account of the family paid: ids belong to their account
     answer: bytes
 
 
@@ -222,11 +232,20 @@ class Account(Protocol):
     A debit is durable before `reserve` returns, and an answer before `record` does. A crash between the two leaves a debit
     without an answer, and the next call with the same measurement continues it. If several callers continue one debit, the
     first to record wins and all of them show its answer: one debit pays for one answer.
+
+    Both also hold across the accounts of a family, which share a root. A measurement that another account debited is not
+    debited again: its answer is shown, and a debit without an answer is continued and recorded as that account's. The root
+    has paid for it, the answer is the same for all, and what the family spends does not depend on who was quicker.
     """
 
     @property
     def budget(self) -> Filter:
         """The limit, and what is spent and remains of it."""
+        ...
+
+    @property
+    def family_budget(self) -> Filter:
+        """The budget whose limits divide δ over queries: that of the account's root."""
         ...
 
     @property
@@ -238,7 +257,9 @@ class Account(Protocol):
         """Raise `BudgetExceeded` for what does not fit as a whole, before its first part is debited."""
         ...
 
-    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(
+        self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False, shared: bool = True
+    ) -> bool:
         """Return whether `reserve` would debit nothing. Raise `BadParameter` if the id belongs to another measurement."""
         ...
 
@@ -260,6 +281,7 @@ class Account(Protocol):
         tainted: bool = False,
         certified_delta: Number = 0,
         privacy_unit: str = "",
+        shared: bool = True,
     ) -> Receipt | CachedAnswer:
         """Debit a measurement once, or return the answer that is recorded for it.
 
@@ -271,6 +293,8 @@ class Account(Protocol):
             tainted: whether the noise can be repeated. A ledger refuses that.
             certified_delta: in a pure account, the δ at which a plan is charged its certified ε.
             privacy_unit: the privacy unit and the neighbouring relation. An account keeps to one, and refuses others.
+            shared: whether debits of other accounts of the family count as well; False for a measurement on which others
+                rest, or which rests on others, because a certificate states such debits of one account.
 
         Raises:
             BudgetExceeded: if the cost does not fit; nothing is debited then.

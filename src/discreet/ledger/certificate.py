@@ -8,7 +8,7 @@ privacy unit): they are signed, and stay.
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,6 @@ from discreet.accounting.cost import Cost
 from discreet.accounting.currencies import Filter, to_json_number
 from discreet.errors import BadEventEncoding, BadParameter
 from discreet.ledger.account import AccountState
-from discreet.ledger.chain import LedgerAccount
 from discreet.ledger.entries import (
     AccountOpened,
     Debit,
@@ -29,8 +28,12 @@ from discreet.ledger.entries import (
     privacy_unit_of,
     to_canonical_json,
 )
-from discreet.ledger.keys import SigningKey, check_signing_key, is_public_key
+from discreet.ledger.signatures import check_signing_key, is_public_key
 from discreet.units import Neighbours
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import LedgerAccount
+    from discreet.ledger.keys import SigningKey
 
 CERTIFICATE_FORMAT = "discreet release 1"
 COST_KEYS = {"remaining": "left"}
@@ -43,20 +46,20 @@ NEIGHBOUR_PHRASES = {
 
 
 def make_certificate(
-    account: LedgerAccount,
+    account: "LedgerAccount",
     entry: int,
     *,
     measurement: Mapping[str, Any],
     answer: Mapping[str, Any],
     software: str,
-    key: SigningKey,
+    key: "SigningKey",
     depends_on: Sequence[int] = (),
     tainted: bool = False,
 ) -> dict[str, Any]:
     """Sign the answer that is recorded for a debit.
 
     Args:
-        account: the account that was charged.
+        account: the account that was charged, or another of its family; the certificate is of the one that was charged.
         entry: the number of the debit.
         measurement: what was hashed for `reserve`: query, unit, neighbours, policy, bounds, grid, mechanisms, scales. Its
             "after" are the hashes of the measurements whose answers decided it.
@@ -72,6 +75,7 @@ def make_certificate(
     if tainted:
         raise BadParameter("answer", "tainted", "its noise was seeded and can be repeated", "ask without a seed")
     check_signing_key(account.store, key)
+    account = account.find_payer(entry)
     opened, debit, recorded = _load_debit(account, entry)
     earlier = [_load_debit(account, number)[1] for number in depends_on]
     if not is_based_on(measurement, debit, earlier):
@@ -228,7 +232,7 @@ def _not_a_certificate_error() -> BadParameter:
     )
 
 
-def _load_debit(account: LedgerAccount, entry: int) -> tuple[AccountOpened, Debit, bytes | None]:
+def _load_debit(account: "LedgerAccount", entry: int) -> tuple[AccountOpened, Debit, bytes | None]:
     """Return the entry that opened the account, a debit of it, and the recorded answer."""
     name = account.initial_state.name
     with account.store.read_transaction() as transaction:

@@ -4,6 +4,14 @@
 `reserve` looks for an earlier debit, checks that the cost fits the account and all its parents, and appends a debit. The
 store runs only one such transaction at a time, so two debits never use the same remainder. `record` appends the answer in a
 second transaction, after the rows were read. Nothing is ever changed or removed, and no entry holds a time.
+
+**Families.** `reserve` looks for an earlier debit in every account under the same root. *Proof* that this keeps the promise:
+the promise is the root's budget over all that its accounts were shown. A measurement that is found is in the chain once, as
+a debit that charged the root, and its one answer is what every account of the family is shown, so showing it again adds
+nothing to what the root has paid for. A debit without an answer is continued, whichever account paid for it: each caller
+draws noise of its own, `record` keeps the first answer, as one of the account that paid, and returns it to all: one debit,
+one answer. If the asker paid again instead, the root would be charged twice for a measurement that is free a moment later.
+Ids stay with their account: no account can bind, or learn of, the ids of another.
 """
 
 from collections.abc import Iterator
@@ -19,9 +27,17 @@ from discreet.accounting.currencies import Currency, Filter, Receipt
 from discreet.errors import BadParameter, BudgetExceeded, LedgerUnavailable, SourceQuarantined
 from discreet.events import Composition, compose
 from discreet.ledger.account import AccountState, CachedAnswer, IdTaken, validate_name
-from discreet.ledger.entries import AccountOpened, AnswerRecorded, Debit, Entry, FailureRecorded, QuarantineLifted
+from discreet.ledger.entries import (
+    GENESIS,
+    AccountOpened,
+    AnswerRecorded,
+    Debit,
+    Entry,
+    FailureRecorded,
+    QuarantineLifted,
+)
 from discreet.ledger.quarantine import FailureKind, QuarantinedSource, not_quarantined_error, select_quarantined
-from discreet.ledger.store import Store, Transaction, decode_stored, read_account
+from discreet.ledger.store import Head, Store, Transaction, append_entry, decode_stored, read_account
 
 MAX_COMPARED_ACCOUNTS = 100
 """How many other accounts of a ledger are looked at for a warning, so that a session opens as quickly in a large one."""
@@ -60,7 +76,7 @@ class Ledger:
             above = None if parent is None else self._require_account(transaction, parent, "parent")
             account = AccountState.open(name, epsilon, delta, currency, above)
             head = transaction.read_head()
-            transaction.append(AccountOpened.of(account, head.number + 1, head.hash))
+            append_entry(transaction, AccountOpened.of(account, head.number + 1, head.hash))
         return LedgerAccount(self.store, account)
 
     def get_account(self, name: str | None = None) -> "LedgerAccount":
@@ -73,7 +89,28 @@ class Ledger:
     def list_accounts(self) -> tuple[AccountState, ...]:
         """Return every account with its totals, in the order of opening."""
         with self.store.read_transaction() as transaction:
-            return tuple(self._require_account(transaction, name) for name in transaction.list_account_names())
+            return transaction.read_accounts()
+
+    @property
+    def identity(self) -> str | None:
+        """The random name of this ledger, which is in its first entry; None for an empty ledger, and for one that an earlier
+        version began. A copy has the same."""
+        with self.store.read_transaction() as transaction:
+            first = transaction.find_entry(1)
+        return None if first is None else first.identity or None
+
+    @property
+    def head(self) -> Head:
+        """The end of the chain."""
+        with self.store.read_transaction() as transaction:
+            return transaction.read_head()
+
+    def continues(self, number: int, hash: bytes | str) -> bool:
+        """Return whether the chain holds this head, the number and the hash of an entry: then nothing up to it was changed
+        or rolled back. The hash is its bytes or, as JSON has it, its hexadecimal digits."""
+        with self.store.read_transaction() as transaction:
+            found = GENESIS if number == 0 else transaction.find_hash(number)
+        return found is not None and hash in (found, found.hex())
 
     @property
     def quarantine(self) -> "LedgerQuarantine":
@@ -132,6 +169,11 @@ class LedgerAccount:
         return self.state.budget
 
     @property
+    def family_budget(self) -> Filter:
+        """As in `Account`. Its limits never change; what is spent of it is as it was found."""
+        return self.initial_state.family_budget
+
+    @property
     def quarantine(self) -> "LedgerQuarantine":
         """The quarantine of the ledger, for all its accounts."""
         return LedgerQuarantine(self.store)
@@ -151,12 +193,15 @@ class LedgerAccount:
         """As in `Account`."""
         self.state.charge(event)
 
-    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(
+        self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False, shared: bool = True
+    ) -> bool:
         """As in `Account`."""
         if id is not None:
             validate_name(id, "id")
         with self.store.read_transaction() as transaction:
-            return self._find_earlier_debit(transaction, id, measurement, codec.encode(event), fresh) is not None
+            found = self._find_earlier_debit(transaction, id, measurement, codec.encode(event), fresh, shared)
+        return found is not None
 
     def has_debit(self, id: str) -> bool:
         """As in `Account`."""
@@ -179,6 +224,7 @@ class LedgerAccount:
         tainted: bool = False,
         certified_delta: Number = 0,
         privacy_unit: str = "",
+        shared: bool = True,
     ) -> Receipt | CachedAnswer:
         """As in `Account`."""
         if tainted:
@@ -190,7 +236,7 @@ class LedgerAccount:
         try:
             cost = self.initial_state.compute_charge(event, certified_delta)
             with self.store.write_transaction() as transaction:
-                earlier = self._find_earlier_debit(transaction, id, measurement, encoded_event, fresh)
+                earlier = self._find_earlier_debit(transaction, id, measurement, encoded_event, fresh, shared)
                 return earlier or self._debit(
                     transaction, name, measurement, event, encoded_event, cost, Fraction(certified_delta), privacy_unit
                 )
@@ -199,35 +245,46 @@ class LedgerAccount:
 
     def record(self, receipt: Receipt, answer: bytes) -> bytes:
         """As in `Account`."""
+        payer = receipt.paid_by or self.initial_state.name
         with self.store.write_transaction() as transaction:
             debit = transaction.find_entry(receipt.entry)
-            if not isinstance(debit, Debit) or debit.account != self.initial_state.name:
+            if not isinstance(debit, Debit) or debit.account != payer or not self._is_in_family(transaction, payer):
                 raise LedgerUnavailable(
                     self.store.location,
-                    f"entry {receipt.entry} is no debit of account {self.initial_state.name!r}",
+                    f"entry {receipt.entry} is no debit of account {payer!r}",
                     "record with the receipt that this account gave",
                 )
             recorded = transaction.find_answer(receipt.entry)
             if recorded is not None:
                 return recorded
             head = transaction.read_head()
-            transaction.append(
+            append_entry(
+                transaction,
                 AnswerRecorded(
-                    number=head.number + 1,
-                    previous=head.hash.hex(),
-                    account=self.initial_state.name,
-                    debit=receipt.entry,
-                    answer=answer,
-                )
+                    number=head.number + 1, previous=head.hash.hex(), account=payer, debit=receipt.entry, answer=answer
+                ),
             )
         return answer
 
+    def find_payer(self, entry: int) -> "LedgerAccount":
+        """Return the account of the family whose debit this entry is; this account if it is no debit of the family."""
+        with self.store.read_transaction() as transaction:
+            debit = transaction.find_entry(entry)
+            if not isinstance(debit, Debit) or not self._is_in_family(transaction, debit.account):
+                return self
+            state = read_account(transaction, debit.account)
+        return self if state is None else LedgerAccount(self.store, state)
+
+    def _is_in_family(self, transaction: Transaction, account: str) -> bool:
+        return account == self.initial_state.name or transaction.read_root(account) == self.initial_state.lineage[-1].name
+
     def _find_earlier_debit(
-        self, transaction: Transaction, id: str | None, measurement: str, encoded_event: bytes, fresh: bool
+        self, transaction: Transaction, id: str | None, measurement: str, encoded_event: bytes, fresh: bool, shared: bool
     ) -> Receipt | CachedAnswer | None:
         """Find a debit with this id or, unless it must be fresh, of this measurement: its answer, or the receipt with which
         it is continued."""
-        debit = None if id is None else transaction.find_debit_by_id(self.initial_state.name, id)
+        name = self.initial_state.name
+        debit = None if id is None else transaction.find_debit_by_id(name, id)
         if (
             id is not None
             and debit is not None
@@ -241,15 +298,17 @@ class LedgerAccount:
                 debit.privacy_unit,
             )
         if debit is None and not fresh:
-            debit = transaction.find_debit_by_measurement(self.initial_state.name, measurement)
+            debit = transaction.find_debit_by_measurement(name, measurement, in_family=shared)
+            if debit is not None and debit.account != name and bytes(debit.encoded_event) != encoded_event:
+                debit = transaction.find_debit_by_measurement(name, measurement)  # what it paid for itself stays paid
         if debit is None or bytes(debit.encoded_event) != encoded_event:
             return None
         answer = transaction.find_answer(debit.number)
+        is_own = debit.account == name
         if answer is not None:
-            return CachedAnswer(debit.number, debit.id, answer)
-        return Receipt(
-            debit.number, _decode_event(encoded_event), transaction.read_totals(self.initial_state).budget.remaining
-        )
+            return CachedAnswer(debit.number, debit.id if is_own else "", answer)
+        remaining = transaction.read_totals(self.initial_state).budget.remaining
+        return Receipt(debit.number, _decode_event(encoded_event), remaining, None if is_own else debit.account)
 
     def _debit(
         self, transaction: Transaction, id: str, measurement: str, event: Composition, encoded_event: bytes,
@@ -258,13 +317,14 @@ class LedgerAccount:
         amount, delta = cost
         after = transaction.read_totals(self.initial_state).charge_cost(amount, delta, privacy_unit)
         head = transaction.read_head()
-        transaction.append(
+        append_entry(
+            transaction,
             Debit(
                 number=head.number + 1, previous=head.hash.hex(), account=after.name, id=id, measurement=measurement,
                 encoded_event=msgspec.Raw(encoded_event), cost=amount, delta=delta, spent=after.budget.spent,
                 delta_spent=after.budget.delta_spent, certified_delta=certified_delta,
                 unit=after.privacy_unit or msgspec.UNSET,
-            )
+            ),
         )  # fmt: skip
         transaction.save_totals(after)
         return Receipt(head.number + 1, event, after.budget.remaining)
@@ -303,8 +363,9 @@ class LedgerQuarantine:
         """As in `Quarantine`."""
         with self.store.write_transaction() as transaction:
             head = transaction.read_head()
-            transaction.append(
-                FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=to_storable(source), failure=kind)
+            append_entry(
+                transaction,
+                FailureRecorded(number=head.number + 1, previous=head.hash.hex(), source=to_storable(source), failure=kind),
             )
 
     def lift(self, source: str) -> None:
@@ -314,7 +375,7 @@ class LedgerQuarantine:
             if not transaction.read_failures(name).is_quarantined:
                 raise not_quarantined_error(source, select_quarantined(transaction.list_failures()))
             head = transaction.read_head()
-            transaction.append(QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
+            append_entry(transaction, QuarantineLifted(number=head.number + 1, previous=head.hash.hex(), source=name))
 
     def list_quarantined(self) -> tuple[QuarantinedSource, ...]:
         """As in `Quarantine`."""

@@ -6,12 +6,13 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
+
+from msgspec import UNSET
 
 from discreet import codec
 from discreet.errors import BadEventEncoding, BadParameter, BudgetExceeded, LedgerCorrupted
 from discreet.ledger.account import AccountState
-from discreet.ledger.chain import Ledger
 from discreet.ledger.entries import (
     GENESIS,
     AccountOpened,
@@ -25,9 +26,12 @@ from discreet.ledger.entries import (
     compute_hash,
     decode,
 )
-from discreet.ledger.keys import is_signed
 from discreet.ledger.quarantine import FailureCounts
+from discreet.ledger.signatures import is_signed
 from discreet.ledger.store import StoredEntry, Transaction, read_account
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Ledger
 
 COST_TOLERANCE = Fraction(1, 1 << 40)
 """Another version, or another machine, may compute a cost that is this much larger, relatively."""
@@ -50,7 +54,7 @@ class Report:
         return self.problem is None
 
 
-def check_ledger(ledger: Ledger) -> Report:
+def check_ledger(ledger: "Ledger") -> Report:
     """Read the whole ledger and add it up again."""
     replay, problem = Replay(), None
     try:
@@ -101,6 +105,7 @@ class Replay:
         linked = entry.previous == self.last_hash.hex() and entry.number == number
         self._require(linked, number, "is not linked to the entry before it")
         self._require(stored.keys in (None, EntryKeys.of(entry)), number, "differs from the columns beside it")
+        self._require(number == 1 or entry.identity is UNSET, number, "states an identity, which only the first entry does")
         self.last_number, self.last_hash = number, stored.hash
         self._apply(entry)
 
@@ -113,6 +118,8 @@ class Replay:
                 raise Inconsistency(f"the totals of account {name!r} are not the sums of its entries")
             if transaction.read_event_counts(name) != self.event_counts.get(name, {}):
                 raise Inconsistency(f"the events counted for account {name!r} are not those of its entries")
+            if transaction.read_root(name) != self.state_of(name).lineage[-1].name:
+                raise Inconsistency(f"account {name!r} is not listed under the root of its parents")
         if transaction.list_failures() != self.failures:
             raise Inconsistency("the failures counted for the sources are not those of the entries")
 

@@ -1,7 +1,8 @@
 """The entries of a ledger, and how they, measurements and answers become bytes.
 
 An entry is one line of JSON, fields in order, rationals as "n/d"; its hash is the SHA-256 of that line. Each entry holds the
-hash of the one before it, so that an edit shows. No entry holds a time: no budget depends on a clock.
+hash of the one before it, so that an edit shows. No entry holds a time: no budget depends on a clock. The first entry holds
+the ledger's identity, which tells two ledgers with equal accounts apart; those of earlier versions have none.
 
 On the wire, kinds and fields have the names of the first version (`tag=`, `rename=`): they are hashed, and stay.
 """
@@ -9,7 +10,7 @@ On the wire, kinds and fields have the names of the first version (`tag=`, `rena
 import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -26,6 +27,7 @@ GENESIS = bytes(32)
 class _Entry(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
     number: int
     previous: str
+    identity: str | msgspec.UnsetType = msgspec.UNSET  # of the ledger, random; in its first entry alone
 
 
 class _AccountEntry(_Entry, frozen=True, kw_only=True):
@@ -40,11 +42,15 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True, rename
     delta_limit: Fraction
     delta: Fraction
     parent: str | None = None
+    split: Literal["root"] | msgspec.UnsetType = msgspec.UNSET
+    """Whose limits decide the share of δ that partition selection may use: the root's; absent, the account's own, as in
+    accounts without a parent and in those that earlier versions opened."""
 
     def to_account(self, parent: AccountState | None) -> AccountState:
         """Return the account as it was opened."""
         budget = Filter(parse_currency(self.currency), self.limit, self.delta_limit)
-        return AccountState(self.account, budget, self.delta, parent).check_parent()
+        own_split = parent is not None and self.split is msgspec.UNSET
+        return AccountState(self.account, budget, self.delta, parent, own_split=own_split).check_parent()
 
     @classmethod
     def of(cls, account: AccountState, number: int, previous: bytes) -> "AccountOpened":
@@ -54,6 +60,7 @@ class AccountOpened(_AccountEntry, frozen=True, tag="open", kw_only=True, rename
             number=number, previous=previous.hex(), account=account.name, currency=budget.currency.name,
             limit=budget.limit, delta_limit=budget.delta_limit, delta=account.delta,
             parent=account.parent.name if account.parent else None,
+            split=msgspec.UNSET if account.parent is None or account.own_split else "root",
         )  # fmt: skip
 
 
@@ -177,6 +184,18 @@ def read_event_bytes(body: bytes) -> bytes:
         raise BadEventEncoding(str(error), "check the ledger") from None
 
 
+def read_parent(body: bytes) -> str | None:
+    """Return the parent that an opening names, and decode nothing else of it; None if it names none or cannot be read."""
+    try:
+        return _PARENT.decode(body).parent
+    except msgspec.MsgspecError:
+        return None
+
+
+class _Parent(msgspec.Struct):
+    parent: str | None = None
+
+
 class _EventBytes(msgspec.Struct, rename={"encoded_event": "facts"}):
     encoded_event: msgspec.Raw
 
@@ -230,4 +249,5 @@ def privacy_unit_of(measurement: Mapping[str, Any]) -> str:
 _ENCODER = msgspec.json.Encoder(enc_hook=to_wire)
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry, dec_hook=from_wire)
 _DEBIT: msgspec.json.Decoder[Debit] = msgspec.json.Decoder(Debit, dec_hook=from_wire)
+_PARENT: msgspec.json.Decoder[_Parent] = msgspec.json.Decoder(_Parent)
 _EVENT_BYTES: msgspec.json.Decoder[_EventBytes] = msgspec.json.Decoder(_EventBytes)

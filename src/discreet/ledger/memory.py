@@ -47,6 +47,11 @@ class MemoryAccount:
         return self._budget
 
     @property
+    def family_budget(self) -> Filter:
+        """The account's own: it has no family."""
+        return self._budget
+
+    @property
     def quarantine(self) -> None:
         """None: the account ends with the process, and a quarantine must not."""
         return None
@@ -55,7 +60,9 @@ class MemoryAccount:
         """As in `Account`."""
         self._budget.charge(event)
 
-    def is_paid(self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False) -> bool:
+    def is_paid(
+        self, event: Composition, *, measurement: str, id: str | None = None, fresh: bool = False, shared: bool = True
+    ) -> bool:
         """As in `Account`."""
         with self._lock:
             return self._find_earlier_debit(id, measurement, fresh) is not None
@@ -80,6 +87,7 @@ class MemoryAccount:
         tainted: bool = False,
         certified_delta: Number = 0,
         privacy_unit: str = "",
+        shared: bool = True,
     ) -> Receipt | CachedAnswer:
         """As in `Account`; seeded noise is accepted, since nothing of it outlives the process."""
         with self._lock:

@@ -9,7 +9,7 @@ nothing of what it holds.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
@@ -30,6 +30,7 @@ from discreet.ledger.entries import (
     decode_debit,
     encode,
     read_event_bytes,
+    read_parent,
 )
 from discreet.ledger.quarantine import FailureCounts
 from discreet.ledger.store import Head, StoredEntry
@@ -64,10 +65,22 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE discreet_sources (hash {bytes} PRIMARY KEY, source TEXT NOT NULL, decoding BIGINT NOT NULL, "
         "resource BIGINT NOT NULL)",
     ),
+    (
+        # Version 5 holds the root of each account, and finds a measurement in all accounts under one root.
+        "ALTER TABLE discreet_accounts ADD COLUMN root TEXT NOT NULL DEFAULT ''",
+        "DROP INDEX discreet_by_measurement",
+        "CREATE INDEX discreet_by_measurement ON discreet_entries (measurement, account) WHERE measurement IS NOT NULL",
+    ),
 )
 """What each version adds to the one before it; `{key}` and `{bytes}` are types that the two databases call differently."""
 
 LATEST_VERSION = len(MIGRATIONS)
+
+_IN_FAMILY = (
+    "EXISTS (SELECT 1 FROM discreet_accounts AS payer JOIN discreet_accounts AS asker ON asker.root = payer.root "
+    "WHERE payer.name = discreet_entries.account AND asker.name = ?)"
+)
+"""Asked for each debit of one measurement, of which there are few, however large the family is."""
 
 BATCH_ROWS = 1000
 """How many entries are fetched at a time."""
@@ -86,6 +99,8 @@ def upgrade(run: RunStatement, location: str, *, key: str, bytes: str, create: b
         run(statement.format(key=key, bytes=bytes), ())
     if found == 1:
         _count_existing_events(run)
+    if found < 5:
+        _fill_roots(run)
     run(f"UPDATE discreet_schema SET version = {LATEST_VERSION}", ())
 
 
@@ -141,6 +156,20 @@ def _count_existing_events(run: RunStatement) -> None:
         last = batch[-1][0]
 
 
+def _fill_roots(run: RunStatement) -> None:
+    """Find the root of every account of a ledger before version 5, which did not hold it. A parent is opened before its
+    children; one that is not there makes the account a root, which shares nothing, and is what a check finds."""
+    openings = (
+        "SELECT name, body FROM discreet_accounts "
+        "JOIN discreet_entries ON discreet_entries.number = discreet_accounts.opened ORDER BY opened"
+    )
+    roots: dict[str, str] = {}
+    for name, body in run(openings, ()).fetchall():
+        parent = read_parent(bytes(body)) if isinstance(body, bytes | memoryview) else None
+        roots[name] = name if parent is None else roots.get(parent, name)
+        run("UPDATE discreet_accounts SET root = ? WHERE name = ?", (roots[name], name))
+
+
 Decoded = TypeVar("Decoded")
 
 
@@ -166,9 +195,10 @@ class SqlTransaction:
         )
         match entry:
             case AccountOpened():
+                root = None if entry.parent is None else self.read_root(entry.parent)
                 self.run(
-                    "INSERT INTO discreet_accounts (name, opened, spent, leaked) VALUES (?, ?, '0', '0')",
-                    (entry.account, entry.number),
+                    "INSERT INTO discreet_accounts (name, opened, spent, leaked, root) VALUES (?, ?, '0', '0', ?)",
+                    (entry.account, entry.number, root or entry.account),
                 )
             case Debit():
                 _count_event(self.run, entry.account, bytes(entry.encoded_event))
@@ -200,13 +230,15 @@ class SqlTransaction:
         row = self._fetch_one("SELECT body FROM discreet_entries WHERE account = ? AND id = ?", account, id)
         return self._decode(decode_debit, row[0]) if row else None
 
-    def find_debit_by_measurement(self, account: str, measurement: str) -> Debit | None:
+    def find_debit_by_measurement(self, account: str, measurement: str, *, in_family: bool = False) -> Debit | None:
         """As in `Transaction`."""
         row = self._fetch_one(
-            "SELECT body FROM discreet_entries WHERE account = ? AND measurement = ? ORDER BY "
-            "EXISTS (SELECT 1 FROM discreet_entries AS a WHERE a.debit = discreet_entries.number) DESC, number LIMIT 1",
-            account,
+            f"SELECT body FROM discreet_entries WHERE measurement = ? AND {_IN_FAMILY if in_family else 'account = ?'} "
+            "ORDER BY EXISTS (SELECT 1 FROM discreet_entries AS a WHERE a.debit = discreet_entries.number) DESC, "
+            "account = ? DESC, number LIMIT 1",
             measurement,
+            account,
+            account,
         )
         return self._decode(decode_debit, row[0]) if row else None
 
@@ -233,28 +265,51 @@ class SqlTransaction:
         """As in `Transaction`."""
         return tuple(row[0] for row in self.run("SELECT name FROM discreet_accounts ORDER BY opened", ()).fetchall())
 
+    def read_accounts(self) -> tuple[AccountState, ...]:
+        """As in `Transaction`, with one statement."""
+        found: dict[str, AccountState] = {}
+        rows = self.run(
+            "SELECT name, body, spent, leaked, debits, whose FROM discreet_accounts LEFT JOIN discreet_entries "
+            "ON discreet_entries.number = discreet_accounts.opened ORDER BY opened",
+            (),
+        )
+        for name, body, *totals in rows.fetchall():
+            opened = self._check_opening(None if body is None else self._decode(decode, body), name)
+            if opened.parent is not None and opened.parent not in found:
+                raise LedgerCorrupted(self.location, f"account {name!r} has no parent that was opened before it")
+            parent = None if opened.parent is None else found[opened.parent]
+            found[name] = self._add_totals(opened.to_account(parent), parent, totals)
+        return tuple(found.values())
+
+    def read_root(self, account: str) -> str | None:
+        """As in `Transaction`."""
+        row = self._fetch_one("SELECT root FROM discreet_accounts WHERE name = ?", account)
+        return None if row is None else row[0]
+
     def read_opening(self, account: str) -> AccountOpened | None:
         """As in `Transaction`."""
         row = self._fetch_one("SELECT opened FROM discreet_accounts WHERE name = ?", account)
-        if row is None:
-            return None
-        opened = self.find_entry(self._check_int(row[0]))
-        if not isinstance(opened, AccountOpened) or opened.account != account:
-            raise LedgerCorrupted(self.location, f"account {account!r} does not point at the entry that opened it")
-        return opened
+        return None if row is None else self._check_opening(self.find_entry(self._check_int(row[0])), account)
 
     def read_totals(self, account: AccountState) -> AccountState:
         """As in `Transaction`."""
         row = self._fetch_one("SELECT spent, leaked, debits, whose FROM discreet_accounts WHERE name = ?", account.name)
         if row is None:
             raise LedgerCorrupted(self.location, f"account {account.name!r} is missing")
-        above = None if account.parent is None else self.read_totals(account.parent)
-        spent, delta_spent, debits, unit = row
+        return self._add_totals(account, None if account.parent is None else self.read_totals(account.parent), row)
+
+    def _check_opening(self, entry: Entry | None, account: str) -> AccountOpened:
+        if not isinstance(entry, AccountOpened) or entry.account != account:
+            raise LedgerCorrupted(self.location, f"account {account!r} does not point at the entry that opened it")
+        return entry
+
+    def _add_totals(self, account: AccountState, parent: AccountState | None, totals: Sequence[Any]) -> AccountState:
+        spent, delta_spent, debits, unit = totals
         try:
             budget = replace(account.budget, spent=Fraction(spent), delta_spent=Fraction(delta_spent))
         except (ValueError, TypeError, ZeroDivisionError):
             raise LedgerCorrupted(self.location, f"the totals of account {account.name!r} are no numbers") from None
-        return replace(account, budget=budget, parent=above, debits=debits, privacy_unit=unit)
+        return replace(account, budget=budget, parent=parent, debits=debits, privacy_unit=unit)
 
     def read_event_counts(self, account: str, limit: int | None = None) -> dict[bytes, int]:
         """As in `Transaction`."""

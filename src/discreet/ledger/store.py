@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+from uuid import uuid4
+
+from msgspec.structs import replace
 
 from discreet.errors import BadEventEncoding, LedgerCorrupted
 from discreet.ledger.account import AccountState
@@ -69,8 +72,12 @@ class Transaction(Protocol):
         """Return the debit of an account with this id."""
         ...
 
-    def find_debit_by_measurement(self, account: str, measurement: str) -> Debit | None:
-        """Return the first debit of this measurement that has an answer; if none has one, the first."""
+    def find_debit_by_measurement(self, account: str, measurement: str, *, in_family: bool = False) -> Debit | None:
+        """Return the first debit of this measurement that has an answer; if none has one, the first.
+
+        With `in_family`, debits of every account under the same root count. The account's own come first, among those that
+        have an answer and among those that have none.
+        """
         ...
 
     def find_answer(self, debit: int) -> bytes | None:
@@ -84,6 +91,15 @@ class Transaction(Protocol):
 
     def list_account_names(self) -> tuple[str, ...]:
         """Return the name of every account, in the order of opening."""
+        ...
+
+    def read_accounts(self) -> tuple[AccountState, ...]:
+        """Return every account with its parents and all their totals, in the order of opening."""
+        ...
+
+    def read_root(self, account: str) -> str | None:
+        """Return the name of the account at the top of an account's parents, by which a family is found; None if the
+        account was never opened."""
         ...
 
     def read_opening(self, account: str) -> AccountOpened | None:
@@ -131,6 +147,11 @@ class Store(Protocol):
     def close(self) -> None:
         """Release the place. A later transaction opens it again."""
         ...
+
+
+def append_entry(transaction: Transaction, entry: Entry) -> None:
+    """Append an entry; the first one of a ledger gets the ledger's identity."""
+    transaction.append(replace(entry, identity=uuid4().hex) if entry.number == 1 else entry)
 
 
 def read_account(transaction: Transaction, name: str) -> AccountState | None:

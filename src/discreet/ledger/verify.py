@@ -10,7 +10,7 @@ those who can write the ledger, and `find_divergence` tells whether a later ledg
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,7 +25,6 @@ from discreet.ledger.certificate import (
     read_entries,
     state_cost,
 )
-from discreet.ledger.chain import Ledger
 from discreet.ledger.check import COST_TOLERANCE, check_ledger
 from discreet.ledger.entries import (
     GENESIS,
@@ -38,8 +37,7 @@ from discreet.ledger.entries import (
     privacy_unit_of,
     to_canonical_json,
 )
-from discreet.ledger.keys import (
-    SigningKey,
+from discreet.ledger.signatures import (
     check_signing_key,
     format_fingerprint,
     is_accepted_signer,
@@ -47,6 +45,10 @@ from discreet.ledger.keys import (
     signing_key,
     verify_signature,
 )
+
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Ledger
+    from discreet.ledger.keys import SigningKey
 
 EPSILON_TOLERANCE = 1e-3
 """Another version may compute an ε that is this much larger or smaller, relatively."""
@@ -112,7 +114,7 @@ class Verification:
         )
 
 
-def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None = None) -> Verification:
+def verify(certificate: Any, *, public: str | None = None, ledger: "Ledger | None" = None) -> Verification:
     """Check a certificate.
 
     Args:
@@ -146,7 +148,7 @@ def verify(certificate: Any, *, public: str | None = None, ledger: Ledger | None
 
 
 def _check_signature(
-    stated: dict[str, Any], public: str | None, name: str, debit: Debit, ledger: Ledger | None
+    stated: dict[str, Any], public: str | None, name: str, debit: Debit, ledger: "Ledger | None"
 ) -> Iterator[CheckedClaim]:
     unsigned = {name: value for name, value in stated.items() if name != "signature"}
     signed = verify_signature(stated["public_key"], stated["signature"], to_canonical_json(unsigned))
@@ -179,7 +181,7 @@ def _check_consistency(
 
 
 def _check_presence(
-    stated: dict[str, Any], entries: Sequence[AccountOpened | Debit], ledger: Ledger
+    stated: dict[str, Any], entries: Sequence[AccountOpened | Debit], ledger: "Ledger"
 ) -> Iterator[CheckedClaim]:
     """Check that the ledger holds the entries of the certificate, the debit last."""
     with ledger.store.read_transaction() as transaction:
@@ -250,7 +252,7 @@ HEAD_FORMAT = "discreet head 1"
 _FIELDS = {"format": str, "entries": int, "hash": str, "public_key": str, "signature": str}
 
 
-def sign_head(ledger: Ledger, key: SigningKey) -> dict[str, Any]:
+def sign_head(ledger: "Ledger", key: "SigningKey") -> dict[str, Any]:
     """Sign the present end of the chain."""
     check_signing_key(ledger.store, key)
     with ledger.store.read_transaction() as transaction:
@@ -259,7 +261,7 @@ def sign_head(ledger: Ledger, key: SigningKey) -> dict[str, Any]:
     return unsigned | {"signature": key.sign(to_canonical_json(unsigned))}
 
 
-def find_divergence(ledger: Ledger, head: Any, public: str | None = None) -> str | None:
+def find_divergence(ledger: "Ledger", head: Any, public: str | None = None) -> str | None:
     """Return why a ledger does not continue a signed head; None if it does.
 
     Args:

@@ -353,10 +353,12 @@ def explain_raised_epsilon(least: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Calibrator:
-    """Calibrates queries against one account: its budget, and the δ at which its ε is stated."""
+    """Calibrates queries against one account: its budget, the δ at which its ε is stated, and the budget of its root, whose
+    limits divide δ over the queries of a family; its own where it has no parent."""
 
     budget: Filter
     delta: Fraction
+    family: Filter | None = None
 
     def calibrate(
         self,
@@ -389,8 +391,18 @@ class Calibrator:
         self, bounded: BoundedQuery, epsilon: Fraction, weights: ColumnWeights | None, fraction: Fraction = Fraction(1)
     ) -> Measurement:
         amount = self.budget.currency.amount(epsilon, self.delta) * fraction
-        delta = self.budget.delta_limit * min(Fraction(1), amount / self.budget.limit)
-        return calibrate_query(bounded, self.budget.currency, amount, delta, weights)
+        return calibrate_query(bounded, self.budget.currency, amount, self.selection_delta(amount), weights)
+
+    def selection_delta(self, amount: Fraction) -> Fraction:
+        """Return the δ that partition selection may use in a query of this cost: the same share of δ as of the budget.
+
+        The root's limits decide, so that a query has the same threshold in every account of a family. They do not where the
+        account has too little δ of its own for that: it would run out of δ before its budget.
+        """
+        own, family = self.budget, self.budget if self.family is None else self.family
+        lasts = own.delta_limit >= family.delta_limit * min(Fraction(1), own.limit / family.limit)
+        split = family if lasts else own
+        return split.delta_limit * min(Fraction(1), amount / split.limit)
 
     def choose_epsilon(self, bounded: BoundedQuery, target: AccuracyTarget) -> EpsilonChoice:
         """Return the given ε, or the smallest, to three digits, at which every column's half-width is at most the error;

@@ -20,9 +20,20 @@ from discreet.accounting.cost import SHOWN_DIGITS, Cost, format_at, notion_of
 from discreet.accounting.currencies import CURRENCY_FAMILIES, Currency, CurrencyCost, Pure, amount_or_zero, compare_costs
 from discreet.events import Composition
 from discreet.query.answer import explain_threshold
-from discreet.query.calibrate import COMPARISON_CONFIDENCE, ColumnAccuracy, Measurement, check_size, least_error_mechanism
-from discreet.query.contribution import explain_sensitivity
+from discreet.query.ast import format_view, to_sql
+from discreet.query.calibrate import (
+    COMPARISON_CONFIDENCE,
+    AccuracyTarget,
+    Calibrator,
+    ColumnAccuracy,
+    Measurement,
+    check_size,
+    least_error_mechanism,
+)
+from discreet.query.contribution import BoundedQuery, explain_sensitivity
 from discreet.query.estimates import SHARE_OF_ROWS
+from discreet.query.parser import QueryLike
+from discreet.query.view import explain_view
 from discreet.units import count
 
 DEFAULT_SIZES = (100, 1_000, 10_000)
@@ -87,6 +98,28 @@ class Quote:
         everywhere = f"The same in every currency: {', '.join(map(str, self.costs))}."
         selection = [self.selection] if self.selection else []
         return [str(self.cost), *self.cost.explain_addition(), everywhere, self.explanation, *selection, *self.notes]
+
+
+def make_quote(
+    calibrator: Calibrator, bounded: BoundedQuery, target: AccuracyTarget, query: QueryLike, notes: tuple[str, ...] = ()
+) -> Quote:
+    """Return what a query would cost in an account, and how accurate its answer would be, from declarations alone: it needs
+    neither an engine nor the account itself.
+
+    Args:
+        calibrator: the account's budget, as it is now or as it was last seen.
+        bounded: the query with its sensitivities.
+        target: its ε, or the error that it may have.
+        query: the query as it was given, for its text.
+        notes: what else must be said about the source and the account.
+    """
+    choice = calibrator.choose_epsilon(bounded, target)
+    measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
+    cost = calibrator.cost_of(measurement.event)
+    text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(bounded.query.view)
+    explained = cost.explain_epsilon(choice.epsilon)
+    notes = (*(() if explained is None else (explained,)), *notes, *choice.notes, *explain_view(bounded.query))
+    return quote(measurement, cost, query_text=text, confidence=target.confidence, size=target.size, notes=notes)
 
 
 def quote(

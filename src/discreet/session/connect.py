@@ -5,6 +5,8 @@
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from importlib import import_module
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from discreet.errors import BadParameter
 from discreet.ledger import open_ledger
 from discreet.ledger.account import Account
 from discreet.ledger.memory import MemoryAccount
+from discreet.paths import is_service
 from discreet.query.schema import Key, Table
 from discreet.session.missing import Missing, make_error
 from discreet.session.options import SOURCE_OPTIONS, SourceOptions
@@ -44,6 +47,7 @@ def connect(
     public: Mapping[str, Any] | None = None,
     neighbours: Neighbours | str = Neighbours.ADD_REMOVE,
     label: str | None = None,
+    token: str | None = None,
 ) -> Session:
     """Open a source with a budget of (ε, δ), or with an account of a ledger, which has its own budget.
 
@@ -55,7 +59,8 @@ def connect(
         source: A CSV file (also .csv.gz and .csv.zst), a Parquet, JSON lines, Excel ("people.xlsx#Sheet1") or Arrow file
             (globs too), a folder of Parquet files, a DuckDB file or connection, an Arrow table, a pandas, Polars or Spark
             frame, "postgresql://…" with a `table`, or "spark:local[2]" or "spark://…" with a `table` or the `path` of its
-            files.
+            files; or "https://…/people", a table of a service, which has its own policy and budget. What is returned then
+            is a `RemoteSession` (`discreet.remote.client`), which is asked like a local one.
         epsilon: The ε of a budget that lives as long as the process.
         delta: Its δ.
         unit: The column that identifies the privacy unit, such as a person; the columns, if it takes several: ("household",
@@ -78,6 +83,7 @@ def connect(
         public: Public tables, by name, that queries may join to: {"cities": "cities.csv"}.
         neighbours: The neighbouring relation: "add-remove" one unit, or "replace" one.
         label: The state of the source, such as "2026-11". Answers recorded under another label, or none, are not reused.
+        token: Your token for a service; DISCREET_TOKEN or what `discreet login` stored, unless given.
 
     Raises:
         BadParameter: a parameter is impossible, or one that is needed is missing.
@@ -85,14 +91,32 @@ def connect(
         LedgerUnavailable: the ledger cannot be opened.
     """
     arguments = locals()  # read first, so that it holds the parameters and nothing else
+    if is_service(source):
+        _refuse_for_service(arguments)
+        opened: Session = import_module("discreet.remote.client").open_remote(source, token)  # a layer above this one
+        return opened
+    if token is not None:
+        raise BadParameter("token", "given", "only a service knows tokens", "leave it out, or name a service: https://…")
     options = SourceOptions(**{name: arguments[name] for name in SOURCE_OPTIONS})
     if epsilon is None and ledger is None and unit is None and policy is None:
         raise make_error(Missing(unit=True, epsilon=True), Exception(), options)
     return open_session(options, *open_account(epsilon, delta, currency, ledger, account))
 
 
-def open_session(options: SourceOptions, account: Account, delta: Fraction) -> Session:
+def _refuse_for_service(arguments: Mapping[str, Any]) -> None:
+    """Refuse what the owner of a service declares, and not the analyst."""
+    defaults = {name: each.default for name, each in signature(connect).parameters.items()}
+    for name, given in arguments.items():
+        if name not in ("source", "token") and given is not defaults[name] and given != defaults[name]:
+            reason = "a service has its own policy and budget"
+            raise BadParameter(name, "given", reason, "leave it out; a steward of the service can change the policy")
+
+
+def open_session(options: SourceOptions, account: Account, delta: Fraction, *, identity: str | None = None) -> Session:
     """Open a source for an account whose budget guarantees an ε at δ.
+
+    `identity` is what measurements call the source, such as "serve:people", instead of where it is: recorded answers are
+    then found wherever the owner moves the data.
 
     Raises:
         SourceRefused: the source cannot be opened, is quarantined, or has cells that cannot be read.
@@ -100,7 +124,7 @@ def open_session(options: SourceOptions, account: Account, delta: Fraction) -> S
     relation = options.neighbours
     if not isinstance(relation, Neighbours):
         relation = Neighbours.parse(relation)
-    return Session.of(open_source(options), account, delta, relation, options.label)
+    return Session.of(open_source(options), account, delta, relation, options.label, identity)
 
 
 def open_account(

@@ -91,6 +91,7 @@ class RunOptions:
     progress: ProgressCallback | None = None
     id: str | None = None
     fresh: bool = False
+    shared: bool = True  # whether what another account of the family paid for is free; not so for a step
     tainted: bool = field(init=False)
     """Whether the noise may be repeatable: with any bits but the system's it is, whatever they say of themselves."""
 
@@ -107,7 +108,7 @@ class RunOptions:
 
     def for_step(self, name: str) -> "RunOptions":
         """Return the options of a step on the way to an answer, under an id of its own."""
-        return self if self.id is None else replace(self, id=f"{self.id}/{name}")
+        return replace(self, shared=False, id=None if self.id is None else f"{self.id}/{name}")
 
 
 SEEDED: dict[bool, dict[str, str]] = {False: {}, True: {"bits": "seeded"}}
@@ -150,7 +151,7 @@ class Execution:
 
     answers: tuple[Answer, ...]
     reference: LedgerReference
-    receipt: Receipt | None  # None: the answers were recorded before, and nothing was paid now
+    receipt: Receipt | None  # None: this account paid nothing now; the answers, or another account's debit, were there
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,19 @@ class Executor:
     delta: Fraction
     quarantine: Quarantine
     label: str | None = None  # which state of the source is queried
+    identity: str | None = None  # what measurements call the source, if not as the engine does
     unrecorded: MemoryQuarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     """Failures that could not be recorded in the quarantine: a full disk must not open the source again."""
 
     @property
     def calibrator(self) -> Calibrator:
         """Calibration against this account, as it is now."""
-        return Calibrator(self.account.budget, self.delta)
+        return Calibrator(self.account.budget, self.delta, self.account.family_budget)
+
+    def describe(self, measurement: Measurement) -> dict[str, Any]:
+        """Return everything that decides what is measured."""
+        identity = self.engine.identity if self.identity is None else self.identity
+        return measurement_spec(measurement, identity, self.label)
 
     def run(
         self,
@@ -200,7 +207,7 @@ class Executor:
         spec = {
             "unit": table.unit,
             "neighbours": relation.definition,
-            "plan": [measurement_spec(each, self.engine.identity, self.label) for each in measurements],
+            "plan": [*map(self.describe, measurements)],
         }
         event = compose(*(each.event for each in measurements))
         job = Job(tuple(measurements), event, spec | SEEDED[options.tainted], (), True, certified_delta)
@@ -224,6 +231,7 @@ class Executor:
                 tainted=options.tainted,
                 certified_delta=job.certified_delta,
                 privacy_unit=privacy_unit_of(job.spec),
+                shared=options.shared and not job.after,
             )
         except BudgetExceeded as refused:
             raise self._suggest_epsilon(refused, job.measurements[0]) from None
@@ -242,7 +250,8 @@ class Executor:
         recorded = self.account.record(paid, encoded)
         if recorded != encoded:  # another process continued the same debit and was first
             return self._load_recorded(job, paid.entry, recorded, intervals)
-        return Execution(job.apply_views(answers), LedgerReference(paid.entry, job.spec, record, job.after), paid)
+        charged = paid if paid.paid_by is None else None  # another account of the family paid, and its debit was continued
+        return Execution(job.apply_views(answers), LedgerReference(paid.entry, job.spec, record, job.after), charged)
 
     def check_steps(
         self,
@@ -271,7 +280,10 @@ class Executor:
         job = self._make_job(measurement, options, depends_on)
         digest = hash_measurement(job.spec)
         try:
-            return self.account.is_paid(measurement.event, measurement=digest, id=options.id, fresh=options.fresh)
+            return self.account.is_paid(
+                measurement.event, measurement=digest, id=options.id, fresh=options.fresh,
+                shared=options.shared and not depends_on,
+            )  # fmt: skip
         except IdTaken as taken:
             raise taken.explain(self._list_differences(taken, job)) from None
 
@@ -298,7 +310,7 @@ class Executor:
 
     def _make_job(self, measurement: Measurement, options: RunOptions, depends_on: Sequence[LedgerReference]) -> Job:
         """Return the job of one measurement; the answers that it rests on are part of what is hashed."""
-        spec = measurement_spec(measurement, self.engine.identity, self.label) | SEEDED[options.tainted]
+        spec = self.describe(measurement) | SEEDED[options.tainted]
         if depends_on:
             spec["after"] = [hash_measurement(reference.measurement) for reference in depends_on]
         return Job((measurement,), measurement.event, spec, tuple(reference.entry for reference in depends_on))

@@ -75,6 +75,7 @@ class Session:
     auto_bounds: frozenset[str] = frozenset()  # columns whose bounds shall be discovered privately
     quarantine: Quarantine = field(default_factory=MemoryQuarantine, repr=False, compare=False)
     label: str | None = None  # which state of the source is queried, for example "2026-11"
+    identity: str | None = None  # what measurements call the source, if not as its engine does
     options: SourceOptions | None = field(default=None, repr=False, compare=False)  # as the source was opened
     account_notes: tuple[str, ...] = ()  # on other accounts of the ledger: no part of an answer, which others may get
     state: DiscoveryState = field(default_factory=DiscoveryState, repr=False, compare=False)
@@ -86,7 +87,8 @@ class Session:
         made: dict[str, session.Executor] = vars(self)
         if "_executor" not in made:  # of two threads, the first one's is taken
             made.setdefault(
-                "_executor", session.Executor(self.engine, self.account, self.delta, self.quarantine, self.label)
+                "_executor",
+                session.Executor(self.engine, self.account, self.delta, self.quarantine, self.label, self.identity),
             )
         return made["_executor"]
 
@@ -110,9 +112,19 @@ class Session:
 
     @classmethod
     def of(
-        cls, source: Source, account: Account, delta: Fraction, neighbours: Neighbours, label: str | None = None
+        cls,
+        source: Source,
+        account: Account,
+        delta: Fraction,
+        neighbours: Neighbours,
+        label: str | None = None,
+        identity: str | None = None,
     ) -> "Session":
-        """Return a session over an open source; refuse a source that is quarantined or has cells that cannot be read."""
+        """Return a session over an open source; refuse a source that is quarantined or has cells that cannot be read.
+
+        `identity` is what measurements call the source: it is the owner's word that it is the same data wherever they are
+        stored. Failures stay with where the data is.
+        """
         quarantine = open_quarantine(account, lasting=source.engine.lasting, anchor=source.engine.anchor)
         for origin in source.engine.origins:
             quarantine.check(origin)
@@ -123,8 +135,8 @@ class Session:
             warning = warn_of_unrelated(account.initial_state, account.list_unrelated(about))
         return cls(
             source.engine, source.table, account, delta, neighbours, source.notes, source.auto_bounds, quarantine,
-            None if label is None else read_label(label), source.options, () if warning is None else (warning,),
-            ungrouped_notes=source.ungrouped_notes,
+            None if label is None else read_label(label), None if identity is None else validate_name(identity, "identity"),
+            source.options, () if warning is None else (warning,), ungrouped_notes=source.ungrouped_notes,
         )  # fmt: skip
 
     @property
@@ -216,24 +228,14 @@ class Session:
         pilot: Number | None = None,
     ) -> "queries.Quote":
         """Return what a query would cost and how accurate its answer would be. Nothing is charged and no row is read."""
-        from discreet.query.ast import format_view, to_sql
-        from discreet.query.quote import quote
-        from discreet.query.view import explain_view
+        from discreet.query.quote import make_quote
 
         if pilot is not None:
             raise QueryRefused("A quote reads no row, so it can run no pilot", "give size=, or ask with the pilot")
-        bounded, calibrator = self.discovery.bound(query), self.calibrator
+        bounded = self.discovery.bound(query)
         target = queries.AccuracyTarget(epsilon, error, size, confidence, weights)
-        choice = calibrator.choose_epsilon(bounded, target)
-        measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
-        view = bounded.query.view
-        text = query if isinstance(query, str) else to_sql(bounded.query, bounded.table.unit) + format_view(view)
-        cost = calibrator.cost_of(measurement.event)
-        notes = (
-            *_explain_epsilon(cost, choice.epsilon), *self.list_notes(grouped=bool(bounded.query.groups)),
-            *self.list_account_notes(), *choice.notes, *explain_view(bounded.query),
-        )  # fmt: skip
-        return quote(measurement, cost, query_text=text, confidence=confidence, size=size, notes=notes)
+        notes = (*self.list_notes(grouped=bool(bounded.query.groups)), *self.list_account_notes())
+        return make_quote(self.calibrator, bounded, target, query, notes)
 
     @_lists_missing
     def ask(

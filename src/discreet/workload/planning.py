@@ -232,8 +232,7 @@ class ChargeTerms:
         if budget.currency.counts_epsilon:
             return cls(budget.currency, delta, delta, epsilon, delta * RESERVED_DELTA_SHARE)
         limit = budget.currency.amount(epsilon, session.delta)
-        selection_delta = budget.delta_limit * min(Fraction(1), limit / budget.limit)
-        return cls(budget.currency, session.delta, Fraction(0), limit, selection_delta)
+        return cls(budget.currency, session.delta, Fraction(0), limit, session.calibrator.selection_delta(limit))
 
     def compute_charge(self, event: Composition) -> Fraction | float:
         """Return what a plan costs."""
@@ -364,6 +363,11 @@ def plan_workload(workload: Workload) -> WorkloadPlan:
         PlanRefused: it has several problems, which are listed. One alone is raised as itself.
     """
     return find_noise(open_plan(workload))
+
+
+def plan_for_session(workload: Workload, session: Session) -> WorkloadPlan:
+    """Find the noise of a workload on a session that is open. The workload's own source and account are not looked at."""
+    return find_noise(_bound_queries(workload, session, ""))
 
 
 def read_plan(path: "str | PathLike[str]", *, assume_account: bool = False) -> WorkloadPlan:

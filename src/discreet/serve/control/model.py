@@ -148,6 +148,7 @@ class TableEntry(_Value, frozen=True, kw_only=True):
     description: str = ""
     rows_at_most: int | None = None
     classes: tuple[float, ...] = ()  # seconds after which answers may leave; none: when they are ready
+    seconds_per_pass: float = 0.0  # how long one pass over invented rows of the declared size takes: no row of the table
     label: str | None = None
     rules: Rules = Rules()
     notes: tuple[str, ...] = ()
@@ -180,6 +181,7 @@ class Snapshot(_Value, frozen=True, kw_only=True):
     delta_spent: str
     debits: int = 0
     privacy_unit: str = ""
+    own_split: bool = False  # as in `AccountState`
 
     @property
     def budget(self) -> Filter:
@@ -197,12 +199,14 @@ class Snapshot(_Value, frozen=True, kw_only=True):
             account=state.name, parent=state.parent.name if state.parent else None, root=state.lineage[-1].name,
             currency=budget.currency.name, limit=str(budget.limit), delta_limit=str(budget.delta_limit),
             delta=str(state.delta), spent=str(budget.spent), delta_spent=str(budget.delta_spent), debits=state.debits,
-            privacy_unit=state.privacy_unit,
+            privacy_unit=state.privacy_unit, own_split=state.own_split,
         )  # fmt: skip
 
     def to_account(self, parent: AccountState | None) -> AccountState:
         """Return the account as it was when the snapshot was taken."""
-        return AccountState(self.account, self.budget, Fraction(self.delta), parent, self.debits, self.privacy_unit)
+        return AccountState(
+            self.account, self.budget, Fraction(self.delta), parent, self.debits, self.privacy_unit, self.own_split
+        )
 
 
 class AskOptions(_Value, frozen=True, kw_only=True):

@@ -1,0 +1,131 @@
+"""What the owner does on the command line: check a service, accept a policy, invite a person."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from discreet.errors import BadParameter, DiscreetError
+from discreet.ledger import open_ledger
+from discreet.ledger.keys import load_key
+from discreet.paths import is_postgres
+from discreet.query.policy import read_policy, write_policy
+from discreet.query.schema import DEFAULT_SALT
+from discreet.serve.config import ServiceConfig
+from discreet.serve.control.model import Person, Role
+from discreet.serve.control.store import open_control
+from discreet.serve.embedded import LINK_SECONDS
+from discreet.serve.schedule import JumpFreeClock, propose_classes
+from discreet.serve.worker.tables import Tables, read_policy_file, time_invented_rows
+from discreet.session.options import SourceOptions
+from discreet.session.source import open_source
+
+DEFAULT_ROWS = 100_000
+COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was opened, and what is wrong with it."""
+
+    what: str
+    problem: str | None = None
+
+
+def check_service(config: ServiceConfig) -> list[Check]:
+    """Open everything that a service needs. Nothing is asked and nothing is made."""
+
+    def check(what: str, run: Callable[[], object]) -> Check:
+        try:
+            run()
+        except DiscreetError as error:
+            return Check(what, str(error))
+        return Check(what)
+
+    checks = []
+    for table in config.tables.values():
+        options = SourceOptions(source=table.source, policy=table.policy, table=table.table)
+        checks.append(check(f"policy of {table.name}", lambda table=table: read_policy(read_policy_file(table))))  # type: ignore[misc]
+        checks.append(check(f"source of {table.name}", lambda options=options: open_source(options).validate()))  # type: ignore[misc]
+    is_new = config.embedded and not Path(config.ledger).exists()
+    if is_new:
+        return [*checks, Check("ledger, key and control database: made at the first start")]
+    checks.append(check("ledger", lambda: open_ledger(config.ledger).close()))
+    if is_postgres(config.ledger) or Path(config.ledger).exists():
+        checks.append(check("key", lambda: _check_key(config.key)))
+    checks.append(check("control database", lambda: open_control(config.control, create=False).close()))
+    if config.oidc is not None:
+        checks.append(check("secret of the sign-in", lambda: _check_file(config.oidc.secret_file)))  # type: ignore[union-attr]
+    return checks
+
+
+def _check_key(path: Path) -> None:
+    _check_file(path)
+    load_key(path)
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise BadParameter("file", repr(str(path)), "there is none", "check the path")
+
+
+def propose_schedules(config: ServiceConfig) -> dict[str, tuple[float, ...]]:
+    """Return a schedule for each table, from invented rows of its declared number. No row of a table is read."""
+    return {
+        table.name: propose_classes(
+            time_invented_rows(read_policy(read_policy_file(table)), table.rows_at_most or DEFAULT_ROWS)
+        )
+        for table in config.tables.values()
+    }
+
+
+def accept_policy(config: ServiceConfig, table: str, version: int) -> Path:
+    """Bring a proposed policy into force: replace the file, and register the table. Returns where the earlier one is kept.
+
+    The salt is never part of a proposal: it stays as it is.
+    """
+    if table not in config.tables:
+        raise BadParameter("table", repr(table), "it is not served", f"take one of: {', '.join(config.tables)}")
+    settings = config.tables[table]
+    clock = JumpFreeClock()
+    with open_control(config.control, create=False, clock=clock.now) as control:
+        proposal = control.find_proposal(table, version)
+        if proposal is None or proposal.state != "open":
+            reason = "there is no such proposal" if proposal is None else f"it is {proposal.state}"
+            raise BadParameter("version", version, reason, "see the policy page of the table")
+        before = read_policy(read_policy_file(settings))
+        proposed = read_policy(proposal.policy)
+        if proposed.salt != DEFAULT_SALT or (proposed.name, proposed.unit) != (before.name, before.unit):
+            hint = "decline it; these are changed in the file alone"
+            raise BadParameter("version", version, "it changes the salt, the name or the privacy unit", hint)
+        kept = settings.policy.with_name(f"{settings.policy.name}.before-{version}")
+        kept.write_bytes(settings.policy.read_bytes())
+        os.chmod(kept, settings.policy.stat().st_mode & 0o777)
+        text = write_policy(replace(proposed, salt=before.salt))
+        if before.salt == DEFAULT_SALT:
+            text = "".join(f"{line}\n" for line in text.splitlines() if not line.startswith("salt = "))
+        draft = settings.policy.with_name(f".{settings.policy.name}.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        os.chmod(draft, settings.policy.stat().st_mode & 0o777)
+        os.replace(draft, settings.policy)
+        try:
+            tables = Tables(config, control, clock)
+            tables.open_table(table)
+        except DiscreetError:
+            os.replace(kept, settings.policy)
+            raise
+        control.decide_proposal(table, version, "accepted", by=COMMAND_LINE)
+    return kept
+
+
+def invite_person(config: ServiceConfig, person: str, role: str) -> str:
+    """Add a person if new, and return a link that signs them in once."""
+    try:
+        wanted = Role(role)
+    except ValueError:
+        names = ", ".join(each.value for each in Role)
+        raise BadParameter("role", repr(role), "there is no such role", f"take one of: {names}") from None
+    with open_control(config.control, create=False, clock=JumpFreeClock().now) as control:
+        if control.find_person(person) is None:
+            control.add_person(Person(id=person, name=person, role=wanted), by=COMMAND_LINE)
+        return f"{config.address}/in?once={control.add_link(person, seconds=LINK_SECONDS, by=COMMAND_LINE)}"

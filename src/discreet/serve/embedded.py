@@ -1,0 +1,238 @@
+"""Run a service: the web and worker threads in one process, or one of the two.
+
+*One process* (`discreet serve FOLDER`): the worker's threads run beside the web server, which has the main thread. Ledger,
+key, control database and salts are made at the first start. The owner is a steward called `owner`, who signs in with a link
+that works once, and whose token is for notebooks. The web code still reaches no data: it imports neither engine nor ledger.
+
+*Two kinds of processes* (`--web`, `--worker`): each gets what it needs and no more. A web process needs the control database
+and the address; it opens no ledger, key or source, and may run as a user who cannot read them.
+
+The service ends on SIGINT and SIGTERM: no new request is taken, what runs is ended, and what is held goes back to the queue.
+"""
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet._numbers import format_down
+from discreet.accounting.cost import format_at
+from discreet.errors import BadParameter
+from discreet.formats import missing_library_error
+from discreet.serve.config import ServiceConfig, check_listen
+from discreet.serve.control.model import Grant, Person, Role, Scope
+from discreet.serve.control.store import Control, open_control
+from discreet.serve.schedule import JumpFreeClock
+
+if TYPE_CHECKING:
+    from discreet.serve.web.settings import WebSettings
+    from discreet.serve.worker.worker import Worker
+
+OWNER = "owner"
+START_TOKEN = "printed at start"
+TOKEN_SECONDS = 7 * 86400.0
+LINK_SECONDS = 600.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What the owner needs for a first answer."""
+
+    link: str
+    token: str
+
+
+def invite(control: Control, config: ServiceConfig, person: str, role: Role, *, scopes: tuple[Scope, ...]) -> Invitation:
+    """Return a link and a token for a person, who is added if new. Tokens that an earlier start printed end."""
+    if control.find_person(person) is None:
+        control.add_person(Person(id=person, name=person, role=role), by="command line")
+    for token in control.list_tokens(person):
+        if token.label == START_TOKEN and token.revoked is None:
+            control.revoke_token(token.id, by="command line")
+    clock = JumpFreeClock()
+    _, secret = control.add_token(person, START_TOKEN, scopes=scopes, expires=clock.now() + TOKEN_SECONDS, by="command line")
+    once = control.add_link(person, seconds=LINK_SECONDS, by="command line")
+    return Invitation(f"{config.address}/in?once={once}", secret)
+
+
+def grant_all(control: Control, worker: "Worker", person: str) -> None:
+    """Let a person ask of every table, from an account under the root of its population."""
+    for table in worker.config.tables.values():
+        account = f"{table.population}/{person}"
+        worker.tables.open_account(account, table.population, None)
+        if control.find_grant(person, table.name) is None:
+            now = JumpFreeClock().now()
+            grant = Grant(person=person, table=table.name, account=account, created=now, by="command line")
+            control.add_grant(grant, by="command line")
+
+
+def run(
+    config: ServiceConfig, *, web: bool = True, worker: bool = True, adopt: bool = False, browser: bool = True,
+    say: Say = print,
+) -> None:  # fmt: skip
+    """Run a service until it is ended.
+
+    Raises:
+        DiscreetError: if it cannot start; nothing was served.
+    """
+    clock = JumpFreeClock()
+    with _listen(config) if web else _nowhere() as sockets:
+        if web and config.embedded and isinstance(config.listen, tuple) and config.listen[1] == 0:
+            port = sockets[0].getsockname()[1]
+            config = replace(config, listen=(config.listen[0], port), address=f"http://127.0.0.1:{port}")
+        app_parts = _load_web(config) if web else None
+        if worker:
+            from discreet.serve.worker.tables import make_folder
+
+            make_folder(config.state)
+        with open_control(config.control, create=worker, clock=clock.now) as control:
+            running = _start_worker(config, control, clock, adopt) if worker else None
+            try:
+                if running is not None:
+                    describe(config, say)
+                if web and config.embedded and running is not None:
+                    _welcome(config, control, running, browser, say)
+                elif web:
+                    say(f"The web process listens for {config.address}.")
+                if app_parts is not None:
+                    _serve_web(config, control, app_parts, sockets)
+                else:
+                    say("The worker takes jobs. End it with Ctrl+C.")
+                    _wait_for_signal()
+            finally:
+                if running is not None:
+                    running.stop()
+
+
+def describe(config: ServiceConfig, say: Say) -> None:
+    """Say what is served, from where, and with which budget; and what is not served."""
+    for table in config.tables.values():
+        population = config.populations[table.population]
+        epsilon = format_down(population.epsilon, 3)
+        place = table.source if "://" not in table.source else "a database"
+        say(f"discreet serves {table.name} from {place}")
+        say(f"  budget    ε = {epsilon}{format_at(population.delta)} for everybody together, for life")
+    for path, command in config.skipped:
+        say(f"{path} has no policy and is not served. Make one, and edit it: {command}")
+
+
+def _welcome(config: ServiceConfig, control: Control, worker: "Worker", browser: bool, say: Say) -> None:
+    everything = (Scope.ASK, Scope.READ, Scope.STEWARD)
+    invitation = invite(control, config, OWNER, Role.STEWARD, scopes=everything)
+    grant_all(control, worker, OWNER)
+    table = next(iter(config.tables))
+    say(f"  kept in   {config.state}")
+    say(f"  open      {invitation.link}   (works once, within ten minutes)")
+    say(f'  notebook  discreet.connect("{config.address}/{table}", token="{invitation.token}")')
+    say("End it with Ctrl+C.")
+    if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(invitation.link,), daemon=True).start()
+
+
+def _start_worker(config: ServiceConfig, control: Control, clock: JumpFreeClock, adopt: bool) -> "Worker":
+    from discreet.serve.worker.worker import Worker
+
+    worker = Worker(config, control, clock)
+    worker.start(adopt=adopt)
+    return worker
+
+
+# -- the web process ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _nowhere() -> Iterator[list[socket.socket]]:
+    yield []
+
+
+@contextmanager
+def _listen(config: ServiceConfig) -> Iterator[list[socket.socket]]:
+    """Listen before anything is opened, so that a port that is taken is refused first."""
+    listen = config.listen
+    check_listen(listen, has_tls=config.certificate is not None, behind_proxy=config.behind_proxy)
+    try:
+        if isinstance(listen, Path):
+            listen.unlink(missing_ok=True)
+            opened = socket.socket(socket.AF_UNIX)
+            opened.bind(str(listen))
+            os.chmod(listen, 0o660)  # the proxy is in the group
+            opened.listen(128)
+        else:
+            family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
+            opened = socket.create_server(listen, family=family, backlog=128)
+    except OSError as error:
+        where = str(listen) if isinstance(listen, Path) else f"{listen[0]}:{listen[1]}"
+        hint = "end what uses it, or take another with --port"
+        raise BadParameter("port", where, f"cannot be listened on ({os.strerror(error.errno or 0)})", hint) from None
+    try:
+        yield [opened]
+    finally:
+        opened.close()
+        if isinstance(listen, Path):
+            listen.unlink(missing_ok=True)
+
+
+def _load_web(config: ServiceConfig) -> tuple[Any, Any, "WebSettings"]:
+    """Import the web server before the link is printed: then it answers at once."""
+    try:
+        import uvicorn
+
+        from discreet.serve.web.app import create_app
+    except ImportError as error:
+        raise missing_library_error(str(error.name), "discreet[serve]") from None
+    return uvicorn, create_app, make_web_settings(config)
+
+
+def make_web_settings(config: ServiceConfig) -> "WebSettings":
+    """Return the settings of the web process. It gets the address and the sign-in, and no path of data, ledger or key."""
+    from discreet.serve.web.settings import OidcSettings, WebSettings
+
+    oidc = None
+    if config.oidc is not None:
+        from discreet.paths import read_text
+
+        def refuse(reason: str) -> BadParameter:
+            return BadParameter("sign_in.oidc.secret_file", repr(str(config.oidc)), reason, "check the path")
+
+        secret = read_text(config.oidc.secret_file, refuse).strip()
+        stewards = () if config.oidc.stewards is None else (config.oidc.stewards.removeprefix("group:"),)
+        oidc = OidcSettings(config.oidc.issuer, config.oidc.client, secret, stewards=stewards)
+    return WebSettings(config.address, config.name, oidc=oidc, trust_proxy=config.behind_proxy, direct_links=config.embedded)
+
+
+def _serve_web(
+    config: ServiceConfig, control: Control, parts: tuple[Any, Any, "WebSettings"], sockets: list[socket.socket]
+) -> None:
+    uvicorn, create_app, settings = parts
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(control, settings),
+            log_config=None,
+            access_log=False,  # addresses hold ids, which no log needs
+            server_header=False,
+            proxy_headers=config.behind_proxy,
+            timeout_graceful_shutdown=3,
+            ssl_certfile=config.certificate,
+            ssl_keyfile=config.certificate_key,
+            lifespan="on",
+        )
+    )
+    server.run(sockets)
+
+
+def _wait_for_signal() -> None:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    while not ended.wait(1.0):
+        pass

@@ -1,0 +1,226 @@
+"""What a query would cost and how accurate it would be, from a registered table and mirrored accounts alone.
+
+The web process has no engine and no ledger. It needs neither: a quote depends on the policy, on the budget and on the query.
+`Quoter.price` parses, bounds contributions and calibrates as a session does, and arrives at the same measurement. The hash
+of that measurement is what a steward approves and what a worker computes again before it charges anything; so a web process
+that was taken over, or a policy that was widened after the approval, changes nothing unseen.
+
+The policy in the control database has no salt. The salt decides which rows of a unit count and nothing that is computed
+here, but it is part of the hash of the policy; that hash is the registered one.
+
+Work is bounded: a text has at most 20,000 characters, the parser and the validator refuse what would take long, and a
+quote takes one of a few places, so that texts made to be slow delay each other and no other request. What was computed is
+kept by its inputs. Nothing here depends on a row, so neither does the time it takes.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+from discreet._numbers import parse_rational
+from discreet.accounting.cost import Remaining
+from discreet.errors import BudgetExceeded, QueryRefused, ServiceUnavailable
+from discreet.ledger.account import AccountState, state_in_epsilon
+from discreet.ledger.entries import hash_measurement, privacy_unit_of
+from discreet.query.calibrate import AccuracyTarget, Calibrator, Measurement
+from discreet.query.contribution import BoundedQuery, bound_contributions
+from discreet.query.parser import MAX_CHARACTERS, read_query
+from discreet.query.policy import read_policy
+from discreet.query.quote import Quote, quote
+from discreet.query.record import measurement_spec
+from discreet.query.schema import Table
+from discreet.query.view import explain_view
+from discreet.serve.control.model import Snapshot, TableEntry
+from discreet.units import Neighbours
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+MAX_CACHED = 2_000
+WAIT_SECONDS = 5.0
+
+
+def build_account(lineage: Sequence[Snapshot]) -> AccountState:
+    """Return the account whose snapshot stands first, under its parents, which follow."""
+    state: AccountState | None = None
+    for snapshot in reversed(lineage):
+        state = snapshot.to_account(state)
+    if state is None:
+        raise ServiceUnavailable("The account is not open yet", "try again in a moment")
+    return state
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an analyst says of a query's cost, as values that can be compared."""
+
+    epsilon: str | None = None
+    error: str | None = None
+    size: int | None = None
+    confidence: float = 0.95
+    weights: tuple[tuple[str, str], ...] | None = None
+
+    def to_accuracy(self) -> AccuracyTarget:
+        """Return the target that a calibrator takes."""
+        epsilon = None if self.epsilon is None else parse_rational(self.epsilon, "epsilon")
+        weights = None if self.weights is None else {name: parse_rational(each, "weights") for name, each in self.weights}
+        return AccuracyTarget(epsilon, self.error, self.size, self.confidence, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A query with its noise: all that depends on neither what is spent nor who asks."""
+
+    measurement: Measurement
+    epsilon: Fraction
+    notes: tuple[str, ...]  # on the choice of ε
+    spec: Mapping[str, Any]
+    hash: str
+
+    @property
+    def bounded(self) -> BoundedQuery:
+        """The query with its sensitivities."""
+        return self.measurement.bounded
+
+    @property
+    def discovers_keys(self) -> bool:
+        """Whether group keys are not declared, so that δ is paid to select them."""
+        return self.measurement.selection is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A calibrated query against an account."""
+
+    calibrated: Calibrated
+    quote: Quote
+    account: AccountState
+
+    @property
+    def hash(self) -> str:
+        """The hash of the measurement."""
+        return self.calibrated.hash
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact ε that the query is asked at."""
+        return self.calibrated.epsilon
+
+    @property
+    def amount(self) -> Fraction:
+        """What the account is charged, in its currency."""
+        return self.account.compute_charge(self.calibrated.measurement.event)[0]
+
+    @property
+    def remaining(self) -> Remaining:
+        """What the asker can still spend, parents included."""
+        return Remaining.of([(each.budget, each.delta) for each in self.account.lineage])
+
+    @property
+    def share(self) -> float | None:
+        """The cost as a share of what remains; None if nothing does."""
+        left = self.remaining.amount
+        return float(self.amount / left) if left > 0 else None
+
+    def check_budget(self) -> None:
+        """Refuse a cost that does not fit in the account and every parent of it. No data decides it."""
+        unit = privacy_unit_of(self.calibrated.spec)
+        try:
+            self.account.charge_cost(*self.account.compute_charge(self.calibrated.measurement.event), unit)
+        except BudgetExceeded as refused:
+            fitting = min(each.budget.fitting_epsilon(each.delta) for each in self.account.lineage)
+            allowed = fitting if fitting >= self.calibrated.bounded.table.least_epsilon else Fraction(0)
+            raise state_in_epsilon(refused, self.account.budget.currency, self.account.delta, allowed) from None
+
+
+class _Cache(Generic[_Key, _Value]):
+    """The values that were used last. Safe in threads; a value that two threads miss is computed twice."""
+
+    def __init__(self, size: int = MAX_CACHED) -> None:
+        self._size, self._lock = size, threading.Lock()
+        self._values: OrderedDict[_Key, _Value] = OrderedDict()
+
+    def get(self, key: _Key) -> _Value | None:
+        """Return what is kept under a key."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: _Key, value: _Value) -> _Value:
+        """Keep a value, and return it."""
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+        return value
+
+
+class Quoter:
+    """Quotes of one process. `threads` is how many are computed at once."""
+
+    def __init__(self, threads: int = 2, wait: float = WAIT_SECONDS) -> None:
+        self._places, self._wait = threading.BoundedSemaphore(threads), wait
+        self._tables: _Cache[str, Table] = _Cache(200)
+        self._calibrated: _Cache[tuple[Any, ...], Calibrated] = _Cache()
+        self._priced: _Cache[tuple[Any, ...], Priced] = _Cache()
+
+    def read_table(self, entry: TableEntry) -> Table:
+        """Return the table that an entry declares. Its salt is not the owner's, which no web process knows."""
+        return self._tables.get(entry.policy) or self._tables.put(entry.policy, read_policy(entry.policy))
+
+    def price(self, entry: TableEntry, lineage: Sequence[Snapshot], query: str, target: Target) -> Priced:
+        """Return a query with its noise, its quote and the hash of its measurement.
+
+        Raises:
+            QueryRefused, BadParameter: if the query cannot be answered, or not at this ε or error.
+            ServiceUnavailable: if other quotes take all places for too long.
+        """
+        if len(query) > MAX_CHARACTERS:
+            raise QueryRefused(f"The query is longer than {MAX_CHARACTERS:,} characters", "ask several shorter ones")
+        inputs = entry.policy_hash, entry.policy, entry.identity, entry.label, entry.neighbours, query, target
+        key = (*inputs, *lineage, entry.notes)
+        found = self._priced.get(key)
+        if found is not None:
+            return found
+        account = build_account(lineage)
+        calibrator = Calibrator(account.budget, account.delta, account.family_budget)
+        own, family = account.budget, account.family_budget
+        limits = own.currency, own.limit, own.delta_limit, account.delta, family.limit, family.delta_limit
+        kept = (*inputs, *limits)
+        calibrated = self._calibrated.get(kept)
+        if calibrated is None:
+            with self._take_place():
+                calibrated = self._calibrated.put(kept, self._calibrate(entry, calibrator, query, target))
+        cost = calibrator.cost_of(calibrated.measurement.event)
+        said = cost.explain_epsilon(calibrated.epsilon)
+        notes = (
+            *(() if said is None else (said,)),
+            *entry.notes,
+            *calibrated.notes,
+            *explain_view(calibrated.bounded.query),
+        )
+        quoted = quote(
+            calibrated.measurement, cost, query_text=query, confidence=target.confidence, size=target.size, notes=notes
+        )
+        return self._priced.put(key, Priced(calibrated, quoted, account))
+
+    def _calibrate(self, entry: TableEntry, calibrator: Calibrator, query: str, target: Target) -> Calibrated:
+        table, relation = self.read_table(entry), Neighbours.parse(entry.neighbours)
+        bounded = bound_contributions(read_query(query, table), table, relation)
+        choice = calibrator.choose_epsilon(bounded, target.to_accuracy())
+        measurement = calibrator.calibrate(bounded, choice.epsilon, choice.weights)
+        spec = measurement_spec(measurement, entry.identity, entry.label) | {"policy": entry.policy_hash}
+        return Calibrated(measurement, choice.epsilon, choice.notes, spec, hash_measurement(spec))
+
+    @contextmanager
+    def _take_place(self) -> Iterator[None]:
+        if not self._places.acquire(timeout=self._wait):
+            raise ServiceUnavailable("Too many queries are being quoted", "try again in a few seconds")
+        try:
+            yield
+        finally:
+            self._places.release()

@@ -1,0 +1,172 @@
+"""What becomes of an ask: its answer in many formats, its certificate, its states as they change; and invented rows.
+
+Events tell states and moments, which the clock decides. No event tells how far an engine is: that depends on the rows.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from discreet.formats import to_arrow, to_csv, to_json_value
+from discreet.remote.invented import invent_columns
+from discreet.serve.control.model import Ask, AskState, Job, JobState, Scope, TableEntry
+from discreet.serve.web.answers import FORMATS, choose_format, write_answer, write_arrow, write_parquet
+from discreet.serve.web.api_common import PROBLEMS, Id, Name, describe_json, json
+from discreet.serve.web.problems import Refusal, respond
+from discreet.serve.web.service import Web
+from discreet.serve.web.signing_in import Caller
+
+HEARTBEAT_SECONDS = 15.0
+MAX_STREAMS = 20
+"""Streams of events that one person may have open."""
+MAX_INVENTED = 100_000
+CERTIFICATE_SECONDS = 20.0
+
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The answer.", "content": {each.media.partition(";")[0]: {} for each in FORMATS.values()}},
+    304: {"description": "You have it."},
+    **PROBLEMS,
+}
+
+
+def add_outcomes(router: APIRouter, web: Web, find_caller: Any) -> None:
+    """Add answers, certificates, events and invented rows."""
+
+    @router.get("/asks/{ask}/answer", responses=FILES, summary="The answer, in a format of your choice")
+    def show_answer(
+        ask: Id,
+        caller: Annotated[Caller, Depends(find_caller)],
+        format: Annotated[str | None, Query(max_length=20)] = None,
+        accept: Annotated[str | None, Header(max_length=2000)] = None,
+        if_none_match: Annotated[str | None, Header(max_length=2000)] = None,
+    ) -> Response:
+        caller.require(Scope.READ)
+        found = find_answered(web, caller, ask)
+        return write_answer(found, choose_format(format, accept), if_none_match)
+
+    @router.get(
+        "/asks/{ask}/certificate", responses=describe_json(), summary="The signed certificate; a worker makes it on demand"
+    )
+    async def show_certificate(ask: Id, caller: Annotated[Caller, Depends(find_caller)]) -> Response:
+        caller.require(Scope.READ)
+        found = await run_in_threadpool(find_answered, web, caller, ask)
+        job = await run_in_threadpool(find_certificate, web, found)
+        job = await wait_for_job(web, job, CERTIFICATE_SECONDS)
+        if job.error is not None:
+            return respond(job.error)
+        if job.result is None:
+            raise Refusal(503, "The certificate is not signed yet. Try again in a moment.", {"Retry-After": "1"})
+        return json(job.result["certificate"], headers={"Cache-Control": "private, max-age=3600"})
+
+    @router.get(
+        "/asks/{ask}/events",
+        responses={200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}}, **PROBLEMS},
+        summary="The states of an ask, as they change",
+    )
+    async def show_events(
+        ask: Id,
+        caller: Annotated[Caller, Depends(find_caller)],
+        last_event_id: Annotated[str | None, Header(max_length=200)] = None,
+    ) -> Response:
+        caller.require(Scope.READ)
+        found = await run_in_threadpool(web.find_ask, caller, ask)
+        return stream_events(web, found, caller.person.id, last_event_id)
+
+    @router.get("/tables/{table}/dummy", responses=FILES, summary="Invented rows, made from the policy alone")
+    def show_invented(
+        table: Name,
+        caller: Annotated[Caller, Depends(find_caller)],
+        rows: Annotated[int, Query(ge=1, le=MAX_INVENTED)] = 1000,
+        seed: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
+        format: Annotated[str | None, Query(pattern="^(csv|ndjson|arrow|parquet|json)$")] = None,
+        accept: Annotated[str | None, Header(max_length=2000)] = None,
+    ) -> Response:
+        caller.require(Scope.READ)
+        entry, _ = web.find_table(caller, table)
+        web.quote_limit.take(caller.limit_key)
+        return write_invented(web, entry, rows, seed, format or choose_format(None, accept))
+
+
+def find_answered(web: Web, caller: Caller, ask: str) -> Ask:
+    """Return an ask that has an answer."""
+    found = web.find_ask(caller, ask)
+    if found.state is not AskState.ANSWERED or found.answer is None:
+        raise Refusal(409, f"The ask is {found.state}: it has no answer.", state=found.state.value)
+    return found
+
+
+def find_certificate(web: Web, ask: Ask) -> Job:
+    """Return the job that signs the certificate of an ask; queue it if there is none, or if it failed."""
+    jobs = web.control.list_jobs(subject=ask.id, limit=20)
+    made = next((job for job in jobs if job.kind == "certificate" and job.state is not JobState.FAILED), None)
+    return made or web.control.enqueue("certificate", ask.id, person=ask.person, by=ask.person)
+
+
+async def wait_for_job(web: Web, job: Job, seconds: float) -> Job:
+    """Return a job when it has ended, or as it is after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while job.state in (JobState.QUEUED, JobState.LEASED) and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+        found: Job | None = await run_in_threadpool(web.control.find_job, job.id)
+        job = found or job
+    return job
+
+
+def stream_events(web: Web, ask: Ask, person: str, last: str | None = None) -> Response:
+    """Return the states of an ask as server-sent events, until it ends. The reader resumes with the last id it saw."""
+    if web.streams.get(person, 0) >= MAX_STREAMS:
+        raise Refusal(429, f"You have {MAX_STREAMS} streams open. Close one.", {"Retry-After": "10"})
+
+    async def produce(ask: Ask, last: str | None) -> AsyncIterator[bytes]:
+        web.streams[person] = web.streams.get(person, 0) + 1
+        try:
+            while True:
+                name = f"{ask.state.value}/{ask.overruns}"
+                if name != last:
+                    shown = {"state": ask.state.value, "arrives_at": ask.release_at, "now": web.clock.now()}
+                    yield f"event: state\nid: {name}\ndata: {msgspec.json.encode(shown).decode()}\n\n".encode()
+                    last = name
+                if ask.state.is_final:
+                    return
+                following = await web.bell.wait(ask, HEARTBEAT_SECONDS)
+                if following == ask:
+                    yield b": still here\n\n"
+                ask = following
+        finally:
+            left = web.streams.get(person, 1) - 1
+            if left > 0:
+                web.streams[person] = left
+            else:
+                web.streams.pop(person, None)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(produce(ask, last), headers=headers, media_type="text/event-stream")
+
+
+def write_invented(web: Web, entry: TableEntry, rows: int, seed: int, name: str) -> Response:
+    """Return invented rows in a format. They come from the policy and the seed, and from no row of the table."""
+    columns = {each: column.to_list() for each, column in invent_columns(web.quoter.read_table(entry), rows, seed).items()}
+    header, records = tuple(columns), list(zip(*columns.values(), strict=True))
+    match name:
+        case "csv" | "spreadsheet":
+            body = to_csv(header, records, spreadsheet=name == "spreadsheet").encode()
+        case "ndjson":
+            lines = [dict(zip(header, map(to_json_value, record), strict=True)) for record in records]
+            body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        case "arrow":
+            body = write_arrow(to_arrow(header, records))
+        case "parquet":
+            body = write_parquet(to_arrow(header, records))
+        case _:
+            name, plain = "json", {each: [*map(to_json_value, values)] for each, values in columns.items()}
+            body = msgspec.json.encode({"invented": True, "rows": rows, "seed": seed, "columns": plain})
+    headers = {"X-Invented": "policy", "Cache-Control": "private, max-age=3600", "Vary": "Accept, Authorization"}
+    if FORMATS[name].is_download:
+        headers["Content-Disposition"] = f'attachment; filename="invented.{FORMATS[name].suffix}"'
+    return Response(body, 200, headers, FORMATS[name].media)

@@ -1,0 +1,104 @@
+"""Wait for an ask without holding a thread: one thread listens to the control database and wakes whoever waits here.
+
+A hundred analysts who wait thirty seconds each are a hundred futures and no thread. What wakes them is the worker's commit,
+at the moment of the ask.
+"""
+
+import asyncio
+import contextlib
+import threading
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from discreet.errors import DiscreetError
+from discreet.serve.control.model import Ask, AskState
+from discreet.serve.control.store import Control
+from discreet.serve.web.problems import log
+
+LISTEN_SECONDS = 1.0
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    ask: str
+    seen: AskState
+    release_at: float | None
+    future: "asyncio.Future[Ask | None]"
+    loop: asyncio.AbstractEventLoop
+
+
+class Bell:
+    """Wakes coroutines of any event loop when their ask changes."""
+
+    def __init__(self, control: Control) -> None:
+        self._control, self._lock, self._closed = control, threading.Lock(), threading.Event()
+        self._waiters: set[_Waiter] = set()
+        self._thread: threading.Thread | None = None
+
+    async def wait(self, ask: Ask, seconds: float) -> Ask:
+        """Return the ask as soon as its state or its moment is another; as it is after `seconds` if neither changes."""
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(ask.id, ask.state, ask.release_at, loop.create_future(), loop)
+        self._add(waiter)
+        try:
+            found = await run_in_threadpool(self._control.find_ask, ask.id)  # what changed before it was added
+            if found is None or _is_changed(found, waiter):
+                return found or ask
+            async with asyncio.timeout(seconds):
+                return await waiter.future or found
+        except TimeoutError:
+            return await run_in_threadpool(self._control.find_ask, ask.id) or ask
+        finally:
+            with self._lock:
+                self._waiters.discard(waiter)
+
+    def close(self) -> None:
+        """End the thread and wake all who wait."""
+        self._closed.set()
+        with self._lock:
+            waiters = list(self._waiters)
+        for waiter in waiters:
+            _wake(waiter, None)
+        if self._thread is not None:
+            self._thread.join(2 * LISTEN_SECONDS)
+
+    def _add(self, waiter: _Waiter) -> None:
+        with self._lock:
+            self._waiters.add(waiter)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._listen, name="discreet-bell", daemon=True)
+                self._thread.start()
+
+    def _listen(self) -> None:
+        with self._control.subscribe() as subscription:
+            while not self._closed.is_set():
+                subscription.wait(LISTEN_SECONDS)
+                with self._lock:
+                    waiters = list(self._waiters)
+                try:
+                    self._look(waiters)
+                except DiscreetError as error:  # the database restarts
+                    log.warning("the control database cannot be read: %s", type(error).__name__)
+                    self._closed.wait(LISTEN_SECONDS)
+
+    def _look(self, waiters: list[_Waiter]) -> None:
+        for waiter in waiters:
+            if waiter.future.done():
+                continue
+            found = self._control.find_ask(waiter.ask)
+            if found is None or _is_changed(found, waiter):
+                _wake(waiter, found)
+
+
+def _is_changed(found: Ask, waiter: _Waiter) -> bool:
+    return (found.state, found.release_at) != (waiter.seen, waiter.release_at)
+
+
+def _wake(waiter: _Waiter, found: Ask | None) -> None:
+    def finish() -> None:
+        if not waiter.future.done():
+            waiter.future.set_result(found)
+
+    with contextlib.suppress(RuntimeError):  # the loop was closed
+        waiter.loop.call_soon_threadsafe(finish)

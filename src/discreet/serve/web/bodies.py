@@ -1,0 +1,160 @@
+"""What requests of the API hold. Fields that are not listed are refused: a misspelt `epsilon` must not pass unseen.
+
+Numbers are read as they are written: 0.1 is one tenth, and "1/3" is exact.
+"""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from discreet._numbers import parse_rational
+from discreet.query.parser import MAX_CHARACTERS
+from discreet.serve.control.model import Role, Scope
+from discreet.serve.quoting import Target
+from discreet.serve.web.service import Question
+
+NUMBER = r"^[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?(/[0-9]{1,80})?$"
+ERROR = r"^\s*±?\s*[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?\s*%?\s*$"
+
+
+def _to_text(value: Any) -> Any:
+    """Return a number of JSON as the text that stands for it; leave texts as they are."""
+    if isinstance(value, bool):
+        return value  # pydantic refuses it: not a text
+    return repr(value) if isinstance(value, int | float) else value
+
+
+_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": NUMBER}]}
+_ERROR_SCHEMA = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": ERROR}]}
+NumberText = Annotated[str, BeforeValidator(_to_text), Field(max_length=200, pattern=NUMBER, json_schema_extra=_SCHEMA)]
+ErrorText = Annotated[str, BeforeValidator(_to_text), Field(max_length=100, pattern=ERROR)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Text = Annotated[str, Field(max_length=5_000)]
+
+
+class Body(BaseModel):
+    """A body of JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, str_max_length=200_000)
+
+
+class QuoteBody(Body):
+    """A query of a table, with its ε or with the error that its answer may have."""
+
+    table: Name
+    query: Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
+    epsilon: NumberText | None = None
+    error: ErrorText | None = None
+    size: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    weights: dict[Name, NumberText] | None = None
+
+    def to_question(self) -> Question:
+        """Return the question."""
+        epsilon = None if self.epsilon is None else str(parse_rational(self.epsilon, "epsilon"))
+        given = None if self.weights is None else sorted(self.weights.items())
+        weights = None if given is None else tuple((name, str(parse_rational(each, "weights"))) for name, each in given)
+        target = Target(epsilon, self.error, self.size, self.confidence, weights)
+        more = {
+            name: getattr(self, name) for name in ("simultaneous", "fresh", "purpose") if name in type(self).model_fields
+        }
+        return Question(self.table, self.query, target, **more)
+
+
+class AskBody(QuoteBody):
+    """A query that is asked: it is charged, unless it was answered before."""
+
+    simultaneous: bool = False
+    fresh: bool = False
+    purpose: Text = ""
+
+
+class TokenBody(Body):
+    """A token of one's own. `epsilon` gives it a budget of its own under one's account."""
+
+    label: Name
+    scopes: Annotated[list[Annotated[Scope, Field(strict=False)]], Field(max_length=10)] = [Scope.ASK, Scope.READ]
+    tables: list[Name] | None = None
+    days: Annotated[float, Field(gt=0, le=3650)] = 90.0
+    epsilon: NumberText | None = None
+
+
+class PersonBody(Body):
+    """A person."""
+
+    id: Name
+    name: Name
+    role: Annotated[Role, Field(strict=False)]
+    email: Annotated[str, Field(max_length=200, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+
+
+class PersonChange(Body):
+    """What changes about a person."""
+
+    role: Annotated[Role, Field(strict=False)] | None = None
+    disabled: bool | None = None
+
+
+class GrantBody(Body):
+    """A person may ask of a table. `epsilon` is the budget of the person's account; left out: the whole of the root."""
+
+    person: Name
+    table: Name
+    epsilon: NumberText | None = None
+
+
+class PauseBody(Body):
+    """Why no asks are taken."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ApprovalBody(Body):
+    """An approval holds for one measurement: the one that the steward saw."""
+
+    measurement: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    comment: Text = ""
+
+
+class CommentBody(Body):
+    """What a steward or an analyst says about a request."""
+
+    comment: Text = ""
+
+
+class PublicationBody(Body):
+    """A workload that is published as a folder. `plan` is a plan.toml without source, ledger and account."""
+
+    title: Name
+    table: Name
+    plan: Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class PublicBody(Body):
+    """Whether a publication is shown to everybody."""
+
+    is_public: bool
+
+
+class PolicyBody(Body):
+    """A policy, as TOML without the salt."""
+
+    policy: Annotated[str, Field(min_length=1, max_length=200_000)]
+
+
+class VerifyBody(Body):
+    """A certificate, and the public key of who should have signed it, if it is known."""
+
+    certificate: dict[str, Any]
+    public_key: Annotated[str, Field(max_length=200)] | None = None
+
+
+def read_wait(prefer: str | None) -> float | None:
+    """Return the seconds of `Prefer: wait=30`; None if it is not stated.
+
+    >>> read_wait("respond-async, wait=30"), read_wait("return=minimal"), read_wait(None)
+    (30.0, None, None)
+    """
+    found = re.search(r"(?:^|[,;\s])wait=(\d{1,4})(?:$|[,;\s])", prefer or "")
+    return None if found is None else float(found[1])

@@ -1,0 +1,136 @@
+"""What every request passes before any other code sees it, and every response on its way out.
+
+- **Host**: an allow-list, on loopback too. DNS rebinding makes a browser send a stranger's name to 127.0.0.1; that name is
+  not on the list, and the request ends here.
+- **Origin**: a request with an unsafe method that a browser sent from another site is refused, whatever cookie it has.
+- **Size**: a body of more than 1 MB is refused, also one that does not announce its length.
+- **Headers**: no script, frame, style or picture from elsewhere; no sniffing, no framing, no referrer, no window shared with
+  another site; and no answer in a cache that is not immutable.
+- **Failures**: an exception that nobody expected becomes a constant text.
+"""
+
+from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from discreet.serve.web.problems import Refusal, log, to_response
+from discreet.serve.web.settings import WebSettings
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAME_SITE = frozenset({"same-origin", "none"})
+
+
+class TooLarge(HTTPException):
+    """A body that is longer than the limit."""
+
+    def __init__(self) -> None:
+        super().__init__(413)
+
+
+class Guard:
+    """The middleware. Pure ASGI: it adds microseconds to a request."""
+
+    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
+        self.app, self.settings = app, settings
+        self.hosts = frozenset(host.lower().encode() for host in settings.hosts)
+        self.origins = frozenset(self._list_origins())
+
+    def _list_origins(self) -> list[bytes]:
+        scheme = urlsplit(self.settings.address).scheme
+        return [f"{scheme}://{host}".lower().encode() for host in self.settings.hosts]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return  # no websocket is served
+        headers: dict[bytes, bytes] = {}
+        hosts = 0
+        for name, value in scope["headers"]:
+            hosts += name == b"host"
+            headers[name] = value
+        refusal = self._check(scope, headers, hosts)
+        if refusal is not None:
+            await to_response(refusal)(scope, receive, self._make_send(send, scope)[0])
+            return
+        guarded, state = self._make_send(send, scope)
+        try:
+            await self.app(scope, self._limit(receive), guarded)
+        except Exception as error:
+            # neither its message nor its traceback is logged: they may quote a query or a token
+            log.error("a request failed: %s", type(error).__name__)
+            if not state:
+                await to_response(error)(scope, receive, guarded)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"The body is longer than {self.settings.max_body:,} bytes. Send less.", {"Connection": "close"})
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes], hosts: int) -> Refusal | None:
+        if hosts != 1 or headers[b"host"].lower() not in self.hosts:
+            return Refusal(421, f"This service is reached at {self.settings.address}, and under no other name.")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self.settings.max_body:
+            return self._too_large()
+        if scope["method"] not in SAFE_METHODS:
+            site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+            foreign = site is not None and site.decode("latin-1") not in SAME_SITE
+            if foreign or (origin is not None and origin.lower() not in self.origins):
+                return Refusal(403, "The request comes from another site. Use the pages of this service.")
+        return None
+
+    def _limit(self, receive: Receive) -> Receive:
+        """Return a `receive` that counts the bytes of the body: one that is sent in chunks announces no length."""
+        left = self.settings.max_body
+
+        async def limited() -> Message:
+            nonlocal left
+            message = await receive()
+            if message["type"] == "http.request":
+                left -= len(message.get("body", b""))
+                if left < 0:
+                    raise TooLarge
+            return message
+
+        return limited
+
+    @staticmethod
+    def _make_send(send: Send, scope: Scope) -> tuple[Send, list[bool]]:
+        """Return a `send` that adds the headers, and a list that is filled once the response has begun."""
+        started: list[bool] = []
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                started.append(True)
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in _HEADERS if header[0] not in present]
+                if b"cache-control" not in present:
+                    added.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        return guarded, started

@@ -1,0 +1,316 @@
+"""What stewards do, and what people do with their own tokens: people, grants, tokens, requests, publications, the trail.
+
+Each action is a line of the audit trail, written in the same transaction; analysts read the lines about themselves. Nothing
+here opens an account or changes a budget: it puts a job into the queue, and a worker does it. A grant is always a place
+under the root account of a population, so no grant adds to what is promised to the people in the data.
+
+A token cannot make a token that may do more than itself, or that has no ration where it has one.
+"""
+
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from discreet._numbers import parse_rational
+from discreet.errors import BadParameter
+from discreet.serve.control.base import new_id
+from discreet.serve.control.model import (
+    Grant,
+    Job,
+    Person,
+    Proposal,
+    Publication,
+    PublicationState,
+    Request,
+    RequestState,
+    Role,
+    Scope,
+    Token,
+    TrailEntry,
+)
+from discreet.serve.web.problems import Refusal, not_found
+from discreet.serve.web.service import Web
+from discreet.serve.web.signing_in import Caller
+
+PERSON_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+MAX_PLAN = 100_000
+MAX_SCANNED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stewardship:
+    """Actions of stewards on one service."""
+
+    web: Web
+
+    # People
+
+    def add_person(self, caller: Caller, id: str, name: str, role: Role, email: str | None) -> Person:
+        """Add a person."""
+        caller.require(Scope.STEWARD)
+        if not PERSON_ID.fullmatch(id):
+            reason = "not 1 to 40 small letters, digits and hyphens"
+            raise BadParameter("id", repr(id[:40]), reason, 'take one such as "ada", it is part of account names')
+        person = Person(id=id, name=name, role=role, email=email)
+        return self.web.control.add_person(person, by=caller.person.id)
+
+    def change_person(self, caller: Caller, person: str, role: Role | None, disabled: bool | None) -> Person:
+        """Change a person's role, or shut a person out."""
+        caller.require(Scope.STEWARD)
+        if self.web.control.find_person(person) is None:
+            raise not_found()
+        if person == caller.person.id:
+            raise Refusal(409, "You cannot change your own role or shut yourself out. Another steward can.")
+        return self.web.control.change_person(person, role=role, disabled=disabled, by=caller.person.id)
+
+    def make_link(self, caller: Caller, person: str) -> str:
+        """Return the address that signs a person in once."""
+        caller.require(Scope.STEWARD)
+        found = self.web.control.find_person(person)
+        if found is None or found.disabled:
+            raise not_found()
+        secret = self.web.control.add_link(person, by=caller.person.id)
+        return f"{self.web.settings.address}/in?once={secret}"
+
+    # Grants
+
+    def grant(self, caller: Caller, person: str, table: str, epsilon: str | None) -> tuple[Grant, Job | None]:
+        """Let a person ask of a table, from an account of their own under the root of its population."""
+        caller.require(Scope.STEWARD)
+        control, by = self.web.control, caller.person.id
+        entry, found = control.find_table(table), control.find_person(person)
+        population = None if entry is None else control.find_population(entry.population)
+        if entry is None or found is None or population is None:
+            raise not_found()
+        if found.role is Role.STUDENT and not entry.invented:
+            raise Refusal(409, "A student may only be granted tables of invented rows.")
+        account = f"{population.account}/{person}"
+        is_open = control.find_snapshot(account) is not None
+        if is_open and epsilon is not None:
+            reason = f"the account {account!r} is open, and a budget cannot be changed"
+            raise BadParameter("epsilon", epsilon, reason, "leave it out")
+        ration = None if epsilon is None else str(check_ration(epsilon))
+        given = Grant(person=person, table=table, account=account, created=self.web.clock.now(), by=by)
+        with control.transaction():
+            control.add_grant(given, by=by)
+            payload = {"parent": population.account, "epsilon": ration, "population": entry.population}
+            job = None if is_open else control.enqueue("open_account", account, payload, person=person, by=by)
+        return given, job
+
+    def revoke_grant(self, caller: Caller, person: str, table: str) -> None:
+        """Take a grant away. What was asked stays asked and paid."""
+        caller.require(Scope.STEWARD)
+        if not self.web.control.remove_grant(person, table, by=caller.person.id):
+            raise not_found()
+
+    def pause(self, caller: Caller, person: str, table: str, reason: str | None) -> Grant:
+        """Take no asks from the account of a grant, or, without a reason, take them again."""
+        caller.require(Scope.STEWARD)
+        grant = self.web.control.find_grant(person, table)
+        if grant is None:
+            raise not_found()
+        if reason is None:
+            self.web.control.resume_account(grant.account, by=caller.person.id)
+        else:
+            self.web.control.pause_account(grant.account, reason, by=caller.person.id)
+        return self.web.control.find_grant(person, table) or grant
+
+    # Tokens
+
+    def add_token(
+        self,
+        caller: Caller,
+        label: str,
+        scopes: Iterable[Scope],
+        tables: tuple[str, ...] | None,
+        days: float,
+        epsilon: str | None,
+    ) -> tuple[Token, str]:
+        """Make a token of the caller's own. Its secret is shown once."""
+        wanted, control = tuple(dict.fromkeys(scopes)), self.web.control
+        self._check_token(caller, wanted)
+        granted = {grant.table: grant for grant in control.list_grants(person=caller.person.id)}
+        if tables is not None and not set(tables) <= granted.keys():
+            raise not_found()
+        ration = None if epsilon is None else check_ration(epsilon)
+        reached = [grant for table, grant in granted.items() if tables is None or table in tables]
+        accounts = {} if ration is None else self._name_accounts(reached)
+        expires = self.web.clock.now() + 86_400 * min(days, self.web.settings.token_days)
+        if caller.token is not None and caller.token.expires is not None:
+            expires = min(expires, caller.token.expires)
+        parents = {name: account.rpartition("/")[0] for name, account in accounts.items()}
+        with control.transaction():
+            token, secret = control.add_token(
+                caller.person.id, label, scopes=wanted, tables=tables, accounts=accounts, expires=expires,
+                by=caller.person.id,
+            )  # fmt: skip
+            for population, account in accounts.items():
+                payload = {"parent": parents[population], "epsilon": str(ration), "population": population}
+                control.enqueue("open_account", account, payload, person=caller.person.id, by=caller.person.id)
+        return token, secret
+
+    def _check_token(self, caller: Caller, scopes: tuple[Scope, ...]) -> None:
+        held = caller.token
+        if not scopes:
+            raise BadParameter("scopes", "()", "a token without a scope may do nothing", 'give ["ask", "read"]')
+        if Scope.STEWARD in scopes and not caller.is_steward:
+            raise Refusal(403, "Only a steward can make a token with the scope `steward`.")
+        if held is not None and (held.tables is not None or held.accounts or not set(scopes) <= set(held.scopes)):
+            raise Refusal(403, "A token cannot make one that may do more than itself. Sign in and make it on the page.")
+
+    def _name_accounts(self, grants: Iterable[Grant]) -> dict[str, str]:
+        mark, found = secrets.token_hex(4), dict[str, str]()
+        for grant in grants:
+            entry = self.web.control.find_table(grant.table)
+            if entry is not None:
+                found[entry.population] = f"{grant.account}/token-{mark}"
+        if not found:
+            raise Refusal(409, "A token with a budget of its own needs a table that you may ask of.")
+        return found
+
+    def revoke_token(self, caller: Caller, token: str) -> Token:
+        """Revoke a token of the caller's own, or of anybody's for a steward."""
+        found = self.web.control.find_token_by_id(token)
+        if found is None or not (found.person == caller.person.id or caller.is_steward):
+            raise not_found()
+        return self.web.control.revoke_token(token, by=caller.person.id) or found
+
+    # Requests
+
+    def find_request(self, caller: Caller, ask: str) -> Request:
+        """Return a request of the caller's own, or of anybody's for a steward."""
+        found = self.web.control.find_request(ask)
+        if found is None or not (found.person == caller.person.id or caller.is_steward):
+            raise not_found()
+        return found
+
+    def approve(self, caller: Caller, ask: str, measurement: str, comment: str) -> Request:
+        """Approve the measurement that the steward saw, and no other. Its clock starts now."""
+        caller.require(Scope.STEWARD)
+        request, found, now = self.find_request(caller, ask), self.web.control.find_ask(ask), self.web.clock.now()
+        if found is None or request.measurement != measurement:
+            raise Refusal(409, "The request is about another measurement. Load it again.")
+        release = None if found.class_seconds is None else now + found.class_seconds
+        return self.web.control.approve_request(
+            ask, measurement, caller.person.id, comment=comment, accepted_at=now, release_at=release
+        )
+
+    def decline(self, caller: Caller, ask: str, comment: str) -> Request:
+        """Decline a request."""
+        caller.require(Scope.STEWARD)
+        self.find_request(caller, ask)
+        return self.web.control.decline_request(ask, caller.person.id, comment=comment)
+
+    def send_back(self, caller: Caller, ask: str, comment: str) -> Request:
+        """Ask the analyst back."""
+        caller.require(Scope.STEWARD)
+        self.find_request(caller, ask)
+        return self.web.control.comment_request(ask, caller.person.id, comment, state=RequestState.RETURNED)
+
+    def reply(self, caller: Caller, ask: str, comment: str) -> Request:
+        """Answer a steward who asked back."""
+        if self.find_request(caller, ask).person != caller.person.id:
+            raise not_found()
+        return self.web.control.comment_request(ask, caller.person.id, comment, state=RequestState.OPEN)
+
+    # Publications and policies
+
+    def add_publication(self, caller: Caller, title: str, table: str, plan: str) -> Publication:
+        """Propose a publication. A worker quotes it, a steward approves it."""
+        caller.require(Scope.ASK)
+        _, grant = self.web.find_table(caller, table)
+        if grant is None:
+            raise not_found()
+        publication = Publication(
+            id=new_id(), title=title, table=table, plan=plan, by=caller.person.id, state=PublicationState.APPROVAL,
+            created=self.web.clock.now(),
+        )  # fmt: skip
+        with self.web.control.transaction():
+            self.web.control.add_publication(publication, by=caller.person.id)
+            self.web.control.enqueue("publication", publication.id, {"step": "quote"})
+        return publication
+
+    def find_publication(self, caller: Caller | None, id: str) -> Publication:
+        """Return a publication that the caller may see: a public one, one of their own, or of a table that is granted."""
+        found = self.web.control.find_publication(id)
+        public = found is not None and found.is_public and found.state is PublicationState.PUBLISHED
+        if found is None or not (public or (caller is not None and self._may_read(caller, found))):
+            raise not_found()
+        return found
+
+    def _may_read(self, caller: Caller, found: Publication) -> bool:
+        if not caller.may_use(found.table):
+            return False
+        granted = self.web.control.find_grant(caller.person.id, found.table) is not None
+        return caller.is_steward or found.by == caller.person.id or (
+            granted and found.state is PublicationState.PUBLISHED
+        )  # fmt: skip
+
+    def decide_publication(self, caller: Caller, id: str, approve: bool) -> Publication:
+        """Approve or decline a publication."""
+        caller.require(Scope.STEWARD)
+        found, by = self.find_publication(caller, id), caller.person.id
+        to = PublicationState.RUNNING if approve else PublicationState.DECLINED
+        with self.web.control.transaction():
+            changed = self.web.control.change_publication(found.id, PublicationState.APPROVAL, to, by=by)
+            if approve:
+                self.web.control.enqueue("publication", found.id, {"step": "publish"}, by=by)
+        return changed
+
+    def open_publication(self, caller: Caller, id: str, is_public: bool) -> Publication:
+        """Show a publication to everybody, or not any more."""
+        caller.require(Scope.STEWARD)
+        found = self.find_publication(caller, id)
+        state = PublicationState.PUBLISHED
+        return self.web.control.change_publication(found.id, state, state, by=caller.person.id, is_public=is_public)
+
+    def propose_policy(self, caller: Caller, table: str, policy: str) -> Proposal:
+        """Propose a policy. It comes into force when the owner accepts it where the worker runs."""
+        from discreet.query.policy import read_policy
+
+        caller.require(Scope.STEWARD)
+        self.web.find_table(caller, table)
+        read_policy(policy)
+        if re.search(r"^\s*salt\s*=", policy, re.MULTILINE):
+            raise BadParameter("salt", "given", "the salt is the owner's secret", "leave it out")
+        return self.web.control.add_proposal(table, policy, caller.person.id)
+
+    # Trail
+
+    def list_trail(self, caller: Caller, cursor: str | None, limit: int) -> tuple[list[TrailEntry], str | None]:
+        """Return lines of the audit trail, newest first: all for a steward, else those about the caller."""
+        if caller.is_steward:
+            page = self.web.control.trail.list(cursor=cursor, limit=limit)
+            return list(page.items), page.cursor
+        found, scanned = list[TrailEntry](), 0
+        while len(found) < limit and scanned < MAX_SCANNED:
+            page = self.web.control.trail.list(cursor=cursor, limit=50)
+            found += [line for line in page.items if is_about(line, caller.person.id)]
+            scanned, cursor = scanned + len(page.items), page.cursor
+            if cursor is None:
+                break
+        return found, cursor
+
+
+def check_ration(epsilon: str) -> Fraction:
+    """Return the ε of a ration."""
+    exact = parse_rational(epsilon, "epsilon")
+    if not 0 < exact <= 1000:
+        raise BadParameter("epsilon", epsilon, "must be above 0, and at most 1000", "give a smaller one")
+    return exact
+
+
+def is_about(line: TrailEntry, person: str) -> bool:
+    """Whether a line tells what a person did or what was done to them, their requests or their tokens."""
+    return person in (line.actor, line.subject, line.details.get("person"))
+
+
+def to_plain(value: msgspec.Struct, *hidden: str) -> dict[str, Any]:
+    """Return a value of the control database as plain values, without fields that nobody may see."""
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return {name: each for name, each in plain.items() if name not in (*hidden, "digest", "csrf")}

@@ -1,0 +1,430 @@
+"""What a job of each kind does.
+
+**An ask.** The worker calibrates the query again and compares the hash of the measurement with the one that was quoted and,
+where a steward had to, approved: an approval holds for that measurement and no other, so a policy that was widened since, or
+a web process that was taken over, gets nothing past it. Then `Session.ask` debits, runs and draws noise under the id
+`person:key`, and the answer is held until its moment (`holding`).
+
+What ends an ask, and when:
+
+- *refused*, at once: for reasons of policy, rules, cost and balance, which no row decides;
+- *failed*, at its moment, with a constant text: the engine failed, or was not ready after the last class. It stays charged.
+  Three failures pause the account;
+- *answered*, at its moment; at once if the answer was recorded before.
+
+A job may run twice, if its worker died: the ledger continues the debit by its id, and opening an account that is open, or
+signing a certificate again, changes nothing.
+
+The other kinds: `open_account`, `certificate`, `publication`, `ledger_check`. Quarantines are lifted by the owner on the
+command line (`discreet source lift`), never through the web.
+"""
+
+import logging
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from discreet import __version__
+from discreet.engines.base import owner_log
+from discreet.errors import (
+    BadParameter,
+    DiscreetError,
+    EngineFailed,
+    LedgerCorrupted,
+    LedgerUnavailable,
+    QueryRefused,
+    SourceRefused,
+)
+from discreet.ledger.certificate import make_certificate
+from discreet.ledger.chain import LedgerAccount
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entries import Debit, hash_measurement
+from discreet.query.answer import Answer
+from discreet.remote.wire import answer_to_wire, to_problem
+from discreet.serve.control.errors import ControlUnavailable, StateChanged
+from discreet.serve.control.model import Ask, AskState, Job, PublicationState
+from discreet.serve.control.store import Control
+from discreet.serve.schedule import MAX_OVERRUNS, JumpFreeClock, find_next_class
+from discreet.serve.worker.alerts import Alerts
+from discreet.serve.worker.holding import Held, HeldAccount, Moments
+from discreet.serve.worker.released import ReleasedTables
+from discreet.serve.worker.tables import Tables
+from discreet.session.session import Session
+
+log = logging.getLogger("discreet.serve")
+WORKER = "worker"
+"""What the audit trail calls a worker."""
+
+RETRY_SECONDS = 1.0
+MAX_ATTEMPTS = 20
+"""An ask that this many workers took and did not end is one that ends workers; it fails."""
+
+CLOSED_TABLE = SourceRefused("This table cannot be queried at present", "its steward knows why; try again later")
+"""What the service says to an analyst of a source that cannot be opened or is quarantined: no path, no reason."""
+
+CHANGED = QueryRefused(
+    "What would be measured is not what was quoted or approved: the policy or the budget of the table has changed",
+    "ask for a new quote",
+)
+CONSTANT_FAILURE = to_problem(EngineFailed())
+
+
+@dataclass(slots=True)
+class RunningAsk:
+    """An ask that a slot runs or whose outcome is held."""
+
+    job: Job
+    ask: Ask
+    classes: tuple[float, ...]
+    class_seconds: float | None
+    accepted_at: float = 0.0  # from which its classes are counted
+    deliver: Callable[[], None] | None = None  # once the outcome is known
+    is_held: bool = False  # whether it waits for its moment
+    is_ended: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Jobs:
+    """Runs the jobs of one worker."""
+
+    def __init__(
+        self, control: Control, tables: Tables, clock: JumpFreeClock, moments: Moments, alerts: Alerts,
+        released: ReleasedTables | None = None,
+    ) -> None:  # fmt: skip
+        self.control, self.tables, self.clock = control, tables, clock
+        self.moments, self.alerts, self.released = moments, alerts, released
+        self._lock = threading.Lock()
+        self._leased: dict[str, Job] = {}
+        self._kinds: dict[str, Callable[[Job], dict[str, Any]]] = {
+            "open_account": self.open_account,
+            "certificate": self.certify,
+            "publication": self.publish,
+            "ledger_check": self.check_ledger,
+        }
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of jobs that this worker takes."""
+        return ("ask", *self._kinds)
+
+    @property
+    def leased(self) -> tuple[Job, ...]:
+        """The jobs whose leases must be renewed: those that run and those that wait for their moment."""
+        with self._lock:
+            return tuple(self._leased.values())
+
+    def run(self, job: Job) -> None:
+        """Run a job. An ask that is not ended at the end of this call ends at its moment."""
+        with self._lock:
+            self._leased[job.id] = job
+        try:
+            if job.kind == "ask":
+                self._run_ask(job)
+            else:
+                self._end(job, lambda: self.control.finish(job, self._kinds[job.kind](job)))
+        except (LedgerUnavailable, ControlUnavailable) as error:
+            log.warning("a job is put back: %s", error)
+            self.put_back(job)
+            time.sleep(RETRY_SECONDS)
+        except DiscreetError as refused:
+            problem, reason = to_problem(refused), str(refused)
+            if job.kind == "ask":
+                self._end(job, lambda: self.control.finish(job, to=AskState.REFUSED, problem=problem, reason=reason))
+            else:
+                self._end(job, lambda: self.control.fail(job, problem))
+        except Exception:
+            owner_log.exception("a job failed")
+            log.error("a job of kind %s failed; details are in the owner's log", job.kind)
+            ended: dict[str, Any] = {"to": AskState.FAILED, "problem": CONSTANT_FAILURE} if job.kind == "ask" else {}
+            self._end(job, lambda: self.control.fail(job, CONSTANT_FAILURE, **ended))
+
+    def put_back(self, job: Job) -> None:
+        """Put a job back into the queue, as far as the control database can be reached; else its lease ends."""
+        with self._lock:
+            self._leased.pop(job.id, None)
+        try:
+            self.control.release(job)
+        except (ControlUnavailable, StateChanged):
+            log.warning("a job waits until its lease ends")
+
+    def _end(self, job: Job, end: Callable[[], bool]) -> None:
+        try:
+            if not end():
+                log.warning("another worker has taken a job over")
+        except StateChanged:
+            log.warning("an ask had ended")
+        finally:
+            with self._lock:
+                self._leased.pop(job.id, None)
+
+    # -- asks -------------------------------------------------------------------------------------------------------------
+
+    def _run_ask(self, job: Job) -> None:
+        ask = self.control.find_ask(job.subject)
+        if ask is None or ask.state is not AskState.RUNNING:
+            self._end(job, lambda: self.control.finish(job))
+            return
+        entry = self.control.find_table(ask.table)
+        if entry is None:
+            raise CLOSED_TABLE
+        running = RunningAsk(job, ask, entry.classes, ask.class_seconds if entry.classes else None)
+        if job.attempts > MAX_ATTEMPTS:
+            self._fail(running)
+            return
+        self._check_grant(ask)
+        try:
+            session, account = self.tables.open_session(ask.table, ask.account, entry.policy_hash)
+        except SourceRefused as refused:
+            owner_log.warning("%s", refused)
+            raise CLOSED_TABLE from None
+        self._check_measurement(session, ask)
+        self._schedule(running)
+        try:
+            with account.hold() as held:
+                answer = self._ask(session, ask)
+        except EngineFailed:
+            self._ready(running, lambda: self._fail(running))
+            return
+        except SourceRefused as refused:  # quarantined: nothing was charged
+            owner_log.warning("%s", refused)
+            raise CLOSED_TABLE from None
+        except DiscreetError:
+            self._forget(running)
+            raise
+        except Exception:
+            owner_log.exception("an ask failed")
+            self._ready(running, lambda: self._fail(running))
+            return
+        wire = answer_to_wire(answer)
+        deliver = lambda: self._answer(running, session, account, held, answer, wire)  # noqa: E731
+        if held.receipt is None:  # it was recorded before, so its moment has passed: that it exists is no secret
+            self._forget(running)
+            self._deliver(running, deliver)
+        else:
+            self._ready(running, deliver)
+
+    def _ask(self, session: Session, ask: Ask) -> Answer:
+        options = ask.options
+        return session.ask(
+            ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask), confidence=options.confidence,
+            simultaneous=options.simultaneous, id=ask.debit_id, fresh=options.fresh,
+        )  # fmt: skip
+
+    def _check_grant(self, ask: Ask) -> None:
+        """Refuse an ask whose grant was taken away or paused while it waited."""
+        grant, person = self.control.find_grant(ask.person, ask.table), self.control.find_person(ask.person)
+        if grant is None or person is None or person.disabled:
+            raise QueryRefused("You may not ask of this table any more", "ask its steward")
+        if grant.paused is not None:
+            raise QueryRefused(f"Your account is paused: {grant.paused}", "ask the steward of the table to resume it")
+
+    def _check_measurement(self, session: Session, ask: Ask) -> None:
+        measurement = session.calibrate(ask.query, epsilon=Fraction(ask.epsilon), weights=_read_weights(ask))
+        if hash_measurement(session.executor.describe(measurement)) != ask.measurement:
+            raise CHANGED
+
+    # -- moments ----------------------------------------------------------------------------------------------------------
+
+    def _schedule(self, running: RunningAsk) -> None:
+        """Wait for the moment of an ask, from before any row is read.
+
+        A moment that has passed before a worker took the ask is replaced by one that is as far away: the queue was long, or
+        workers were down. If a worker took it before and died, that may be because of the rows, and counts as an overrun.
+        """
+        if running.class_seconds is None:
+            return
+        now, moment = self.clock.now(), running.ask.release_at
+        if moment is None or moment <= now:
+            is_overrun = moment is not None and running.job.attempts > 1
+            moment = now + running.class_seconds
+            if is_overrun:
+                self._count_overrun(running)
+            self._store_moment(running, moment, overruns=int(is_overrun))
+        running.accepted_at, running.is_held = moment - running.class_seconds, True
+        self.moments.at(moment, lambda: self._at_moment(running))
+
+    def _store_moment(self, running: RunningAsk, moment: float, *, overruns: int) -> None:
+        try:
+            self.control.set_release(running.ask.id, moment, running.class_seconds, overruns=overruns)
+        except (StateChanged, ControlUnavailable):
+            log.warning("the new moment of an ask could not be stored")
+
+    def _ready(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
+        """Keep what is to be delivered until the moment; without a schedule, deliver it."""
+        with running.lock:
+            if running.is_ended:
+                return
+            running.deliver = deliver
+        if running.class_seconds is None:
+            self.moments.at(self.clock.now(), lambda: self._at_moment(running))
+
+    def _forget(self, running: RunningAsk) -> None:
+        """Let the moment pass."""
+        with running.lock:
+            running.is_ended, running.is_held = True, False
+
+    def _at_moment(self, running: RunningAsk) -> None:
+        """Deliver what is ready; what is not leaves at the moment of the next class, or fails after the last."""
+        with running.lock:
+            if running.is_ended:
+                return
+            deliver = running.deliver
+            following = None
+            if deliver is None:
+                assert running.class_seconds is not None
+                following = find_next_class(running.classes, running.class_seconds)
+            if deliver is not None or following is None:
+                running.is_ended = True
+        if deliver is not None:
+            self._deliver(running, deliver)
+            return
+        self._count_overrun(running)
+        if following is None:
+            self._deliver(running, lambda: self._fail(running, counts=False))
+            return
+        running.class_seconds = following
+        moment = running.accepted_at + following
+        self.moments.at(moment, lambda: self._at_moment(running))
+        self._store_moment(running, moment, overruns=1)
+
+    def _count_overrun(self, running: RunningAsk) -> None:
+        try:
+            times = self.control.count_trouble(running.ask.account, "overrun", limit=MAX_OVERRUNS)
+        except ControlUnavailable:
+            return
+        log.warning("an answer was not ready at its moment (%d of this account)", times)
+        self.alerts.send("overrun", running.ask.table)
+
+    def _deliver(self, running: RunningAsk, deliver: Callable[[], None]) -> None:
+        """End an ask; again in a moment if a database cannot be reached. Its lease is renewed meanwhile."""
+        try:
+            deliver()
+        except (LedgerUnavailable, ControlUnavailable) as error:
+            log.warning("an answer waits: %s", error)
+            self.moments.at(self.clock.now() + RETRY_SECONDS, lambda: self._deliver(running, deliver))
+        except Exception:
+            owner_log.exception("an answer could not be delivered")
+            self.put_back(running.job)
+
+    def _answer(
+        self, running: RunningAsk, session: Session, account: HeldAccount, held: Held, answer: Answer, wire: dict[str, Any]
+    ) -> None:
+        """Record the answer, mirror what it changed, and show it."""
+        recorded = held.record()
+        if recorded is not None and recorded != held.encoded:  # another worker was first: what is recorded is shown
+            answer = replace(self._ask(session, running.ask), charged=answer.charged)
+            wire = answer_to_wire(answer)
+        lineage = account.state.lineage
+        self.tables.mirror(lineage)
+        job, moment = running.job, self._moment_of(running)
+        self._end(job, lambda: self.control.finish(job, to=AskState.ANSWERED, answer=wire, answered_at=moment))
+        root = lineage[-1]
+        for share in (95, 80):
+            if root.budget.spent * 100 >= share * root.budget.limit:
+                self.alerts.send(f"root {share}%", root.name, once=True)
+
+    def _fail(self, running: RunningAsk, *, counts: bool = True) -> None:
+        """End an ask with the constant text. What was charged stays charged."""
+        job, ask = running.job, running.ask
+        with_account = self.tables.ledger.get_account(ask.account)
+        self.tables.mirror(with_account.state.lineage)
+        if counts:
+            self.control.count_trouble(ask.account, "failure")
+            self.alerts.send("engine failed", ask.table)
+        moment = self._moment_of(running)
+        self._end(
+            job,
+            lambda: self.control.fail(
+                job, CONSTANT_FAILURE, to=AskState.FAILED, problem=CONSTANT_FAILURE, answered_at=moment
+            ),
+        )
+
+    def _moment_of(self, running: RunningAsk) -> float:
+        """When an ask ended, as is shown: the moment of its class, and the clock only where it has none."""
+        seconds = running.class_seconds if running.is_held else None
+        return self.clock.now() if seconds is None else running.accepted_at + seconds
+
+    # -- other kinds ------------------------------------------------------------------------------------------------------
+
+    def open_account(self, job: Job) -> dict[str, Any]:
+        """Open the account that the job names, under its parent, with its ε or the whole of its population's."""
+        parent, epsilon = job.payload.get("parent"), job.payload.get("epsilon")
+        if not isinstance(parent, str):
+            raise BadParameter("parent", repr(parent), "an account of a person has a parent", "name the population")
+        self.tables.open_account(job.subject, parent, None if epsilon is None else Fraction(str(epsilon)))
+        token, population = job.payload.get("token"), job.payload.get("population")
+        if isinstance(token, str) and isinstance(population, str):
+            self.control.set_token_account(token, population, job.subject, by=WORKER)
+        return {"account": job.subject}
+
+    def certify(self, job: Job) -> dict[str, Any]:
+        """Sign the certificate of an ask that was answered."""
+        ask = self.control.find_ask(job.subject)
+        entry = None if ask is None else self.control.find_table(ask.table)
+        if ask is None or entry is None or ask.state is not AskState.ANSWERED or ask.answer is None:
+            raise BadParameter("ask", repr(job.subject), "it has no answer", "wait for its answer")
+        reference = ask.answer["reference"]
+        with self.tables.ledger.store.read_transaction() as transaction:
+            debit = transaction.find_entry(int(reference["entry"]))
+            recorded = transaction.find_answer(int(reference["entry"]))
+        if not isinstance(debit, Debit) or recorded is None or debit.measurement != ask.measurement:
+            raise BadParameter("ask", repr(job.subject), "its answer is not in the ledger", "tell the owner")
+        certificate = make_certificate(
+            self._find_account(debit.account), debit.number, measurement=reference["measurement"],
+            answer=msgspec.json.decode(recorded), software=f"discreet {__version__}", key=self.tables.key,
+        )  # fmt: skip
+        return {"certificate": certificate}
+
+    def _find_account(self, name: str) -> LedgerAccount:
+        return self.tables.ledger.get_account(name)
+
+    def check_ledger(self, job: Job) -> dict[str, Any]:
+        """Add up the whole ledger again."""
+        report = check_ledger(self.tables.ledger)
+        if report.problem is not None:
+            log.error("the ledger is not valid: %s", report.problem)
+            self.alerts.send("ledger check", self.tables.config.name)
+            raise LedgerCorrupted(self.tables.config.name, "the ledger is not valid", "tell the owner")
+        return {"holds": True, "entries": report.entries, "hash": report.hash}
+
+    def publish(self, job: Job) -> dict[str, Any]:
+        """Quote or publish a workload, as the job's `step` says; the state of the publication follows."""
+        from discreet.serve.worker.publications import publish_workload, quote_workload
+
+        found = self.control.find_publication(job.subject)
+        if found is None:
+            raise BadParameter("publication", repr(job.subject), "there is no such publication", "check its id")
+        if job.payload.get("step") == "quote":
+            quote = quote_workload(self.tables, self.control, found)
+            self.control.change_publication(found.id, found.state, found.state, quote=quote)
+            return {"quote": quote}
+        if found.state is not PublicationState.RUNNING:
+            raise BadParameter("publication", found.state.value, "it was not approved", "approve it first")
+        try:
+            with TemporaryDirectory(dir=self.tables.config.state) as folder:
+                published = publish_workload(self.tables, self.control, found, Path(folder) / "published")
+                files = {path.name: b64encode(path.read_bytes()).decode() for path in published.folder.iterdir()}
+        except LedgerUnavailable:
+            raise
+        except DiscreetError as refused:
+            problem = to_problem(EngineFailed() if isinstance(refused, SourceRefused) else refused)
+            self.control.change_publication(found.id, found.state, PublicationState.FAILED, problem=problem, by=WORKER)
+            raise
+        self.control.change_publication(found.id, found.state, PublicationState.PUBLISHED, files=files, by=WORKER)
+        self.tables.mirror()
+        if self.released is not None:
+            self.released.add_publication(found, published.answers, published.cost, published.entry)
+        return {"entry": published.entry}
+
+
+def _read_weights(ask: Ask) -> dict[str, Fraction] | None:
+    weights = ask.options.weights
+    return None if weights is None else {name: Fraction(weight) for name, weight in weights.items()}

@@ -1,0 +1,119 @@
+"""The worker's threads: slots that claim and run jobs, one that renews leases, one that releases answers at their moments.
+
+An answer that waits for its moment occupies no slot. A worker that is killed loses nothing: its leases end, another worker
+claims its jobs, and the ledger continues each debit by its id. A worker that is stopped waits for what runs, releases what
+is due within a few seconds, and puts the rest back.
+"""
+
+import logging
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass
+
+from discreet.errors import DiscreetError
+from discreet.serve.config import ServiceConfig
+from discreet.serve.control.errors import ControlUnavailable
+from discreet.serve.control.model import Job
+from discreet.serve.control.store import Control
+from discreet.serve.control.waiting import JOBS
+from discreet.serve.schedule import JumpFreeClock
+from discreet.serve.worker.alerts import Alerts
+from discreet.serve.worker.holding import Moments
+from discreet.serve.worker.jobs import Jobs
+from discreet.serve.worker.released import ReleasedTables
+from discreet.serve.worker.tables import Tables
+
+log = logging.getLogger("discreet.serve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker works."""
+
+    slots: int = 2  # jobs that run at once
+    lease_seconds: float = 30.0
+    idle_seconds: float = 1.0  # the longest wait between two looks at the queue
+    drain_seconds: float = 5.0  # how long a worker that is stopped goes on
+    per_person: int | None = None  # asks of one person that run or are held at once
+
+
+class Worker:
+    """Takes jobs from the control database until it is stopped."""
+
+    def __init__(
+        self, config: ServiceConfig, control: Control, clock: JumpFreeClock, settings: WorkerSettings | None = None
+    ) -> None:
+        self.config, self.control, self.clock = config, control, clock
+        self.settings = settings or WorkerSettings(slots=config.slots)
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
+        self.tables = Tables(config, control, clock)
+        self.alerts = Alerts(config.alerts, config.name)
+        self.moments = Moments(clock)
+        released = None if config.released is None else ReleasedTables(config.released)
+        self.jobs = Jobs(control, self.tables, clock, self.moments, self.alerts, released)
+        self._stopped = threading.Event()
+        self._slots = [
+            threading.Thread(target=self._work, name=f"discreet-slot-{i}", daemon=True) for i in range(self.settings.slots)
+        ]
+        self._renewer = threading.Thread(target=self._renew, name="discreet-leases", daemon=True)
+
+    def start(self, *, adopt: bool = False) -> None:
+        """Open and check everything, then start the threads.
+
+        Raises:
+            DiscreetError: if the ledger or a table cannot be served; nothing was started.
+        """
+        self.tables.open(adopt=adopt)
+        self.moments.start()
+        self._renewer.start()
+        for slot in self._slots:
+            slot.start()
+
+    def stop(self) -> None:
+        """Claim no more, end what runs, and release or put back what is held."""
+        self._stopped.set()
+        deadline = time.monotonic() + self.settings.drain_seconds
+        for slot in self._slots:
+            slot.join(max(0.0, deadline - time.monotonic()))
+        while self.jobs.leased and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.moments.stop()
+        for job in self.jobs.leased:
+            self.jobs.put_back(job)
+        self._renewer.join(1.0)
+        self.alerts.stop()
+        self.tables.close()
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with self.control.subscribe(JOBS) as queue:
+                    while not self._stopped.is_set():
+                        job = self._claim()
+                        if job is None:
+                            queue.wait(self.settings.idle_seconds)
+                        else:
+                            self.jobs.run(job)
+            except ControlUnavailable as error:
+                log.warning("the control database cannot be reached: %s", error)
+                self._stopped.wait(self.settings.idle_seconds)
+            except Exception:
+                log.exception("a slot failed, and goes on")
+                self._stopped.wait(self.settings.idle_seconds)
+
+    def _claim(self) -> Job | None:
+        settings = self.settings
+        return self.control.claim(
+            self.name, self.clock.now(), settings.lease_seconds, self.jobs.kinds, per_person=settings.per_person
+        )
+
+    def _renew(self) -> None:
+        while not self._stopped.wait(self.settings.lease_seconds / 3):
+            try:
+                for job in self.jobs.leased:
+                    self.control.renew(job, self.clock.now(), self.settings.lease_seconds)
+                self.tables.renew_serving()
+            except DiscreetError as error:
+                log.warning("leases could not be renewed: %s", error)

@@ -1,0 +1,161 @@
+"""`discreet serve` as a user runs it: the first answer, what needs a token, its end, and the owner's commands."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import httpx
+import pytest
+
+from discreet.remote.client import open_remote
+from discreet.serve.config import read_folder
+from discreet.serve.control.store import open_control
+
+COMMAND = (sys.executable, "-m", "discreet", "serve")
+START_SECONDS = 60
+SQL = "SELECT dept, COUNT(*) AS n FROM people GROUP BY dept"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "examples").mkdir()
+    for name in ("people.csv", "people.policy.toml", "census.csv"):
+        shutil.copy(Path("examples") / name, tmp_path / "examples" / name)
+    return tmp_path / "examples"
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Serve a folder on a free port; yield what it printed."""
+    process = subprocess.Popen(
+        [*COMMAND, str(folder), "--port", "0", "--no-browser"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    printed = ""
+    try:
+        while "Ctrl+C" not in printed:
+            line = process.stdout.readline()
+            assert line, printed
+            printed += line
+        yield printed, process
+    finally:
+        process.terminate()
+        rest = process.communicate(timeout=30)[0]
+        assert "Traceback" not in rest, rest
+
+
+def status(address: str, **headers: str) -> int:
+    try:
+        with urlopen(Request(address, headers=headers), timeout=30) as response:
+            return int(response.status)
+    except HTTPError as error:
+        error.close()
+        return error.code
+
+
+def find(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found is not None, text
+    return found[1]
+
+
+def test_the_first_remote_answer(folder: Path) -> None:
+    start = time.monotonic()
+    with serve(folder) as (printed, process):
+        token, address = find(r'token="(dsc_[\w-]+)"', printed), find(r'connect\("(http://127.0.0.1:\d+)/people"', printed)
+        assert "census.csv has no policy" in printed
+        assert re.search(rf"{address}/in\?once=[\w-]+", printed)
+        with httpx.Client() as http:
+            answer = open_remote(f"{address}/people", token, http).ask(SQL, epsilon=0.1)
+        assert time.monotonic() - start < START_SECONDS
+        assert [row[0] for row in answer.records] == ["sales", "research", "legal"]
+        assert status(f"{address}/api/v1/tables") in (401, 403)
+        good = f"Bearer {token}"
+        assert status(f"{address}/api/v1/tables", Authorization=good) == 200
+        assert status(f"{address}/api/v1/tables", Authorization=good, Host="evil.example") in (400, 403, 421)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) in (0, -signal.SIGTERM)
+    with serve(folder) as (printed, _):  # the budget and the answers are kept
+        place, token = find(r'connect\("([^"]+)"', printed), find(r'token="(dsc_[\w-]+)"', printed)
+        with httpx.Client() as http:
+            again = open_remote(place, token, http).ask(SQL, epsilon=0.1)
+        assert again.records == answer.records
+        assert not again.charged
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_is_made(folder: Path) -> None:
+    with serve(folder) as (printed, _):
+        port = find(r"127.0.0.1:(\d+)", printed)
+        refused = run(str(folder), "--port", port, "--no-browser")
+    assert refused.returncode == 2
+    assert "--port" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_check_lists_what_is_wrong(folder: Path) -> None:
+    fine = run("check", str(folder), "--json")
+    assert fine.returncode == 0, fine.stderr
+    assert all(each["holds"] for each in json.loads(fine.stdout)["checks"])
+    assert not read_folder(folder).state.exists()  # nothing is made
+    policy = folder / "people.policy.toml"
+    policy.write_text(policy.read_text().replace("[columns.pay]", "[columns.wage]"))
+    wrong = run("check", str(folder))
+    assert wrong.returncode == 1
+    assert "WRONG  source of people" in wrong.stdout
+    assert run("check", str(folder / "missing.toml")).returncode in (2, 4)
+
+
+def test_schedules_are_proposed_from_invented_rows(folder: Path) -> None:
+    proposed = run("check", str(folder), "--propose")
+    assert proposed.returncode == 0, proposed.stderr
+    assert '[tables.people] schedule = ["' in proposed.stdout
+
+
+def test_a_proposed_policy_comes_into_force_on_the_command_line_alone(folder: Path) -> None:
+    with serve(folder):
+        pass
+    config = read_folder(folder)
+    policy = folder / "people.policy.toml"
+    with open_control(config.control, create=False) as control:
+        entry = control.find_table("people")
+        assert entry is not None
+        wider = control.add_proposal("people", entry.policy.replace("upper = 200", "upper = 300"), "owner")
+        salted = control.add_proposal("people", 'salt = "known to the web tier"\n' + entry.policy, "owner")
+    assert "upper = 200" in policy.read_text()
+    refused = run("policy-accept", str(folder), "people", str(salted.version))
+    assert refused.returncode == 2
+    assert "upper = 200" in policy.read_text()
+    accepted = run("policy-accept", str(folder), "people", str(wider.version))
+    assert accepted.returncode == 0, accepted.stderr
+    assert "upper = 300" in policy.read_text()
+    assert "salt" not in policy.read_text()
+    with open_control(config.control, create=False) as control:
+        after = control.find_table("people")
+        assert after is not None
+        assert (after.policy_version, "upper = 300" in after.policy) == (2, True)
+        assert after.policy_hash != entry.policy_hash
+    assert run("policy-accept", str(folder), "people", str(wider.version)).returncode == 2
+    link = run("invite", str(folder), "eve", "--role", "reader")
+    assert "/in?once=" in link.stdout
+
+
+def test_the_state_is_for_the_owner_alone(folder: Path) -> None:
+    with serve(folder):
+        state = read_folder(folder).state
+        for path in (state, *state.rglob("*")):
+            assert path.stat().st_mode & 0o077 == 0, path
+    assert os.path.exists(state / "serve.ledger.key")

@@ -1,0 +1,101 @@
+"""`ask`, `quote`, `budget`, `login` and `logout` with the address of a service, over a socket of the own machine."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.remote.test_client import TOKEN, Fake
+from tests.support.people import BY_DEPARTMENT
+
+
+@contextmanager
+def listen(fake: Fake) -> Iterator[str]:
+    """Answer as the fake service does, on a port of the own machine; without the token, 401."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.path.endswith("/tables"):
+                sent = httpx.Response(200, json={"items": [{"name": "people"}], "cursor": None})
+            else:
+                sent = fake(httpx.Request(self.command, f"http://h{self.path}", headers=dict(self.headers), content=body))
+            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+                sent = httpx.Response(401, json={"detail": "This token is not known. Make a new one.", "status": 401})
+            self.send_response(sent.status_code)
+            self.send_header("Content-Length", str(len(sent.content)))
+            self.end_headers()
+            self.wfile.write(sent.content)
+
+        do_POST = do_GET  # noqa: N815 - the name that http.server looks for
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def run(folder: Path, *words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if k != "DISCREET_TOKEN"} | {
+        "DISCREET_CONFIG": str(folder / "config"),
+        **more,
+    }
+    command = [sys.executable, "-m", "discreet", *words]
+    return subprocess.run(command, input=given, capture_output=True, text=True, env=env, timeout=120, check=False)
+
+
+def test_a_shell_asks_a_service(tmp_path: Path) -> None:
+    fake = Fake()
+    with listen(fake) as service:
+        table = f"{service}/people"
+        refused = run(tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1")
+        assert (refused.returncode, refused.stdout) == (4, "")
+        assert refused.stderr.startswith(f"discreet: {service}: no token. Give --token, set DISCREET_TOKEN")
+        assert refused.stderr.endswith("See: discreet help serve#signing-in\n")
+        signed_in = run(tmp_path, "login", service, given=f"{TOKEN}\n")
+        assert (signed_in.returncode, signed_in.stderr) == (0, "")
+        assert signed_in.stdout.endswith("Tables: people\n")
+        assert TOKEN not in signed_in.stdout
+        answer = run(
+            tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1", "--json", "--release", str(tmp_path / "r.json")
+        )
+        assert answer.returncode == 0, answer.stderr
+        assert [row["dept"] for row in json.loads(answer.stdout)["rows"]] == ["a", "b", "c"]
+        assert json.loads((tmp_path / "r.json").read_text()) == {"signed": True}
+        quote = run(tmp_path, "quote", table, BY_DEPARTMENT, "--epsilon", "1")
+        assert "Cost: ε = 1" in quote.stdout
+        budget = run(tmp_path, "budget", table)
+        assert budget.stdout == (
+            "Budget: ε = 9 of 10 remaining, 10% spent.\nTogether with everybody: remaining: ε = 9, 90% of the budget.\n"
+        )
+        assert json.loads(run(tmp_path, "budget", table, "--json").stdout)["remaining"]["epsilon"] == 9
+        wrong = run(tmp_path, "quote", table, BY_DEPARTMENT, "--epsilon", "1", "--token", "dsc_another-one")
+        assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (4, "discreet: This token is not known. Make a new one.")
+        owner = run(tmp_path, "ask", table, BY_DEPARTMENT, "--epsilon", "1", "--unit", "id")
+        assert (owner.returncode, owner.stderr.splitlines()[0]) == (
+            2, "discreet: --unit is given: a service has its own policy and budget. Leave it out; a steward of the service "
+            "can change the policy.",
+        )  # fmt: skip
+        assert "is forgotten" in run(tmp_path, "logout", service, "--forget").stdout
+        assert run(tmp_path, "budget", table).returncode == 4
+
+
+@pytest.mark.parametrize("command", [("ask", "people.csv", BY_DEPARTMENT, "--epsilon", "1"), ("budget", "hr.ledger")])
+def test_only_services_know_tokens(tmp_path: Path, command: tuple[str, ...]) -> None:
+    refused = run(tmp_path, *command, "--token", TOKEN)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("discreet: --token is given: only a service knows tokens.")

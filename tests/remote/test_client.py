@@ -1,0 +1,326 @@
+"""The client against services that lose connections, are full, lie, redirect or were set back."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import discreet
+from discreet.errors import (
+    AskPending,
+    BadParameter,
+    DiscreetError,
+    EngineFailed,
+    NotFound,
+    NotSignedIn,
+    QueryRefused,
+    ServiceChanged,
+    ServiceUnavailable,
+)
+from discreet.remote import trust
+from discreet.remote.client import RemoteSession, open_remote
+from discreet.remote.connection import TRIES, Address, Connection, parse_service
+from discreet.remote.plain import MAX_BYTES
+from discreet.remote.wire import answer_to_wire, budget_to_wire, quote_to_wire, remaining_to_wire, table_to_wire, to_problem
+from discreet.serve.control.model import Rules
+from tests.support.people import BY_DEPARTMENT, session
+from tests.support.remote_service import serve_session
+
+TOKEN = "dsc_0123456789"
+
+
+class Fake:
+    """A service that answers as the test says."""
+
+    def __init__(self) -> None:
+        self.people = session()
+        self.service: dict[str, Any] = {"public_key": "k1", "ledger": "l1", "head": {"number": 5, "hash": "aa5"}}
+        self.heads = {(5, "aa5"): True}
+        self.requests: list[httpx.Request] = []
+        self.script: list[Callable[[httpx.Request], httpx.Response]] = []
+        self.asked: dict[str, Any] = {}
+        self.pauses: list[float] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if self.script and request.method == "POST":
+            return self.script.pop(0)(request)
+        return self.answer(request)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix("/api/v1")
+        if path == "/asks":
+            key = request.headers["Idempotency-Key"]
+            body = json.loads(request.content)
+            if key not in self.asked:
+                self.asked[key] = answer_to_wire(self.people.ask(body["query"], epsilon=1, id=key))
+            head = self.service["head"]
+            return httpx.Response(200, json={"id": "f00", "state": "answered", "answer": self.asked[key], "head": head})
+        if path == "/quotes":
+            quote = self.people.quote(json.loads(request.content)["query"], epsilon=1)
+            return httpx.Response(200, json={"quote": quote_to_wire(quote), "epsilon": "1"})
+        if path == "/ledger/continues":
+            known = (int(request.url.params["number"]), request.url.params["hash"])
+            return httpx.Response(200, json={"continues": self.heads.get(known, False)})
+        if path == "/asks/f00/certificate":
+            return httpx.Response(200, json={"signed": True})
+        if path.startswith("/accounts"):
+            lineage = [{"budget": budget_to_wire(self.people.budget)}]
+            return httpx.Response(200, json={"lineage": lineage, "remaining": remaining_to_wire(self.people.remaining)})
+        if path == "/tables/people":
+            table = {"table": table_to_wire(self.people.table), "neighbours": "add-remove", "account": "hr/ada", "notes": []}
+            return httpx.Response(200, json=table)
+        if path == "":
+            return httpx.Response(200, json=self.service)
+        return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "There is nothing here."})
+
+    def open(self, address: str = "https://data.example/people", token: str | None = TOKEN) -> RemoteSession:
+        opened = open_remote(address, token, httpx.Client(transport=httpx.MockTransport(self)))
+        object.__setattr__(opened.connection, "sleep", self.pauses.append)
+        return opened
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DISCREET_CONFIG", str(tmp_path / "config"))
+    monkeypatch.delenv("DISCREET_TOKEN", raising=False)
+    return tmp_path / "config"
+
+
+@pytest.fixture
+def fake() -> Fake:
+    return Fake()
+
+
+def lose(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadError("the address and the token dsc_ may be in here", request=request)
+
+
+def lose_after_the_debit(fake: Fake) -> Callable[[httpx.Request], httpx.Response]:
+    def respond(request: httpx.Request) -> httpx.Response:
+        fake.answer(request)
+        return lose(request)
+
+    return respond
+
+
+def test_a_lost_connection_is_asked_again_with_the_same_id_and_charged_once(fake: Fake) -> None:
+    """The mutant makes a new id for each try: the budget is then charged three times."""
+    people = fake.open()
+    fake.script = [lose, lose_after_the_debit(fake), lose_after_the_debit(fake)]
+    answer = people.ask(BY_DEPARTMENT, epsilon=1)
+    assert answer.charged
+    keys = {each.headers["Idempotency-Key"] for each in fake.requests if each.url.path.endswith("/asks")}
+    assert len(keys) == 1
+    assert fake.people.budget.amount == 1
+    assert len(fake.pauses) == 3
+
+
+def test_a_service_that_stays_away_is_given_up(fake: Fake) -> None:
+    people = fake.open()
+    fake.script = [lose] * 20
+    with pytest.raises(ServiceUnavailable, match=r"data\.example: the connection was lost \(ReadError\)") as lost:
+        people.quote(BY_DEPARTMENT, epsilon=1)
+    assert "dsc_" not in str(lost.value)
+    assert len(fake.pauses) == TRIES - 1
+    assert fake.pauses == sorted(fake.pauses)
+
+
+def test_a_full_service_is_asked_again_when_it_says(fake: Fake) -> None:
+    people = fake.open()
+    full = to_problem(ServiceUnavailable("too many asks are waiting", "try again later"))
+    fake.script = [lambda _: httpx.Response(503, json=full, headers={"Retry-After": "3"})]
+    people.ask(BY_DEPARTMENT, epsilon=1)
+    assert 3 <= fake.pauses[0] <= 4.5
+
+
+def test_states_of_an_ask(fake: Fake) -> None:
+    people = fake.open()
+    for state in ("waiting", "running"):
+        fake.script = [lambda _, s=state: httpx.Response(202, json={"id": "f", "state": s, "retry_after": 0.1})]  # type: ignore[misc]
+        people.ask(BY_DEPARTMENT, epsilon=1, fresh=True)
+    approval = {"id": "f", "state": "for approval", "reason": "more than ε = 0.5"}
+    fake.script = [lambda _: httpx.Response(202, json=approval)]
+    with pytest.raises(AskPending, match=r"for approval\. A steward must approve it \(more than ε = 0\.5\)") as pending:
+        people.ask(BY_DEPARTMENT, epsilon=1, id="mine")
+    assert pending.value.id == "mine"
+    fake.script = [lambda _: httpx.Response(200, json={"state": "failed", "problem": to_problem(EngineFailed())})]
+    with pytest.raises(EngineFailed):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+    fake.script = [lambda _: httpx.Response(200, json={"state": "declined", "reason": "not now"})]
+    with pytest.raises(QueryRefused, match="declined: not now"):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+
+
+def test_progress_is_of_the_clock_alone(fake: Fake) -> None:
+    people, heard = fake.open(), list[float]()
+    fake.script = [lambda _: httpx.Response(202, json={"id": "f", "state": "waiting", "retry_after": 1e6})]
+    people.ask(BY_DEPARTMENT, epsilon=1, progress=heard.append)
+    assert heard[0] < 0.01
+    assert heard[-1] == 1
+
+
+def test_patience_ends(fake: Fake) -> None:
+    people = fake.open()
+    object.__setattr__(people, "patience", 0.0)
+    fake.script = [lambda _: httpx.Response(202, json={"id": "f", "state": "waiting", "retry_after": 60})]
+    with pytest.raises(AskPending, match="it is waiting"):
+        people.ask(BY_DEPARTMENT, epsilon=1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_redirect_is_followed(fake: Fake, status: int) -> None:
+    people = fake.open()
+    fake.script = [lambda _: httpx.Response(status, headers={"Location": "https://evil.example/api/v1/quotes"})]
+    with pytest.raises(ServiceUnavailable, match="redirects"):
+        people.quote(BY_DEPARTMENT, epsilon=1)
+    assert {each.url.host for each in fake.requests} == {"data.example"}
+
+
+def test_what_is_too_long_or_no_answer_is_refused(fake: Fake) -> None:
+    people = fake.open()
+    bodies: list[Any] = [b"<html>", b"[]", b"{}", b'{"quote": {}}', b" " * (MAX_BYTES + 1)]
+    for body in bodies:
+        fake.script = [lambda _, b=body: httpx.Response(200, content=b)]  # type: ignore[misc]
+        with pytest.raises(ServiceUnavailable, match="cannot be read"):
+            people.quote(BY_DEPARTMENT, epsilon=1)
+
+
+def test_addresses() -> None:
+    assert Address.parse("http://127.0.0.1:8000/people").is_loopback
+    assert Address.parse("https://data.example/dp/my%20table") == Address("https://data.example/dp", "my table", False)
+    assert parse_service("http://[::1]:80")[0] == "http://[::1]"
+    for wrong in ("http://data.example/people", "http://127.0.0.1.evil.example/p", "http://10.0.0.1/p", "https://u:pw@h/p",
+                  "https://h/p?x=1", "https://h/p#x", "https:///p", "https://h:99999/p", "ftp://h/p", "https://h",
+                  "https://h/"):  # fmt: skip
+        with pytest.raises(BadParameter) as refused:
+            Address.parse(wrong)
+        assert "pw" not in str(refused.value)
+
+
+def test_tokens(fake: Fake, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    with pytest.raises(NotSignedIn, match=r"discreet login https://data\.example$"):
+        fake.open(token=None)
+    trust.store_token("https://data.example", "dsc_stored-token")
+    people = fake.open(token=None)
+    assert people.connection.token == "dsc_stored-token"
+    monkeypatch.setenv("DISCREET_TOKEN", "dsc_from-environment")
+    assert fake.open(token=None).connection.token == "dsc_from-environment"
+    assert fake.open(token="dsc_given-here").connection.token == "dsc_given-here"
+    for text in (repr(people), repr(people.connection), str(vars(people)["identity"])):
+        assert "dsc_" not in text
+    for wrong in ("short", "dsc_ with spaces", "dsc_\nHost: evil", 7):
+        with pytest.raises(BadParameter) as refused:
+            fake.open(token=wrong)  # type: ignore[arg-type]
+        assert "evil" not in str(refused.value)
+    for name in (trust.CREDENTIALS, trust.SERVICES):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    os.chmod(folder / trust.CREDENTIALS, 0o644)
+    monkeypatch.delenv("DISCREET_TOKEN")
+    with pytest.raises(BadParameter, match="chmod 600"):
+        fake.open(token=None)
+
+
+def test_another_key_or_ledger_is_refused_and_can_be_forgotten(fake: Fake) -> None:
+    fake.open()
+    for field in ("public_key", "ledger"):
+        before = fake.service[field]
+        for other in ("another", None):
+            fake.service[field] = other
+            with pytest.raises(ServiceChanged, match="than before"):
+                fake.open()
+        fake.service[field] = before
+    fake.service |= {"public_key": "new", "head": None}
+    assert trust.forget("https://data.example")
+    fake.open()
+
+
+def test_a_fresh_demo_on_the_own_machine_is_no_alarm(fake: Fake) -> None:
+    fake.open("http://127.0.0.1:8000/people")
+    fake.service = {"public_key": "k2", "ledger": "l2", "head": None}
+    fake.open("http://127.0.0.1:8000/people")
+    fake.service = {"public_key": "k3", "ledger": "l1", "head": {"number": 9, "hash": "aa9"}}
+    with pytest.raises(ServiceChanged):  # the first ledger with another key
+        fake.open("http://127.0.0.1:8000/people")
+
+
+def test_a_ledger_that_was_set_back_is_noticed(fake: Fake) -> None:
+    """The mutant remembers no head: the answers of a ledger that forgot its debits are then shown."""
+    people = fake.open()
+    fake.service["head"] = {"number": 7, "hash": "aa7"}
+    people.ask(BY_DEPARTMENT, epsilon=1)
+    for head in ({"number": 6, "hash": "bb6"}, {"number": 7, "hash": "bb7"}, None):
+        fake.service["head"] = head
+        with pytest.raises(ServiceChanged, match="set back"):
+            people.ask(BY_DEPARTMENT, epsilon=1)
+    fake.service["head"] = {"number": 50, "hash": "bb50"}  # it has grown since
+    with pytest.raises(ServiceChanged, match="set back"):
+        fake.open()
+
+
+def test_a_mirror_that_lags_is_no_alarm(fake: Fake) -> None:
+    people = fake.open()
+    fake.service["head"] = {"number": 7, "hash": "aa7"}
+    people.ask(BY_DEPARTMENT, epsilon=1)
+    fake.heads[(7, "aa7")] = True
+    fake.service["head"] = {"number": 6, "hash": "aa6"}
+    people.ask(BY_DEPARTMENT, epsilon=1)
+    fake.open()
+
+
+def test_certificates_and_what_a_service_refuses(fake: Fake) -> None:
+    people = fake.open()
+    answer = people.ask(BY_DEPARTMENT, epsilon=1)
+    assert people.certificate(answer) == people.certify(answer) == {"signed": True}
+    with pytest.raises(BadParameter, match="key"):
+        people.certify(answer, object())  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="answer"):
+        fake.open().certificate(answer)
+    for call in (lambda: people.find_bounds("pay", epsilon=1), lambda: people.ask(BY_DEPARTMENT, error="5%", pilot=0.1)):
+        with pytest.raises(QueryRefused):
+            call()
+    with pytest.raises(NotFound, match="There is nothing here"):
+        fake.open("https://data.example/other")
+
+
+def test_dummy_rows_cost_nothing_and_say_what_they_are(fake: Fake) -> None:
+    people = fake.open()
+    before = people.budget
+    answer = people.dummy(500, seed=3).ask(BY_DEPARTMENT, epsilon=1)
+    assert "invented" in answer.explanation
+    assert answer.event == people.ask(BY_DEPARTMENT, epsilon=1).event
+    assert before.amount == 0
+
+
+def test_connect_takes_a_service_and_refuses_what_its_owner_declares() -> None:
+    with pytest.raises(NotSignedIn):
+        discreet.connect("https://data.example/people")
+    for given in ({"epsilon": 1}, {"unit": "id"}, {"ledger": "hr.ledger"}, {"delta": 1e-6}, {"keys": {}}, {"label": "x"}):
+        with pytest.raises(BadParameter, match="its own policy and budget"):
+            discreet.connect("https://data.example/people", token=TOKEN, **given)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="only a service knows tokens"):
+        discreet.connect("people.csv", unit="id", epsilon=1, token=TOKEN)
+
+
+def test_a_real_service_asks_a_steward(tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path, rules=Rules(epsilon_per_ask="1/2")) as (people, _, _http):
+        with pytest.raises(AskPending, match="for approval"):
+            people.ask(BY_DEPARTMENT, epsilon=1)
+        assert people.ask(BY_DEPARTMENT, epsilon=0.5).charged
+
+
+def test_no_token_no_table(tmp_path: Path) -> None:
+    with serve_session(session(), tmp_path) as (people, _, http):
+        service = people.connection.service
+        with pytest.raises(NotSignedIn):
+            open_remote(f"{service}/people", TOKEN, http)
+        with pytest.raises(NotFound):
+            open_remote(f"{service}/salaries", people.connection.token, http)
+    assert isinstance(people.connection, Connection)
+    assert issubclass(NotFound, DiscreetError)

@@ -1,0 +1,152 @@
+"""What a service serves: all problems at once, each with its key, and no secret in the file."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadParameter, PlanRefused
+from discreet.serve.config import DEFAULT_CLASSES, parse_config, read_config, read_folder
+from tests.support.served_tables import write_table
+
+TEAM = """
+[service]
+name = "Statistics"
+address = "https://dp.example.org"
+listen = "unix:/run/discreet/web.sock"
+control = "postgresql://web@db/control"
+ledger = "postgresql://worker@db/ledger"
+key = "/etc/discreet/ledger.key"
+
+[sign_in.oidc]
+issuer = "https://login.example.org"
+client = "discreet"
+secret_file = "/run/credentials/oidc"
+stewards = "group:dp-stewards"
+
+[populations.employees]
+epsilon = 3
+delta = 1e-9
+currency = "zcdp"
+
+[tables.people]
+source = "postgresql://reader@warehouse/hr"
+table = "people"
+policy = "policies/people.toml"
+population = "employees"
+rows_at_most = 100_000
+schedule = ["1s", "5s", "60s"]
+least_epsilon = 0.001
+
+[tables.people.rules]
+epsilon_per_ask = 0.05
+epsilon_per_day = 0.2
+declared_keys_only = true
+
+[alerts]
+webhook = "https://hooks.example.org/dp"
+when = ["root 80%", "overrun"]
+
+[released]
+location = "postgresql://worker@db/released"
+"""
+
+
+def parse(text: str) -> object:
+    return parse_config(text, Path("/srv"))
+
+
+def test_a_serve_toml_for_a_team() -> None:
+    config = parse_config(TEAM, Path("/srv"))
+    people = config.tables["people"]
+    assert config.listen == Path("/run/discreet/web.sock")
+    assert people.classes == (1.0, 5.0, 60.0)
+    assert people.policy == Path("/srv/policies/people.toml")
+    assert people.rules.epsilon_per_ask == "1/20"
+    assert people.least_epsilon == Fraction(1, 1000)
+    assert config.populations["employees"].delta == Fraction(1, 10**9)
+    assert config.alerts is not None
+    assert config.alerts.when == ("root 80%", "overrun")
+    assert not config.embedded
+
+
+def test_all_problems_are_listed_at_once_each_with_its_key() -> None:
+    text = (
+        TEAM.replace('"1s", "5s"', '"5s", "1s"')
+        .replace("epsilon = 3", "epsilon = -1")
+        .replace('population = "employees"', 'population = "employes"')
+        .replace('"overrun"]', '"overun"]')
+        .replace("rows_at_most = 100_000", "rows_at_most = 0\ncolour = 3")
+        .replace('key = "/etc/discreet/ledger.key"', "")
+    )
+    with pytest.raises(PlanRefused) as refused:
+        parse(text)
+    message = str(refused.value)
+    assert message.startswith("serve.toml has 7 problems:")
+    for key in (
+        "tables.people.schedule", "populations.employees.epsilon", "tables.people.population", "alerts.when",
+        "tables.people.rows_at_most", "tables.people.colour", "service.key",
+    ):  # fmt: skip
+        assert key in message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("postgresql://worker@db/ledger", "postgresql://worker:hunter2@db/ledger", "PGPASSFILE"),
+        ("postgresql://reader@warehouse/hr", "host=db password=hunter2", "PGPASSFILE"),
+        ("unix:/run/discreet/web.sock", "0.0.0.0:80", "unencrypted"),
+        ("https://hooks.example.org/dp", "file:///etc/passwd", "not a web address"),
+        ("https://dp.example.org", "https://u:hunter2@dp.example.org", "not a web address"),
+        ('schedule = ["1s", "5s", "60s"]', "", None),
+        ('rows_at_most = 100_000\nschedule = ["1s", "5s", "60s"]', "", "moments"),
+        ("[tables.people]", '[tables."../x"]', "not a name"),
+    ],
+)
+def test_what_is_refused(before: str, after: str, words: str | None) -> None:
+    text = TEAM.replace("[tables.people.rules]", "[x.rules]").partition("[x.rules]")[0] if "../" in after else TEAM
+    text += "" if "[alerts]" in text else "[alerts]\nwebhook = 'https://hooks.example.org/dp'\n"
+    changed = text.replace(before, after)
+    assert changed != text
+    if words is None:
+        parse(changed)  # proposed from invented rows
+        return
+    with pytest.raises((BadParameter, PlanRefused), match=words) as refused:
+        parse(changed)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_proxy_or_a_certificate_allows_other_networks() -> None:
+    text = TEAM.replace("unix:/run/discreet/web.sock", "0.0.0.0:80")
+    parse(text.replace("[service]", "[service]\nbehind_proxy = true"))
+    parse(text.replace("[service]", '[service]\ncertificate = "c.pem"\ncertificate_key = "k.pem"'))
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    write_table(tmp_path / "my data")
+    (tmp_path / "my data" / "other.csv").write_text("a\n1\n")
+    config = read_config(tmp_path / "my data", port=1234, epsilon=Fraction(1, 2))
+    assert list(config.tables) == ["people"]
+    assert config.tables["people"].classes == DEFAULT_CLASSES
+    assert config.populations["my-data"].epsilon == Fraction(1, 2)
+    assert config.address == "http://127.0.0.1:1234"
+    assert config.embedded
+    ((path, command),) = config.skipped
+    assert path.name == "other.csv"
+    assert command.startswith("discreet policy init")
+
+
+def test_folders_of_the_same_name_share_no_state(tmp_path: Path) -> None:
+    for parent in ("one", "two"):
+        (tmp_path / parent).mkdir()
+        write_table(tmp_path / parent / "data")
+    assert read_folder(tmp_path / "one/data").state != read_folder(tmp_path / "two/data").state
+
+
+def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="no file in it has a policy"):
+        read_folder(tmp_path)
+    write_table(tmp_path)
+    (tmp_path / "people.csv").unlink()
+    with pytest.raises(BadParameter, match="one file must be beside"):
+        read_folder(tmp_path)

@@ -1,0 +1,286 @@
+"""Asks through a worker: when they end, how, and what is visible before."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.engines.base import OutOfResources
+from discreet.errors import EngineFailed
+from discreet.ledger.check import check_ledger
+from discreet.ledger.entries import AnswerRecorded, Debit
+from discreet.serve.control.model import AskState
+from tests.support.served_tables import Service, configure, start_service, value_of, write_table
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data"), "ada", "bob") as running:
+        yield running
+
+
+def sleep_in(seconds: float) -> Any:
+    def run(original: Any, bounded: Any) -> Any:
+        time.sleep(seconds)
+        return original(bounded)
+
+    return run
+
+
+def fail(original: Any, bounded: Any) -> Any:
+    raise OutOfResources
+
+
+def test_an_answer_leaves_at_its_moment_and_is_recorded_then(service: Service) -> None:
+    ask = service.ask()
+    assert ask.release_at is not None
+    time.sleep(0.15)
+    assert service.find(ask).state is AskState.RUNNING
+    assert len(service.list_entries(Debit)) == 1  # paid before any row was read
+    assert not service.list_entries(AnswerRecorded)  # entry numbers do not tell when it was ready
+    assert service.clock.now() < ask.release_at
+    head = service.control.last_head()
+    answered = service.wait(ask)
+    assert ask.release_at <= service.clock.now() < ask.release_at + 0.25
+    assert answered.state is AskState.ANSWERED
+    assert answered.answered_at == pytest.approx(ask.release_at)
+    assert answered.overruns == 0
+    assert len(service.list_entries(AnswerRecorded)) == 1
+    assert service.control.last_head() != head
+    assert {row[0] for row in value_of(answered)} == {"a", "b"}
+
+
+def test_what_is_visible_does_not_change_between_acceptance_and_moment(service: Service) -> None:
+    """Head and balances are mirrored at moments alone."""
+    before = service.control.last_head(), service.control.list_snapshots()
+    ask = service.ask()
+    time.sleep(0.2)
+    assert (service.control.last_head(), service.control.list_snapshots()) == before
+    service.wait(ask)
+    assert service.control.last_head() != before[0]
+    changed = {each.account for each in set(service.control.list_snapshots()) - set(before[1])}
+    assert changed == {"data", "data/ada"}
+
+
+def test_an_equal_query_learns_nothing_of_one_that_is_ready(service: Service) -> None:
+    """It has a moment of its own, pays nothing, and shows the same answer."""
+    first = service.ask("ada")
+    time.sleep(0.15)
+    second = service.ask("bob")
+    time.sleep(0.05)
+    assert service.find(second).state is AskState.RUNNING
+    one, other = service.wait(first), service.wait(second)
+    assert other.answered_at == pytest.approx(second.release_at)
+    assert value_of(one) == value_of(other)
+    assert len(service.list_entries(Debit)) == len(service.list_entries(AnswerRecorded)) == 1
+
+
+def test_a_recorded_answer_leaves_at_once(service: Service) -> None:
+    first = service.wait(service.ask("ada"))
+    start = service.clock.now()
+    again = service.wait(service.ask("bob"))
+    assert again.release_at is not None
+    assert service.clock.now() < min(again.release_at, start + 0.28)
+    assert value_of(again) == value_of(first)
+    assert again.answer is not None
+    assert again.answer["charged"] is False
+    assert len(service.list_entries(Debit)) == 1
+
+
+def test_an_answer_that_is_late_leaves_at_the_moment_of_the_next_class(service: Service) -> None:
+    service.change_engine(sleep_in(0.5))
+    ask = service.ask()
+    answered = service.wait(ask)
+    assert answered.state is AskState.ANSWERED
+    assert answered.answered_at == pytest.approx(ask.accepted_at + 0.8, abs=1e-3)
+    assert answered.overruns == 1
+    assert answered.class_seconds == 0.8
+
+
+def test_after_the_last_class_an_ask_fails_and_stays_charged(service: Service) -> None:
+    service.change_engine(sleep_in(1.2))
+    ask = service.ask()
+    failed = service.wait(ask)
+    assert failed.state is AskState.FAILED
+    assert service.clock.now() < ask.accepted_at + 1.1
+    assert failed.problem is not None
+    assert failed.problem["detail"] == str(EngineFailed())
+    assert len(service.list_entries(Debit)) == 1
+    time.sleep(0.6)
+    assert not service.list_entries(AnswerRecorded)  # the late answer is shown to nobody
+    assert service.find(ask).state is AskState.FAILED
+
+
+def test_three_late_answers_pause_the_account(service: Service) -> None:
+    service.change_engine(sleep_in(0.4))
+    for i in range(3):
+        grant = service.control.find_grant("ada", "people")
+        assert grant is not None
+        assert grant.paused is None
+        service.wait(service.ask(epsilon=f"0.0{i + 2}"))
+    grant = service.control.find_grant("ada", "people")
+    assert grant is not None
+    assert grant.paused is not None
+    refused = service.wait(service.ask(epsilon="0.06"))
+    assert refused.state is AskState.REFUSED
+    assert len(service.list_entries(Debit)) == 3
+    bob = service.control.find_grant("bob", "people")
+    assert bob is not None
+    assert bob.paused is None
+
+
+def test_a_failure_is_told_at_its_moment_in_constant_words_and_stays_charged(service: Service) -> None:
+    service.change_engine(fail)
+    ask = service.ask()
+    time.sleep(0.15)
+    assert service.find(ask).state is AskState.RUNNING
+    failed = service.wait(ask)
+    assert failed.state is AskState.FAILED
+    assert failed.answered_at == pytest.approx(ask.release_at)
+    assert failed.problem is not None
+    assert failed.problem["detail"] == str(EngineFailed())
+    snapshot = service.control.find_snapshot("data/ada")
+    assert snapshot is not None
+    assert snapshot.budget.spent > 0
+    for epsilon in ("0.02", "0.03"):
+        service.wait(service.ask(epsilon=epsilon))
+    grant = service.control.find_grant("ada", "people")
+    assert grant is not None
+    assert grant.paused is not None
+
+
+def test_a_table_that_is_quarantined_is_refused_without_its_path(service: Service) -> None:
+    def broken(original: Any, bounded: Any) -> Any:
+        raise EngineFailed
+
+    service.change_engine(broken)
+    service.wait(service.ask("ada"))
+    refused = service.wait(service.ask("bob", epsilon="0.02"))
+    assert refused.state is AskState.REFUSED
+    assert "data" not in str(refused.problem)
+    assert "ledger" not in str(refused.problem)
+    assert len(service.list_entries(Debit)) == 1
+
+
+def test_a_measurement_that_was_not_quoted_is_refused_before_it_is_charged(service: Service) -> None:
+    """A web process that was taken over changes the query or the ε after the approval."""
+    ask = service.make_ask()
+    for change in (
+        {"epsilon": "1/10"},
+        {"query": "SELECT COUNT(*) AS n FROM people WHERE id = 7"},
+        {"measurement": "0" * 64},
+    ):
+        changed = msgspec.structs.replace(ask, id=f"{len(str(change)):032}", key=str(change), **change)  # type: ignore[arg-type]
+        refused = service.wait(service.control.add_ask(changed))
+        assert refused.state is AskState.REFUSED
+        assert "quoted or approved" in str(refused.reason)
+    assert not service.list_entries(Debit)
+    assert service.wait(service.control.add_ask(ask)).state is AskState.ANSWERED
+
+
+def test_a_policy_that_was_widened_after_the_quote_is_refused(service: Service) -> None:
+    ask = service.make_ask()
+    policy = service.config.tables["people"].policy
+    policy.write_text(policy.read_text().replace("upper = 100", "upper = 1000"))
+    service.worker.tables.open_table("people")
+    entry = service.control.find_table("people")
+    assert entry is not None
+    assert entry.policy_version == 2
+    assert service.wait(service.control.add_ask(ask)).state is AskState.REFUSED
+    assert service.wait(service.ask()).state is AskState.ANSWERED
+
+
+def test_a_grant_that_was_taken_away_while_an_ask_waited_is_respected(service: Service) -> None:
+    ask = service.make_ask()
+    service.control.remove_grant("ada", "people")
+    assert service.wait(service.control.add_ask(ask)).state is AskState.REFUSED
+    assert not service.list_entries(Debit)
+
+
+def test_analysts_together_never_pass_the_root(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(), epsilon=0.5), "ada", "bob", "eve") as service:
+        people = ("ada", "bob", "eve")  # each asks something else, so nothing is free
+        asks = [service.ask(person, epsilon=f"0.2{i}{j}") for i in range(9) for j, person in enumerate(people)]
+        ended = [service.wait(ask) for ask in asks]
+        assert {each.state for each in ended} == {AskState.ANSWERED, AskState.REFUSED}
+        root = service.worker.tables.ledger.get_account("data").state.budget
+        assert root.spent <= root.limit
+        assert check_ledger(service.worker.tables.ledger).is_valid
+        refused = next(each for each in ended if each.state is AskState.REFUSED)
+        assert refused.problem is not None
+        assert refused.problem["error"] == "BudgetExceeded"
+
+
+def test_without_a_schedule_answers_leave_when_they_are_ready(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=()), "ada") as service:
+        service.wait(service.ask())
+        start = time.monotonic()
+        assert service.wait(service.ask(epsilon="0.02")).state is AskState.ANSWERED
+        assert time.monotonic() - start < 0.28
+
+
+def test_answers_that_wait_occupy_no_slot(tmp_path: Path) -> None:
+    """Ten asks of 1 s on two slots: all of them leave after 1 s."""
+    write_table(tmp_path / "data")
+    with start_service(configure(tmp_path / "data", classes=(1.5, 9.0)), "ada") as service:
+        asks = [service.ask(epsilon=f"0.01{i}") for i in range(8)]
+        ended = [service.wait(ask) for ask in asks]
+        assert [each.overruns for each in ended] == [0] * 8
+        assert service.clock.now() < asks[-1].accepted_at + 2.5
+
+
+def test_a_worker_that_is_stopped_puts_back_what_it_holds(tmp_path: Path) -> None:
+    write_table(tmp_path / "data")
+    config = configure(tmp_path / "data", classes=(4.0, 9.0))
+    with start_service(config, "ada") as service:
+        ask = service.ask()
+        time.sleep(0.5)
+        service.worker.stop()
+        assert service.find(ask).state is AskState.WAITING
+        assert not service.list_entries(AnswerRecorded)
+    with start_service(config) as service:
+        answered = service.wait(ask)
+        assert answered.state is AskState.ANSWERED
+        assert len(service.list_entries(Debit)) == 1
+
+
+def test_certificates_are_signed_for_answers_alone(service: Service) -> None:
+    from discreet.ledger.verify import verify
+
+    ask = service.ask("ada")
+    assert service.wait_for_job("certificate", ask.id).state == "failed"
+    service.wait(ask)
+    free = service.wait(service.ask("bob"))
+    for each in (ask, free):
+        done = service.wait_for_job("certificate", each.id)
+        assert done.state == "done", done.error
+        found = verify(done.result["certificate"], ledger=service.worker.tables.ledger)
+        assert found.is_valid
+
+
+def test_accounts_are_opened_once(service: Service) -> None:
+    for _ in range(2):
+        done = service.wait_for_job("open_account", "data/eve", {"parent": "data", "epsilon": "1/2"})
+        assert done.state == "done"
+    snapshot = service.control.find_snapshot("data/eve")
+    assert snapshot is not None
+    assert snapshot.parent == "data"
+    assert service.wait_for_job("open_account", "nobody/eve", {"parent": "nobody"}).state == "failed"
+    assert service.wait_for_job("open_account", "root2", {}).state == "failed"
+    assert service.wait_for_job("ledger_check", "ledger").result["holds"] is True
+
+
+def test_the_control_database_has_no_salt(service: Service) -> None:
+    salt = (service.config.state / "salts" / "people.salt").read_text().strip()
+    service.wait(service.ask())
+    assert len(salt) == 64
+    for path in service.config.state.glob("control.sqlite*"):
+        assert salt.encode() not in path.read_bytes()
+    assert service.config.state.stat().st_mode & 0o077 == 0
+    assert (service.config.state / "salts" / "people.salt").stat().st_mode & 0o077 == 0

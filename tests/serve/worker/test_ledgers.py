@@ -1,0 +1,126 @@
+"""Which ledgers a worker refuses to serve: one that was rolled back, a copy, another service's; and lost salts."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadParameter, LedgerCorrupted, LedgerUnavailable
+from discreet.ledger import open_ledger
+from discreet.serve.config import ServiceConfig
+from discreet.serve.control.model import AskState
+from tests.support.served_tables import Service, configure, start_service, value_of, write_table
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ServiceConfig:
+    write_table(tmp_path / "data")
+    return configure(tmp_path / "data", classes=())
+
+
+def copy_ledger(config: ServiceConfig, to: Path) -> None:
+    """Copy the ledger while nothing writes it."""
+    to.mkdir(exist_ok=True)
+    for path in config.state.glob("serve.ledger*"):
+        shutil.copy2(path, to / path.name)
+
+
+def refuse(config: ServiceConfig, kind: type[Exception], words: str) -> None:
+    service = Service(config)
+    with pytest.raises(kind, match=words):
+        service.worker.start()
+    service.control.close()
+
+
+def test_a_service_goes_on_with_its_own_ledger(config: ServiceConfig) -> None:
+    with start_service(config, "ada") as service:
+        first = service.wait(service.ask())
+    with start_service(config) as service:
+        again = service.wait(service.ask())
+        assert value_of(again) == value_of(first)
+        assert again.answer is not None
+        assert again.answer["charged"] is False
+
+
+def test_a_ledger_that_was_rolled_back_is_refused(config: ServiceConfig, tmp_path: Path) -> None:
+    with start_service(config, "ada") as service:
+        service.wait(service.ask())
+    copy_ledger(config, tmp_path / "backup")
+    with start_service(config) as service:
+        assert service.wait(service.ask(epsilon="0.02")).state is AskState.ANSWERED
+    for path in config.state.glob("serve.ledger-*"):
+        path.unlink()
+    shutil.copy2(tmp_path / "backup" / "serve.ledger", config.state / "serve.ledger")
+    refuse(config, LedgerCorrupted, "rolled back")
+
+
+def test_a_copy_of_a_ledger_is_refused_by_a_new_control_database(config: ServiceConfig, tmp_path: Path) -> None:
+    with start_service(config, "ada") as service:
+        service.wait(service.ask())
+    copy_ledger(config, tmp_path / "copy")
+    copied = replace(
+        config, state=tmp_path / "copy", ledger=str(tmp_path / "copy" / "serve.ledger"),
+        control=str(tmp_path / "copy" / "control.sqlite"), key=tmp_path / "copy" / "serve.ledger.key",
+    )  # fmt: skip
+    refuse(copied, LedgerUnavailable, "another service may spend its budget")
+    with start_service(copied, "ada", adopt=True) as service:  # the owner's word
+        assert service.wait(service.ask(epsilon="0.02")).state is AskState.ANSWERED
+
+
+def test_another_ledger_is_refused(config: ServiceConfig, tmp_path: Path) -> None:
+    with start_service(config, "ada"):
+        pass
+    open_ledger(tmp_path / "other.ledger", create=True).open_account("data", 3)
+    refuse(replace(config, ledger=str(tmp_path / "other.ledger")), LedgerUnavailable, "not the ledger")
+    refuse(replace(config, ledger=str(tmp_path / "none.ledger")), LedgerUnavailable, "no ledger|make")
+
+
+def test_a_copy_is_refused_while_the_ledger_is_served(config: ServiceConfig, tmp_path: Path) -> None:
+    """Both would name the control database, and each would spend the whole budget."""
+    with start_service(config, "ada") as service:
+        service.wait(service.ask())
+        copy_ledger(config, tmp_path / "copy")
+        copied = replace(config, ledger=str(tmp_path / "copy" / "serve.ledger"), key=config.key)
+        refuse(copied, LedgerUnavailable, "another worker serves")
+
+
+def test_two_workers_serve_one_ledger(config: ServiceConfig) -> None:
+    with start_service(config, "ada") as service, start_service(config) as other:
+        asks = [service.ask(epsilon=f"0.01{i}") for i in range(8)]
+        assert {other.wait(ask).state for ask in asks} == {AskState.ANSWERED}
+
+
+def test_a_budget_cannot_be_raised(config: ServiceConfig) -> None:
+    with start_service(config):
+        pass
+    raised = {name: replace(each, epsilon=each.epsilon * 2) for name, each in config.populations.items()}
+    refuse(replace(config, populations=raised, embedded=False), BadParameter, "cannot be changed")
+
+
+def test_a_lost_salt_is_not_replaced(config: ServiceConfig) -> None:
+    with start_service(config):
+        pass
+    (config.state / "salts" / "people.salt").unlink()
+    refuse(config, BadParameter, "Restore it")
+
+
+def test_a_salt_that_others_can_read_or_guess_is_refused(config: ServiceConfig) -> None:
+    policy = config.tables["people"].policy
+    text = policy.read_text()
+    policy.write_text('salt = "short"\n' + text)
+    refuse(config, BadParameter, "too short")
+    policy.write_text(text)
+    with start_service(config):
+        pass
+    (config.state / "salts" / "people.salt").chmod(0o644)
+    refuse(config, BadParameter, "chmod 600")
+
+
+def test_a_policy_of_another_table_or_with_public_tables_is_refused(config: ServiceConfig) -> None:
+    policy = config.tables["people"].policy
+    text = policy.read_text()
+    policy.write_text(text + '[public]\ncities = "cities.csv"\n')
+    refuse(config, BadParameter, "public")
+    policy.write_text(text.replace('table = "people"', 'table = "staff"'))
+    refuse(config, BadParameter, "'staff' is served as 'people'")

@@ -1,0 +1,48 @@
+"""The magics of notebooks, in a real kernel."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadParameter
+from discreet.magic import parse_line
+from tests.kernel import notebook_of, run_in_kernel
+
+CELLS = (
+    "%load_ext discreet",
+    "%discreet {people} unit=id unique=True epsilon=2 keys=\"{{'dept': ['sales', 'legal']}}\" -o people",
+    "%%quote epsilon=0.5 -o quoted\nSELECT dept, COUNT(*) AS n FROM people GROUP BY dept",
+    "%%ask error=10 -o answer\nSELECT dept, COUNT(*) AS n FROM people GROUP BY dept",
+    "assert type(answer).__name__ == 'Answer' and type(quoted).__name__ == 'Quote' and answer.charged",
+    "%%ask epsilon=0.5 --session people -o again\nSELECT COUNT(*) AS n FROM people",
+    "assert 'IPython' in __import__('sys').modules and len(again) == 1",
+)
+
+
+def test_a_notebook_asks(tmp_path: Path) -> None:
+    people = Path(__file__).parents[1] / "examples" / "people.csv"
+    assert run_in_kernel(notebook_of(each.format(people=people) for each in CELLS), tmp_path) == ""
+
+
+def test_a_token_is_not_saved_with_a_notebook(tmp_path: Path) -> None:
+    said = run_in_kernel(notebook_of(["%load_ext discreet", "%discreet https://data.example/people token=dsc_1"]), tmp_path)
+    assert "it would be saved with the notebook" in said
+
+
+def test_lines() -> None:
+    assert parse_line("error=5% size=1000 -o answer") == ([], {"error": "5%", "size": 1000}, {"output": "answer"})
+    assert parse_line("""weights="{'n': 2}" fresh=True""")[1] == {"weights": {"n": 2}, "fresh": True}
+    for wrong in ("-o", "-o 2x", "'open"):
+        with pytest.raises(BadParameter):
+            parse_line(wrong)
+    assert parse_line("x=__import__('os')")[1] == {"x": "__import__(os)"}  # a text, and nothing is run
+
+
+def test_importing_discreet_loads_no_client() -> None:
+    program = (
+        "import sys, discreet, discreet.session.connect; assert callable(discreet.load_ipython_extension); "
+        "assert not {'httpx', 'fastapi', 'IPython', 'discreet.remote.client', 'discreet.magic'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
