@@ -26,6 +26,7 @@ from discreet.ledger.chain import Ledger, LedgerQuarantine
 from discreet.ledger.keys import resolve_key_path, rotate_key
 from discreet.ledger.verify import find_divergence, verify
 from discreet.planner import Histogram, Mean, plan
+from discreet.remote.connection import check_token
 from discreet.session.connect import connect
 from discreet.session.policy_check import check_policy
 from discreet.session.session import Session
@@ -121,6 +122,8 @@ CALLS: dict[str, tuple[Callable[..., Any], ...]] = {
     "ask": (connect, Session.ask),
     "quote": (connect, Session.quote),
     "demo": (),
+    "login": (check_token,),
+    "logout": (),
     "publish": (read_workload, publish),
     "policy init": (),
     "policy check": (check_policy,),
@@ -202,7 +205,7 @@ def find_flags(program: str) -> list[str]:
     return [found for text in strings(ast.parse(program)) for found in FLAG.findall(COMMAND_LINE.sub("", str(text.value)))]
 
 
-FOR_BOTH = {"formats.py", "query/answer.py", "session/missing.py", "workload/planning.py"}
+FOR_BOTH = {"formats.py", "magic.py", "remote/trust.py", "query/answer.py", "session/missing.py", "workload/planning.py"}
 """Variables of CSS; a note that is shown in a shell and in Python; places that write a command to fill in."""
 
 

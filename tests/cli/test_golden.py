@@ -74,6 +74,7 @@ CASES = {
     "discreet lab show erratum-1 --json": "",
     "discreet lab show exp-bounds --json": "numbers",
     "discreet ledger check hr.ledger --json": "hash",
+    "discreet logout https://data.example --forget --json": "",
     "discreet ledger check hr.ledger --head forged_head.json --json": "hash",
     "discreet ledger head hr.ledger": "hash public_key signature",
     "discreet ledger key hr.ledger": "public_key fingerprint",
@@ -105,6 +106,7 @@ COMMANDS = {name: command for name, command in TREE.items() if not hasattr(comma
 PRINT_NO_JSON = {
     "discreet policy init", "discreet serve run", "discreet serve policy-accept", "discreet serve invite",
     "discreet serve check",  # its JSON is read in test_serve.py
+    "discreet login",  # needs a service: test_service.py has it
 }  # fmt: skip
 
 

@@ -166,7 +166,7 @@ class RemoteSession:
             AskPending: if a steward must approve it, or no answer came within `patience`; ask again with its id.
         """
         if bits is not None:
-            reason = "a service draws its own noise: whoever chooses the bits knows the noise"
+            reason = "a service draws its own noise: a person who chooses the bits knows the noise"
             raise BadParameter("bits", repr(bits), reason, "leave it out; seeded bits work with invented rows, dummy()")
         if pilot is not None:
             raise QueryRefused("A service runs no pilots", "give size=, or ask for the count yourself")

@@ -26,6 +26,7 @@ from discreet.serve.web.api_common import (
     json,
     make_caller,
     make_page,
+    refuse_unknown,
 )
 from discreet.serve.web.bodies import AskBody, QuoteBody, read_wait
 from discreet.serve.web.problems import make_problem, respond
@@ -35,7 +36,7 @@ from discreet.serve.web.signing_in import Caller
 
 def make_router(web: Web) -> APIRouter:
     """Return all routes of the API."""
-    router = APIRouter(prefix=BASE, default_response_class=Response)
+    router = APIRouter(prefix=BASE, default_response_class=Response, dependencies=[Depends(refuse_unknown)])
     find_caller = make_caller(web)
     add_service(router, web)
     add_tables(router, web, find_caller)

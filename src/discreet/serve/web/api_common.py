@@ -7,7 +7,7 @@ import msgspec
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from discreet.serve.web.problems import PROBLEM
+from discreet.serve.web.problems import PROBLEM, Refusal
 from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 
@@ -65,3 +65,10 @@ def make_caller(web: Web) -> Any:
         return web.signing.authenticate(None if given is None else f"{given.scheme} {given.credentials}")
 
     return find_caller
+
+
+async def refuse_unknown(request: Request) -> None:
+    """Refuse a parameter of the address that the route does not have: a misspelt one must not pass unseen."""
+    known = {each.alias for each in request.scope["route"].dependant.query_params}
+    if unknown := sorted(set(request.query_params) - known):
+        raise Refusal(422, f"{unknown[0][:40]!r} is no parameter of this address. See /api/v1/openapi.json.")

@@ -31,6 +31,9 @@ from discreet.serve.web.service import Web
 from discreet.serve.web.signing_in import Caller
 from discreet.serve.web.stewardship import Stewardship, to_plain
 
+ALSO_STRANGERS: dict[str, Any] = {"security": [{}]}
+"""For OpenAPI: no token is needed."""
+
 
 def add_people(router: APIRouter, web: Web, find_caller: Any) -> None:
     """Add people, tokens and grants."""
@@ -182,7 +185,9 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
 
     Reader = Annotated[Caller | None, Depends(find_reader)]  # noqa: N806
 
-    @router.get("/publications", responses=describe_json(PAGE), summary="Publications that you may see")
+    @router.get(
+        "/publications", responses=describe_json(PAGE), openapi_extra=ALSO_STRANGERS, summary="Publications that you may see"
+    )
     def list_publications(request: Request, reader: Reader, cursor: Cursor = None, limit: Limit = 50) -> Response:
         page = control.list_publications(cursor=cursor, limit=limit)
         seen = [each for each in page.items if _may_see(stewardship, reader, each)]
@@ -194,13 +199,16 @@ def add_records(router: APIRouter, web: Web, find_caller: Any) -> None:
     def add_publication(body: PublicationBody, caller: Known) -> Response:
         return json(show_publication(stewardship.add_publication(caller, body.title, body.table, body.plan)), 202)
 
-    @router.get("/publications/{publication}", responses=describe_json(), summary="One publication")
+    @router.get(
+        "/publications/{publication}", responses=describe_json(), openapi_extra=ALSO_STRANGERS, summary="One publication"
+    )
     def find_publication(publication: Id, reader: Reader) -> Response:
         return json(show_publication(stewardship.find_publication(reader, publication)))
 
     @router.get(
         "/publications/{publication}/folder.zip",
         responses={200: {"description": "The folder.", "content": {"application/zip": {}}}, **PROBLEMS},
+        openapi_extra=ALSO_STRANGERS,
         summary="The published folder",
     )
     def download(publication: Id, reader: Reader) -> Response:

@@ -1,4 +1,4 @@
-"""Wait for an ask without holding a thread: one thread listens to the control database and wakes whoever waits here.
+"""Wait for an ask without holding a thread: one thread listens to the control database and wakes the requests.
 
 A hundred analysts who wait thirty seconds each are a hundred futures and no thread. What wakes them is the worker's commit,
 at the moment of the ask.

@@ -6,10 +6,10 @@
 - **Size**: a body of more than 1 MB is refused, also one that does not announce its length.
 - **Headers**: no script, frame, style or picture from elsewhere; no sniffing, no framing, no referrer, no window shared with
   another site; and no answer in a cache that is not immutable.
-- **Failures**: an exception that nobody expected becomes a constant text.
+- **Failures**: an unexpected exception becomes a constant text.
 """
 
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -96,6 +96,10 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.settings.max_body:
             return self._too_large()
+        if scope["query_string"] and scope["path"].startswith("/api/"):
+            names = [name for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)]
+            if len(set(names)) != len(names):
+                return Refusal(422, "A parameter of the address is given twice. Give it once.")
         if scope["method"] not in SAFE_METHODS:
             site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
             foreign = site is not None and site.decode("latin-1") not in SAME_SITE

@@ -1,6 +1,6 @@
 """Counters of the web process for Prometheus, and its log: neither names a table, a person, a question or a key.
 
-What others ask is nobody's business, and how long a query runs depends on the rows. So metrics have their own port on
+What an analyst asks concerns no other, and how long a query runs depends on the rows. So metrics have their own port on
 loopback, their labels are the *pattern* of a route, never the address that was asked for, and the duration that is measured
 is that of the web process alone: requests that wait for a worker are left out of it. The log has no access lines, because
 addresses hold ids and one-time secrets, and no traceback, because messages quote what was sent.

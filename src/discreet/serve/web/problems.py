@@ -1,6 +1,6 @@
 """Every error of the service as a problem of RFC 9457, `application/problem+json`; those of the framework too.
 
-What went wrong inside is told to nobody: an exception that discreet did not raise on purpose becomes one constant text, and
+No client learns what went wrong inside: an exception that discreet did not raise on purpose becomes one constant text, and
 the log gets the kind of the exception without its message, which may quote a query.
 """
 

@@ -57,7 +57,7 @@ MAX_KEY = 150
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody asks of a table."""
+    """What a person asks of a table."""
 
     table: str
     query: str
@@ -150,13 +150,13 @@ class Web:
     def describe_account(self, caller: Caller, account: str) -> dict[str, Any]:
         """Return an account and its parents. What remains of one that others spend from, too, is rounded down to 1%."""
         lineage = self.find_lineage(account)
-        if not lineage:
-            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         mine = {grant.account for grant in self.control.list_grants(person=caller.person.id)}
         if caller.token is not None:
             mine |= set(caller.token.accounts.values())
-        if not caller.is_steward and account not in mine and not _is_above(lineage[0].account, mine):
+        if not _is_above(account, mine) and not (caller.is_steward and lineage):
             raise not_found()
+        if not lineage:
+            raise ServiceUnavailable("The account is not open yet", "try again in a moment", retry_after=1)
         return {
             "account": account,
             "lineage": [self._describe_snapshot(each, each.account in mine or caller.is_steward) for each in lineage],

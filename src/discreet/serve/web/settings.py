@@ -1,4 +1,4 @@
-"""What a web process is told when it starts. Nothing here is a secret but `OidcSettings.secret`, which no message shows."""
+"""The settings of a web process. Nothing here is a secret but `OidcSettings.secret`, which no message shows."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -12,7 +12,7 @@ _LOOPBACK_NAMES = {"127.0.0.1", "localhost", "::1"}
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
     """A provider that signs people in, and which of its groups mean which role. Who is in no group gets `default_role`;
-    None: nobody signs in who is in no group."""
+    None: only members of a group sign in."""
 
     issuer: str
     client: str

@@ -311,6 +311,6 @@ def is_about(line: TrailEntry, person: str) -> bool:
 
 
 def to_plain(value: msgspec.Struct, *hidden: str) -> dict[str, Any]:
-    """Return a value of the control database as plain values, without fields that nobody may see."""
+    """Return a value of the control database as plain values, without its secret fields."""
     plain: dict[str, Any] = msgspec.to_builtins(value)
     return {name: each for name, each in plain.items() if name not in (*hidden, "digest", "csrf")}
